@@ -7,21 +7,22 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import base, baselines, dask, datasets, metrics, model_selection, plotting
-    from ._after_fit.changes import add_classes, merge_classes, refresh, remove_classes
-    from ._after_fit.compare import Comparison, compare
-    from ._after_fit.discovery import DiscoveredClasses, discover_classes
-    from ._after_fit.explain import explain
-    from ._after_fit.learning import choose_to_label, learn_from_traffic
-    from ._after_fit.monitor import OpenShareMonitor
-    from ._after_fit.operating_point import TunedOperatingPointCV, set_operating_point
-    from ._after_fit.traffic import estimate_open_share, predict_open_proba
-    from ._before_fit.data_check import check_training_features, check_training_texts
+    from ._changes import add_classes, merge_classes, refresh, remove_classes
+    from ._data_check import check_training_features, check_training_texts
     from ._ellipsoid.classifier import EllipsoidOpenSetClassifier
     from ._ellipsoid.elidecide import EliDecide
     from ._encoders.llm import LLMTextEncoder
     from ._encoders.supcon import SupConTextEncoder
     from ._onnx.export import export_onnx
     from ._prompt.classifier import PromptOpenSetClassifier
+    from ._traffic.compare import Comparison, compare
+    from ._traffic.discovery import DiscoveredClasses, discover_classes
+    from ._traffic.explain import explain
+    from ._traffic.learning import choose_to_label, learn_from_traffic
+    from ._traffic.monitor import OpenShareMonitor
+    from ._traffic.operating_point import TunedOperatingPointCV, set_operating_point
+    from ._traffic.proba import predict_open_proba
+    from ._traffic.share import estimate_open_share
     from .baselines._own_score import ScoreOpenSetClassifier
     from .persistence import load, save
 
@@ -65,33 +66,33 @@ __all__ = [
 
 #: Modules that a name is imported from when it is first used: torch and scikit-learn take seconds to import.
 _MODULE_OF = {
-    "Comparison": "_after_fit.compare",
-    "DiscoveredClasses": "_after_fit.discovery",
+    "Comparison": "_traffic.compare",
+    "DiscoveredClasses": "_traffic.discovery",
     "EliDecide": "_ellipsoid.elidecide",
     "EllipsoidOpenSetClassifier": "_ellipsoid.classifier",
     "LLMTextEncoder": "_encoders.llm",
-    "OpenShareMonitor": "_after_fit.monitor",
+    "OpenShareMonitor": "_traffic.monitor",
     "PromptOpenSetClassifier": "_prompt.classifier",
     "ScoreOpenSetClassifier": "baselines._own_score",
     "SupConTextEncoder": "_encoders.supcon",
-    "TunedOperatingPointCV": "_after_fit.operating_point",
-    "add_classes": "_after_fit.changes",
-    "check_training_features": "_before_fit.data_check",
-    "check_training_texts": "_before_fit.data_check",
-    "choose_to_label": "_after_fit.learning",
-    "compare": "_after_fit.compare",
-    "discover_classes": "_after_fit.discovery",
-    "estimate_open_share": "_after_fit.traffic",
-    "explain": "_after_fit.explain",
+    "TunedOperatingPointCV": "_traffic.operating_point",
+    "add_classes": "_changes",
+    "check_training_features": "_data_check",
+    "check_training_texts": "_data_check",
+    "choose_to_label": "_traffic.learning",
+    "compare": "_traffic.compare",
+    "discover_classes": "_traffic.discovery",
+    "estimate_open_share": "_traffic.share",
+    "explain": "_traffic.explain",
     "export_onnx": "_onnx.export",
-    "learn_from_traffic": "_after_fit.learning",
+    "learn_from_traffic": "_traffic.learning",
     "load": "persistence",
-    "merge_classes": "_after_fit.changes",
-    "predict_open_proba": "_after_fit.traffic",
-    "refresh": "_after_fit.changes",
-    "remove_classes": "_after_fit.changes",
+    "merge_classes": "_changes",
+    "predict_open_proba": "_traffic.proba",
+    "refresh": "_changes",
+    "remove_classes": "_changes",
     "save": "persistence",
-    "set_operating_point": "_after_fit.operating_point",
+    "set_operating_point": "_traffic.operating_point",
 }
 _MODULES = ("base", "baselines", "dask", "datasets", "metrics", "model_selection", "persistence", "plotting")
 

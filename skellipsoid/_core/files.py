@@ -1,12 +1,14 @@
-"""Files that are there whole or not at all, also after a power failure."""
+"""Files that are there whole or not at all, also after a power failure, and files that one process at a time holds."""
 
 import csv
 import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 
 @contextmanager
@@ -45,3 +47,28 @@ def to_disk(path: Path, *, below: bool = True) -> None:
                 os.fsync(handle)
             finally:
                 os.close(handle)
+
+
+@contextmanager
+def holding(path: Path, *, waits: bool) -> Iterator[bool]:
+    """Hold a file, which is made for this and removed afterwards; says whether it is held.
+
+    The lock ends with the process that holds it, however that ends. If another holds it, ``waits`` says whether to wait
+    until that one lets go.
+
+    Raises
+    ------
+    OSError, NotImplementedError
+        If the file cannot be made, or if its file system has no locks.
+    """
+    lock = FileLock(path)
+    with suppress(Timeout):
+        lock.acquire(timeout=-1 if waits else 0)
+    try:
+        yield lock.is_locked
+    finally:
+        if lock.is_locked:
+            # While it is held: whoever opened it meanwhile notices that it is gone, and tries again.
+            with suppress(OSError):
+                path.unlink()
+            lock.release()

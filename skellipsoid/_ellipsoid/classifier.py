@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.base import Answers, BoundaryOpenSetClassifier
-from .._core.held_out_scores import KeepsHeldOut
 from .._core.labels import as_kind_of, as_labels
 from .._core.sklearn import Interval, StrOptions, fit_context, validate_params
 from .._core.state_rules import Record, Rule
@@ -24,6 +23,7 @@ from .._core.validation import (
     read_weight_shares,
     unfit,
 )
+from .._held_out.kept import KeepsHeldOutMixin
 from .._samples.samples import Gathered, find_scale
 from .._torch.devices import explain_out_of_memory, resolve_device
 from .._torch.threads import one_thread_each
@@ -44,7 +44,7 @@ def _fitted(read: Callable[[Boundaries], Any], what: str) -> Any:
     return property(found, doc=what)
 
 
-class EllipsoidOpenSetClassifier(KeepsHeldOut, BoundaryOpenSetClassifier):
+class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     """Open-set classifier with one ellipsoid around each known class.
 
     A sample is assigned to the class with the nearest mean. It is open if it lies outside the ellipsoid of this class,

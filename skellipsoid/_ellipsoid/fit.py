@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from .._core.validation import enumerated
 from .._core.warn import warn
+from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.duplicates import equal_rows, find_duplicates
 from .._torch.devices import resolve_device, resolve_seed
 from .kept_samples import KeptSamples
 from .math.boundaries import Boundaries, Fitted
 from .math.closed_form import fit_closed_form
-from .math.held_out import FEWEST_OF_CLASS
 from .paper.fit import Fixed, as_fitted, hold_out, hold_out_open, train_ellipsoids
 
 Rows = NDArray[np.float32]

@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .._after_fit.operating_point import TunedOperatingPointCV
 from .._core.base import BoundaryOpenSetClassifier
 from .._core.files import to_disk
 from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.stored_text_model import TOKENIZER
+from .._traffic.operating_point import TunedOperatingPointCV
 from .._version import __version__
 from ..persistence._folder import Files, explained_failure, manifest_bytes, sha256, write_files
 from .heads import CLASSIFIERS, STEPS, Head, Step, head_of, step_of

@@ -12,7 +12,6 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from .._core.base import BoundaryOpenSetClassifier
-from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import CLASSIFIER, NUMBER, TRAINED, Rule, floats
 from .._ellipsoid.math.geometry import class_spheres
@@ -20,6 +19,7 @@ from .._samples.samples import Gathered, Samples, find_scale
 from .._torch.devices import resolve_device, resolve_seed
 from .._torch.radii import Draw, RadiusSettings, learn_radii
 from .._torch.training import auto_batch_size
+from ._shared_docs import shared_docs
 from ._threshold import Floats, Integers
 
 #: A quotient such as 0.29 · 100 = 28.999… is rounded down too far without it.

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import Rule, floats
 from ._logit_classifier import LogitClassifier
+from ._shared_docs import shared_docs
 from ._threshold import Floats, Integers, Scored
 
 #: No class accepts a probability below this.

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 
-from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval, StrOptions
 from ._logit_classifier import LogitClassifier, centred
+from ._shared_docs import shared_docs
 from ._threshold import Floats, Scored
 
 

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import NUMBER, THRESHOLDED, Rule, Sizes, floats, integers, optional, require
 from .._samples.samples import Gathered
 from ._covariance import SMALLEST_VARIANCE, class_means, shrunk_covariance, whitener
+from ._shared_docs import shared_docs
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 

@@ -10,11 +10,11 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 from .._core.base import BaseOpenSetClassifier
-from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import CLASSIFIER, COUNT, POSITIVE, THRESHOLDED, Rule, Sizes, floats, integers, refuse, rises
 from .._samples.samples import Gathered, find_scale, unit_rows
 from ._covariance import class_means
+from ._shared_docs import shared_docs
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 #: LOF of a row beyond which ``contamination="auto"`` takes it for an outlier, as in scikit-learn.

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import gumbel_l
 
-from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import Rule, floats, measured
 from .._core.warn import warn
 from .._samples.samples import Gathered
 from ._logit_classifier import LogitClassifier, centred
+from ._shared_docs import shared_docs
 from ._threshold import Floats, Integers, Scored
 
 _LARGEST_EXPONENT = 100.0

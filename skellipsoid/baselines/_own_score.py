@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.shared_docs import shared_docs
 from .._samples.samples import Gathered
+from ._shared_docs import shared_docs
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 

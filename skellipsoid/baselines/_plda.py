@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import NUMBER, THRESHOLDED, Rule, floats
 from .._samples.samples import Gathered
 from ._covariance import class_means, shrunk_covariance, whitener
+from ._shared_docs import shared_docs
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 #: Variance between class means, in units of that within classes, below which an axis says nothing.

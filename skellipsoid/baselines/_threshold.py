@@ -10,20 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._core.base import BaseOpenSetClassifier
-from .._core.held_out_scores import KeepsHeldOut
 from .._core.sklearn import StrOptions
 from .._core.state_rules import THRESHOLDED, Rule
 from .._core.warn import warn
-from .._ellipsoid.math.held_out import (
-    F1_ERROR,
-    KNOWN,
-    OF_OTHER_CLASS,
-    REAL,
-    HeldOut,
-    candidates,
-    expected_f1,
-    near_best,
-)
+from .._held_out.kept import KeepsHeldOutMixin
+from .._held_out.table import KNOWN, OF_OTHER_CLASS, REAL, HeldOut, best_threshold, quantile
 from .._samples.folds import fold_numbers
 from .._samples.samples import Gathered, joined
 
@@ -45,7 +36,7 @@ class Scored(NamedTuple):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
+class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
     """Template: a score of how known a sample is, less a threshold.
 
     A member writes ``_fit_scores``, ``_score``, and ``_paper_threshold`` if a publication gives one.
@@ -189,20 +180,3 @@ def _table_of(
 def _as_open(n_rows: int, n_classes: int) -> tuple[Integers, Integers, Floats, Integers]:
     """Kinds, classes, weights and blocks of real open rows."""
     return np.full(n_rows, REAL), np.full(n_rows, n_classes), np.ones(n_rows), -1 - np.arange(n_rows)
-
-
-def quantile(scores: Floats, weights: Floats, share: float) -> float:
-    """Largest score below which at most a share of the weight lies."""
-    order = np.argsort(scores, kind="stable")
-    below = np.cumsum(weights[order]) - weights[order]
-    return float(scores[order][int((below <= share * weights.sum() * (1 + 1e-12)).sum()) - 1])
-
-
-def best_threshold(held_out: HeldOut) -> float:
-    """Threshold by the expected macro F1 over known classes and open, as the ellipsoids' size is chosen.
-
-    The mean of all candidates, weighted by ``near_best``: with few rows it is chance which candidate is best.
-    """
-    distances = candidates(held_out.known.distances)
-    f1 = expected_f1(held_out, distances)
-    return -float(np.average(distances, weights=near_best(f1, F1_ERROR / held_out.n_independent**0.5)))

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._after_fit.changes import add_classes, merge_classes, refresh, remove_classes
-from .._after_fit.discovery.result import MEMBER_COLUMNS, members_path
-from .._before_fit.text_files.messages import named, numbered
-from .._before_fit.text_files.read import read_file, read_labels
-from .._before_fit.text_files.table import Table
+from .._changes import add_classes, merge_classes, refresh, remove_classes
+from .._core.messages import named, numbered
 from .._core.pipelines import split_estimator
 from .._core.texts import normalize_text, printable
+from .._traffic.discovery.result import MEMBER_COLUMNS, members_path
 from ..persistence._save import save_changed
+from ._text_files.read import read_file, read_labels
+from ._text_files.table import Table
 from ._train import check_folder
 from ._use import load_model, read_labelled
 

@@ -2,8 +2,8 @@
 
 import argparse
 
-from .._after_fit.compare import compare as compare_models
 from .._core.files import write_table
+from .._traffic.compare import compare as compare_models
 from ._use import load_model, texts_of_file, with_content
 
 

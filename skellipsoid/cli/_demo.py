@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from .. import datasets
-from .._after_fit.explain import explain
-from .._before_fit.text_files.messages import shortened
+from .._core.messages import shortened
 from .._core.texts import first_of_equal, printable
+from .._traffic.explain import explain
 from ._split import Split, split_table
 from ._trade_off import of_hundred
 from ._train import Tested, check_folder, fit_with_features, keep, print_report, read, run_test

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._after_fit.learning import choose_to_label, learn_from_traffic
-from .._before_fit.text_files.messages import named, numbered
-from .._before_fit.text_files.read import read_file, read_labels, read_rows, read_texts
 from .._core.files import write_table
+from .._core.messages import named, numbered
 from .._core.pipelines import split_estimator
 from .._core.texts import printable
 from .._encoders.text_features import TextFeatures
+from .._traffic.learning import choose_to_label, learn_from_traffic
 from ._change import check_alike, check_target, save_where_asked
+from ._text_files.read import read_file, read_labels, read_rows, read_texts
 from ._traffic import check_unlabelled
 from ._use import _answer, lines_of_input, load_model, with_content
 

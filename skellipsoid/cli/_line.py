@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from .._after_fit.operating_point import set_operating_point
-from .._after_fit.operating_point.offsets import rejection_offset, warn_of_few
-from .._after_fit.operating_point.set import open_set_classifier
-from .._after_fit.traffic.log import MEMBERS, score
 from .._core.answers import read_closed_set_rows, trade_off_at
-from .._core.held_out_scores import held_out_rows
 from .._core.pipelines import read_estimator
+from .._held_out.kept import held_out_rows
+from .._traffic.log import MEMBERS, score
+from .._traffic.operating_point import set_operating_point
+from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
+from .._traffic.operating_point.set import open_set_classifier
 from ..persistence._save import save_changed
 from ._use import load_model, log_of_file
 

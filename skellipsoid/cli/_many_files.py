@@ -10,8 +10,8 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
-from .._before_fit.text_files.messages import numbered
 from .._core.files import replacing, to_disk
+from .._core.messages import numbered
 from .._torch.progress import progress_bar
 from ..persistence._folder import locked
 

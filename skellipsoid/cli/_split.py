@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._before_fit.text_files.messages import named
+from .._core.messages import named
 from .._core.pipelines import duplicate_groups
 from .._core.texts import printable
 from .._samples.folds import validation_rows

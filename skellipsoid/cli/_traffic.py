@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from .._after_fit.discovery import DiscoveredClasses
-from .._after_fit.discovery.discover import group_open, read_traffic
-from .._after_fit.discovery.result import members_path
-from .._after_fit.traffic import estimate_open_share
-from .._after_fit.traffic.log import MEMBERS
-from .._before_fit.text_files.messages import numbered
-from .._before_fit.text_files.read import read_file, read_labels
+from .._core.messages import numbered
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.texts import printable
+from .._traffic.discovery import DiscoveredClasses
+from .._traffic.discovery.discover import group_open, read_traffic
+from .._traffic.discovery.result import members_path
+from .._traffic.log import MEMBERS
+from .._traffic.share import estimate_open_share
+from ._text_files.read import read_file, read_labels
 from ._use import load_model, log_of_file, with_content
 
 #: Intents that are listed.

@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from .._after_fit.operating_point.offsets import rejection_offset, warn_of_few
-from .._before_fit.data_check.texts import find_problems
-from .._before_fit.text_files.read import LabelledTexts, read_table
 from .._core.pipelines import duplicate_groups, read_estimator
 from .._core.warn import warn
+from .._data_check.texts import find_problems
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.supcon import SupConTextEncoder
 from .._samples.folds import validation_rows
+from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from ..persistence._folder import read_manifest
 from ..persistence._save import save_changed
 from ._options import OPEN_LABEL
 from ._split import Split, split_table
+from ._text_files.read import LabelledTexts, read_table
 from ._trade_off import MEMBERS, held_out_trade_off, share_forecast, tested_trade_off
 from ._use import explained, report
 

@@ -17,22 +17,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._after_fit.explain import explain
-from .._before_fit.text_files.decode import decode_lines
-from .._before_fit.text_files.delimited import find_table
-from .._before_fit.text_files.messages import named
-from .._before_fit.text_files.read import PARQUET, read_partly_labelled, read_rows, read_table, read_texts
-from .._before_fit.text_files.write import write_rows
-from .._core.pictures import require_matplotlib, save_picture
+from .._core.messages import named
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.texts import printable
 from .._core.warn import warn
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
+from .._traffic.explain import explain
 from ..metrics import open_set_report
 from ..persistence._folder import shown
 from ..persistence._load import load_with_manifest
+from ..plotting._pictures import require_matplotlib, save_picture
 from ._many_files import answer_files
+from ._text_files.decode import decode_lines
+from ._text_files.delimited import find_table
+from ._text_files.read import PARQUET, read_partly_labelled, read_rows, read_table, read_texts
+from ._text_files.write import write_rows
 from ._trade_off import MEMBERS, tested_trade_off
 
 #: Lines that ``predict`` labels at a time when they come from a file or a pipe.

@@ -17,7 +17,7 @@ from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.fit import warn_of_few
 from .._ellipsoid.kept_samples import KeptSamples
 from .._ellipsoid.math.closed_form import fit_closed_form
-from .._ellipsoid.math.held_out import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOut
+from .._held_out.table import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOut
 from .._samples.duplicates import in_order
 from .._samples.samples import Gathered, Samples, usable_scale
 from .._torch.devices import resolve_device, resolve_seed

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from .._after_fit.monitor import OpenShareMonitor
-from .._after_fit.operating_point import TunedOperatingPointCV
 from .._core.base import BaseOpenSetClassifier
 from .._core.text_estimators import TakesTexts
 from .._encoders.text_features import TextFeatures
+from .._traffic.monitor import OpenShareMonitor
+from .._traffic.operating_point import TunedOperatingPointCV
 
 #: Classes that are named at most.
 _MOST_NAMED = 200

@@ -14,8 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from .._core.file_locks import holding
-from .._core.files import to_disk
+from .._core.files import holding, to_disk
 from .._core.texts import printable
 from .._core.warn import warn
 from .._version import __version__

@@ -17,8 +17,6 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from .. import baselines
-from .._after_fit.monitor import OpenShareMonitor
-from .._after_fit.operating_point import TunedOperatingPointCV
 from .._core.state_rules import (
     COUNT,
     N_FEATURES,
@@ -37,6 +35,8 @@ from .._core.state_rules import (
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.elidecide import EliDecide
 from .._encoders.supcon import SupConTextEncoder
+from .._traffic.monitor import OpenShareMonitor
+from .._traffic.operating_point import TunedOperatingPointCV
 from ..model_selection import KnownClassSplit, OpenSetKFold, OpenSetShuffleSplit, RealOpenKFold
 
 

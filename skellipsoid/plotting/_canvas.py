@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.pictures import require_matplotlib
+from ._pictures import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

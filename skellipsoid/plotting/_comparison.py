@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.pictures import require_matplotlib
 from ._canvas import COLOURS, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, name_bars, shorten, styled
+from ._pictures import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .._after_fit.compare import Comparison
+    from .._traffic.compare import Comparison
 
 #: Height of the line of one pair, and of all that is not a line, in inches.
 _LINE, _MARGIN = 0.3, 1.6
@@ -93,7 +93,7 @@ class ComparisonDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        from .._after_fit.compare import compare  # imports torch
+        from .._traffic.compare import compare
 
         require_matplotlib(f"{cls.__name__}.from_estimators")
         return cls(compare(before, after, X, **options)).plot(ax=ax)

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.answers import read_label_problem
-from .._core.pictures import require_matplotlib
 from ._canvas import FAINT, HATCH, INK, make_axes, shorten, styled
 from ._inputs import read_answers
+from ._pictures import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

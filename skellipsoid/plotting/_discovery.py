@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._core.pictures import require_matplotlib
 from ._canvas import FAINT, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, name_bars, shorten, styled
+from ._pictures import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .._after_fit.discovery import DiscoveredClasses
+    from .._traffic.discovery import DiscoveredClasses
 
 #: Height of the line of one group, and of all that is not a line, in inches.
 _LINE, _MARGIN = 0.3, 1.5
@@ -94,7 +94,7 @@ class DiscoveryDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        from .._after_fit.discovery import discover_classes  # imports torch
+        from .._traffic.discovery import discover_classes
 
         require_matplotlib(f"{cls.__name__}.from_estimator")
         return cls(discover_classes(estimator, X, texts=texts, **options)).plot(ax=ax)

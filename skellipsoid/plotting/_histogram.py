@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.answers import check_offset, read_scored_rows
-from .._core.pictures import require_matplotlib
 from ._canvas import INK, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, styled
 from ._inputs import read_answers
+from ._pictures import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

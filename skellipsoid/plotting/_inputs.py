@@ -5,8 +5,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from .._core.answers import ClosedSetRows, check_offset, read_closed_set_rows
-from .._core.pictures import require_matplotlib
 from .._core.pipelines import less_class_offsets, read_estimator
+from ._pictures import require_matplotlib
 
 #: What ``from_predictions`` calls the answers of a classifier's methods.
 _ARGUMENTS = {"predict": "y_pred", "predict_known": "y_pred_known", "score_samples": "score"}

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._after_fit.monitor import OpenShareMonitor
-from .._core.pictures import require_matplotlib
+from .._traffic.monitor import OpenShareMonitor
 from ._canvas import FAINT, INK, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, styled
+from ._pictures import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,12 +9,12 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import auc
 
 from .._core.answers import ClosedSetRows, f1_at, trade_off_at
-from .._core.held_out_scores import held_out_rows
-from .._core.pictures import require_matplotlib
 from .._core.pipelines import split_estimator
 from .._core.warn import warn
+from .._held_out.kept import held_out_rows
 from ._canvas import COLOURS, INK, KNOWN_COLOUR, LINE_STYLES, OPEN_COLOUR, legend_above, legend_name, make_axes, styled
 from ._inputs import read_answers, read_rows
+from ._pictures import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

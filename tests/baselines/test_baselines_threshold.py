@@ -8,7 +8,7 @@ import pytest
 import skellipsoid
 from skellipsoid import baselines
 from skellipsoid._core.base import BaseOpenSetClassifier
-from skellipsoid._ellipsoid.math.held_out import KNOWN, OF_OTHER_CLASS, HeldOut
+from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, HeldOut, best_threshold, quantile
 from skellipsoid.baselines import (
     KNNOpenSetClassifier,
     MahalanobisClassifier,
@@ -16,7 +16,6 @@ from skellipsoid.baselines import (
     PLDAClassifier,
     SoftmaxOpenSetClassifier,
 )
-from skellipsoid.baselines._threshold import best_threshold, quantile
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skellipsoid import load
-from skellipsoid._after_fit.discovery.result import GROUP_COLUMNS, MEMBER_COLUMNS
+from skellipsoid._traffic.discovery.result import GROUP_COLUMNS, MEMBER_COLUMNS
 from skellipsoid.cli import main
 from skellipsoid.cli._change import _are_alike
 from skellipsoid.persistence._folder import read_manifest

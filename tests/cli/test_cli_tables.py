@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skellipsoid._before_fit.text_files.read import read_table
 from skellipsoid.cli._split import split_table
+from skellipsoid.cli._text_files.read import read_table
 
 ROWS = [("wake me", "alarm"), ("lights öff", "light")]
 

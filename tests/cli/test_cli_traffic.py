@@ -16,8 +16,8 @@ from skellipsoid import (
     save,
     set_operating_point,
 )
-from skellipsoid._before_fit.text_files.delimited import find_table
 from skellipsoid.cli import _traffic, main
+from skellipsoid.cli._text_files.delimited import find_table
 from skellipsoid.persistence._folder import read_manifest
 
 

@@ -13,7 +13,7 @@ import sklearn
 from operator_helpers import calls
 
 from skellipsoid import load
-from skellipsoid._before_fit.text_files.read import read_table, read_texts
+from skellipsoid.cli._text_files.read import read_table, read_texts
 
 ROWS = [("wake me, please", "alarm"), ("lights öff", "light"), ("dim it", "light"), ("up at six", "alarm")]
 

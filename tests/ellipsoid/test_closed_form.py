@@ -21,7 +21,7 @@ from skellipsoid._ellipsoid.math.frames import (
     rotated,
 )
 from skellipsoid._ellipsoid.math.geometry import class_spheres
-from skellipsoid._ellipsoid.math.held_out import best_scale
+from skellipsoid._held_out.table import best_scale
 from skellipsoid._samples.samples import Samples
 from skellipsoid._torch import devices, threads
 

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
-from skellipsoid._ellipsoid.math.held_out import HeldOut
+from skellipsoid._held_out.table import HeldOut
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._ellipsoid.math.held_out import HeldOut
+from skellipsoid._held_out.table import HeldOut
 
 
 @pytest.fixture

@@ -8,16 +8,8 @@ import torch
 from sklearn.metrics import f1_score
 
 from skellipsoid._ellipsoid.math.geometry import Factors, assigned_norms
-from skellipsoid._ellipsoid.math.held_out import (
-    KNOWN,
-    OF_OTHER_CLASS,
-    SYNTHETIC,
-    HeldOut,
-    best_scale,
-    expected_f1,
-    loss_scale,
-)
 from skellipsoid._ellipsoid.paper.fit import PaperValidator
+from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, SYNTHETIC, HeldOut, best_scale, expected_f1, loss_scale
 from skellipsoid._samples.samples import Samples
 
 

@@ -20,7 +20,6 @@ from paper_helpers import (
 from sklearn.metrics import f1_score
 
 from skellipsoid._ellipsoid.math.geometry import Factors
-from skellipsoid._ellipsoid.math.held_out import KNOWN, HeldOut, best_scale
 from skellipsoid._ellipsoid.paper.fit import (
     Fixed,
     PaperValidator,
@@ -34,6 +33,7 @@ from skellipsoid._ellipsoid.paper.fit import (
 )
 from skellipsoid._ellipsoid.paper.pseudo_open import draw_negatives
 from skellipsoid._ellipsoid.paper.training import BoundaryTrainer, MappedNorms
+from skellipsoid._held_out.table import KNOWN, HeldOut, best_scale
 from skellipsoid._samples.folds import validation_rows
 from skellipsoid._samples.samples import Samples
 from skellipsoid._torch.training import shuffled_batches

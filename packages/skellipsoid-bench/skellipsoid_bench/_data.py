@@ -10,8 +10,8 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from skellipsoid._before_fit.text_files.read import read_table
 from skellipsoid.base import as_kind_of, as_labels
+from skellipsoid.cli._text_files.read import read_table
 from skellipsoid.datasets import load_assistant_intents
 from skellipsoid.model_selection import KnownClassSplit
 

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from skellipsoid._core.file_locks import holding
-from skellipsoid._core.files import replacing, to_disk
+from skellipsoid._core.files import holding, replacing, to_disk
 from skellipsoid.base import warn
 
 Record = dict[str, Any]

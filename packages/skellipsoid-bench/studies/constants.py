@@ -18,7 +18,8 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
-from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, frames, held_out, mixtures
+from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, frames, mixtures
+from skellipsoid._held_out import table as held_out
 from skellipsoid._samples import duplicates, samples
 from skellipsoid.metrics import open_set_f1_score
 

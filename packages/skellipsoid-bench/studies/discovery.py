@@ -35,7 +35,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, discover_classes
-from skellipsoid._after_fit.discovery import likelihood
+from skellipsoid._traffic.discovery import likelihood
 from skellipsoid.datasets import load_assistant_intents
 
 RESULTS = Path(__file__).parents[1] / "results" / "discovery.jsonl"

@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from skellipsoid import EllipsoidOpenSetClassifier, choose_to_label, learn_from_traffic, set_operating_point
-from skellipsoid._after_fit.traffic.log import score
+from skellipsoid._traffic.log import score
 from skellipsoid.metrics import open_set_f1_score
 
 #: Cases and their numbers of draws; of two the features of a trained head, too.

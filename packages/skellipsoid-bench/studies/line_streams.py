@@ -9,9 +9,9 @@ import lines
 import numpy as np
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._after_fit.operating_point import line
-from skellipsoid._after_fit.traffic import log_model
-from skellipsoid._after_fit.traffic.held import HeldOutScores
+from skellipsoid._held_out.scores import HeldOutScores
+from skellipsoid._traffic import log_model
+from skellipsoid._traffic.operating_point import line
 
 SIZES, SHARES = (100, 300, 1000), (0.02, 0.05, 0.2, 0.5)
 

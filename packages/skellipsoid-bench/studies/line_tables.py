@@ -9,11 +9,11 @@ from line_streams import COLUMNS, SHARES, SIZES, cases_of
 from scipy.special import ndtr
 from scipy.stats import beta
 
-from skellipsoid._after_fit.learning import drawn
-from skellipsoid._after_fit.operating_point.line import place_line
-from skellipsoid._after_fit.traffic.log import Log
-from skellipsoid._after_fit.traffic.log_model import Labels
-from skellipsoid._after_fit.traffic.proba import of_scores
+from skellipsoid._traffic.learning import drawn
+from skellipsoid._traffic.log import Log
+from skellipsoid._traffic.log_model import Labels
+from skellipsoid._traffic.operating_point.line import place_line
+from skellipsoid._traffic.proba import of_scores
 
 GROUPS = ("real", "far", "home", "shift")
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skellipsoid._after_fit.operating_point.line import place_line
-from skellipsoid._after_fit.traffic.log import Log
-from skellipsoid._after_fit.traffic.log_model import Labels, shares_of
+from skellipsoid._traffic.log import Log
+from skellipsoid._traffic.log_model import Labels, shares_of
+from skellipsoid._traffic.operating_point.line import place_line
 
 
 class Share(NamedTuple):

@@ -33,7 +33,7 @@ from line_tables import report
 from sklearn.cluster import KMeans
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
-from skellipsoid._after_fit.traffic.log import score as score_messages
+from skellipsoid._traffic.log import score as score_messages
 
 OPEN = "open"
 FILES = (

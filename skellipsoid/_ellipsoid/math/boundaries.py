@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..._held_out.table import HeldOut
 from .geometry import Factors, PaddedFactors, assigned_norms
-from .held_out import HeldOut
 
 #: A tensor in a fit and in scoring, an array where it is stored.
 Array = Any

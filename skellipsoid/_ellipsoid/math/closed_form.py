@@ -14,14 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..._samples.samples import Floats, Integers, Samples
-from ..._torch.distances import euclidean
-from . import class_sizes
-from .boundaries import Boundaries, Chosen, Fitted, Metric, Shapes, Shrinkage
-from .covariance import HeldOutSamples, LeftOutShapes, has_background
-from .frames import Frame, choose_frame, label_distances, principal_frame, rotated
-from .geometry import Factors, Spheres, class_spheres
-from .held_out import (
+from ..._held_out.table import (
     BOUNDARY_TOLERANCE,
     KNOWN,
     OF_OTHER_CLASS,
@@ -32,6 +25,13 @@ from .held_out import (
     loss_scale,
     near_best,
 )
+from ..._samples.samples import Floats, Integers, Samples
+from ..._torch.distances import euclidean
+from . import class_sizes
+from .boundaries import Boundaries, Chosen, Fitted, Metric, Shapes, Shrinkage
+from .covariance import HeldOutSamples, LeftOutShapes, has_background
+from .frames import Frame, choose_frame, label_distances, principal_frame, rotated
+from .geometry import Factors, Spheres, class_spheres
 from .mixtures import draw_synthetic_classes, n_synthetic
 
 #: Candidates of ρ, the share of the shared shape in that of a class. With 0.99 and 0.999 besides, F1 changes by +0.1 to

@@ -10,11 +10,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..._held_out.table import (
+    BOUNDARY_TOLERANCE,
+    KNOWN,
+    OF_OTHER_CLASS,
+    REAL,
+    SYNTHETIC,
+    HeldOut,
+    best_scale,
+    expected_f1,
+)
 from ..._samples.folds import validation_rows
 from ..._samples.samples import Samples
 from ..math.boundaries import Boundaries, Fitted, Metric, Shapes
 from ..math.geometry import Factors, assigned_norms, class_spheres, nearest_centroid, nearest_other
-from ..math.held_out import BOUNDARY_TOLERANCE, KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut, best_scale, expected_f1
 from ..math.mixtures import draw_synthetic_classes, n_synthetic
 from .settings import TrainingSettings
 from .training import BoundaryTrainer, Ellipsoids

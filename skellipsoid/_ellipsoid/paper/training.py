@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..._held_out.table import HeldOut
 from ..._samples.samples import Samples
 from ..._torch.devices import on_device
 from ..._torch.losses import contraction_loss, expansion_loss, inside_loss, other_class_loss
 from ..._torch.threads import map_parts
 from ..._torch.training import History, run_epochs, shuffled_batches
-from ..math.held_out import HeldOut
 from .pseudo_open import draw_negatives, draw_others
 from .settings import TrainingSettings
 

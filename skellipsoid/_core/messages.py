@@ -1,0 +1,34 @@
+"""What messages about a file show: lists that are cut, values that are shortened."""
+
+from pathlib import Path
+from typing import Any
+
+from .warn import warn
+
+#: Lines or labels that a message names at most.
+_MOST_NAMED = 5
+
+
+def named(noun: str, things: list[Any]) -> str:
+    """Name the first things, and say how many more there are."""
+    named = ", ".join(map(str, things[:_MOST_NAMED]))
+    more = f" and {len(things) - _MOST_NAMED} more" if len(things) > _MOST_NAMED else ""
+    return f"{noun}{'' if len(things) == 1 else 's'} {named}{more}"
+
+
+def numbered(number: int, noun: str) -> str:
+    """Write a number of things."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def say_empty(numbers: list[int], path: Path) -> None:
+    """Warn that lines of a file are empty."""
+    if numbers:
+        verb = "is" if len(numbers) == 1 else "are"
+        warn(f"{named('line', numbers)} of {str(path)!r} {verb} empty and {verb} left out.")
+
+
+def shortened(text: str, most: int) -> str:
+    """Cut a text for a message, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[:most]}…"

@@ -1,0 +1,310 @@
+"""Held-out samples: their expected F1, and the radius scale that it chooses.
+
+Known samples, scored without their sets, should lie inside the ellipsoid of the class that they are assigned to. Two
+kinds of samples that stand in for open ones should lie outside:
+
+1. The same samples, scored by the nearest class other than their own. For that class they are samples of an unknown
+   class.
+2. Samples of synthetic classes, each between two known ones, after the paper's pseudo-open mixtures. An encoder that
+   separates the known classes puts unknown classes there.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .._samples.samples import Floats, effective_number, fresh_share
+from .._torch.losses import contraction_loss, expansion_loss
+
+#: Kinds of held-out samples: known; known, without their class; of synthetic classes; really open.
+KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL = range(4)
+#: Open samples per known sample. The true ratio is unknown, so the expected F1 is the mean over a quarter, a half and
+#: three quarters of open samples. With a trained encoder other means lose 0.7 to 9 points
+#: (skellipsoid-bench/TRIED.md, *Before*).
+OPEN_PER_KNOWN = (1 / 3, 1.0, 3.0)
+#: Standard error of the expected F1 of m samples, times √m, where nine in ten are right: √(0.9 · 0.1). With half of it
+#: F1 gains up to 0.6 and loses 0.1, with twice it loses up to 1.5 (skellipsoid-bench/results/constants.rst).
+F1_ERROR = 0.3
+#: Rounding: smaller errors and denominators are taken as these.
+SMALLEST_ERROR, TINY = 1e-9, 1e-12
+#: Relative tolerance: a sample on the boundary stays inside after its distance was rounded to single precision.
+BOUNDARY_TOLERANCE = 1e-5
+#: Smallest number of sets per class that judge a boundary well. With fewer, in hundreds of dimensions, held-out and new
+#: samples are rejected at rates that differ by 5 to 24 points, and up to 70 % of open samples are accepted
+#: (skellipsoid-bench/studies/few_samples.py --wide).
+FEWEST_OF_CLASS = 10
+#: Largest number of candidates of a radius scale, for speed alone; it is an average of them. With 100 and 2,000, F1 is
+#: within 0.1 (skellipsoid-bench/results/constants.rst).
+N_CANDIDATES = 500
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Samples that are scored by boundaries without them, one entry of each column for a sample.
+
+    The closed form, the trainer and ``threshold="auto"`` of the baselines choose by it, and a fit keeps it.
+    """
+
+    kinds: NDArray[np.int64]  # KNOWN, OF_OTHER_CLASS, SYNTHETIC or REAL
+    # ‖Σ_k^(−1/2) (z − m_k)‖ / g_k in closed form, ‖A_k (z − m_k)‖ / Δ_k of a trainer, or a baseline's score times −1:
+    # accepted if ≤ s. ``kept`` divides by s.
+    distances: NDArray[np.float64]
+    assigned: NDArray[np.int64]  # class k that scores
+    classes: NDArray[np.int64]  # own class; the number of classes without one
+    weights: NDArray[np.float64]
+    sets: NDArray[np.int64]  # known samples with the same number depend on each other
+    n_classes: int
+    mean_error: float = 0.0  # e, see ``class_sizes``
+
+    @classmethod
+    def of(
+        cls,
+        n_classes: int,
+        kind: int,
+        distances: Tensor,
+        assigned: Tensor,
+        classes: Tensor | None = None,
+        weights: Tensor | None = None,
+        sets: NDArray[np.int64] | None = None,
+    ) -> "HeldOut":
+        """Convert tensors of samples of one kind; every sample weighs 1 without ``weights``."""
+        n_samples = len(distances)
+        return cls(
+            np.full(n_samples, kind),
+            _double(distances),
+            assigned.cpu().numpy(),
+            np.full(n_samples, n_classes) if classes is None else classes.cpu().numpy(),
+            np.ones(n_samples) if weights is None else _double(weights),
+            np.zeros(n_samples, dtype=np.int64) if sets is None else sets,
+            n_classes,
+        )
+
+    @staticmethod
+    def joined(parts: Iterable["HeldOut"], mean_error: float = 0.0) -> "HeldOut":
+        """Append samples to each other."""
+        first, *more = parts
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in (first, *more)]) for name in _COLUMNS
+        }
+        return replace(first, mean_error=mean_error, **columns)
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.kinds)
+
+    def where(self, chosen: NDArray[np.bool_]) -> "HeldOut":
+        """Select samples that are ``chosen``, (n_samples,) Boolean."""
+        return replace(self, **{name: getattr(self, name)[chosen] for name in _COLUMNS})
+
+    @cached_property
+    def known(self) -> "HeldOut":
+        """Known samples."""
+        return self.where(self.kinds == KNOWN)
+
+    @cached_property
+    def open(self) -> list["HeldOut"]:
+        """Kinds of samples that stand in for open ones, none of them empty; the real ones are added to each."""
+        present = [kind for kind in (OF_OTHER_CLASS, SYNTHETIC) if (self.kinds == kind).any()]
+        found = [self.where((self.kinds == kind) | (self.kinds == REAL)) for kind in present or [REAL]]
+        return [opened for opened in found if len(opened)]
+
+    @property
+    def is_open(self) -> NDArray[np.bool_]:
+        """Whether a sample is open, or stands in for an open one."""
+        return np.asarray(self.kinds != KNOWN)
+
+    @property
+    def is_synthetic(self) -> NDArray[np.bool_]:
+        """Whether a sample is of a synthetic class."""
+        return np.asarray(self.kinds == SYNTHETIC)
+
+    @property
+    def margins(self) -> NDArray[np.float64]:
+        """Margins: 0 on the boundary, negative outside."""
+        return 1 - self.distances
+
+    def kept(self, scale: float) -> "HeldOut | None":
+        """Give what a fit keeps: distances at the radius scale; ``None`` if none is known."""
+        return replace(self, distances=self.distances / scale) if len(self.known) else None
+
+    def with_fresh(self, fresh: "HeldOut") -> "HeldOut":
+        """Append fresh samples, which nothing was fitted to, and scale the distances of the known ones to theirs."""
+        stretch = np.where(self.kinds == KNOWN, _stretch(self.known, fresh), 1.0)
+        scaled = replace(self, distances=self.distances * stretch)
+        return HeldOut.joined([scaled, fresh], self.mean_error)
+
+    @cached_property
+    def n_independent(self) -> float:
+        """Effective number of independent known samples."""
+        return effective_number(self.known.weights, self.known.sets)
+
+    @property
+    def strictness(self) -> float:
+        """Share by which the independent known samples are fewer than ``FEWEST_OF_CLASS`` per class, in [0, 1]."""
+        n_classes = max(1, len(np.unique(self.known.classes)))
+        return max(0.0, 1 - self.n_independent / (n_classes * FEWEST_OF_CLASS))
+
+
+#: Columns of the table, one entry for each sample.
+_COLUMNS = [column.name for column in fields(HeldOut) if column.name not in ("n_classes", "mean_error")]
+
+
+def _stretch(known: HeldOut, fresh: HeldOut) -> float:
+    """Ratio of the distances of fresh known samples to those of held-out ones, shrunk towards 1 if there are few.
+
+    The geometric mean, over the classes in the proportions of the fresh samples.
+    """
+    counts = np.bincount(fresh.classes, fresh.weights, minlength=fresh.n_classes)
+    totals = np.bincount(known.classes, known.weights, minlength=fresh.n_classes)
+    weights = known.weights * (counts / np.maximum(totals, TINY))[known.classes]
+    told = totals[fresh.classes] > 0
+    if not told.any():
+        return 1.0
+    apart = np.average(_logs(fresh)[told], weights=fresh.weights[told]) - np.average(_logs(known), weights=weights)
+    return float(np.exp(apart * fresh_share(effective_number(fresh.weights[told], fresh.sets[told]))))
+
+
+def _logs(samples: HeldOut) -> NDArray[np.float64]:
+    return np.log(np.maximum(samples.distances, TINY))
+
+
+def _double(values: Tensor) -> NDArray[np.float64]:
+    return values.cpu().numpy().astype(np.float64)
+
+
+def expected_f1(
+    held_out: HeldOut, scales: NDArray[np.float64], open_per_known: Sequence[float] = OPEN_PER_KNOWN
+) -> NDArray[np.float64]:
+    """Macro F1 over the known classes and open if all radii are multiplied by each of ``scales``.
+
+    The mean over the kinds of open samples and over ``open_per_known``, for which the open samples are weighted.
+    Without open samples it is the macro F1 of the known classes.
+
+    Parameters
+    ----------
+    held_out : HeldOut
+    scales : ndarray of shape (n_scales,)
+        Ascending.
+    open_per_known : sequence of float
+
+    Returns
+    -------
+    ndarray of shape (n_scales,)
+    """
+    known = held_out.known
+    correct = _accepted(known.where(known.assigned == known.classes), scales)
+    answered = _accepted(known, scales)
+    support = np.bincount(known.classes, known.weights, minlength=held_out.n_classes)
+    present = support > 0
+    if not held_out.open:
+        return np.asarray((2 * correct / np.maximum(answered + support, TINY))[:, present].mean(axis=1))
+    n_known = known.weights.sum()
+    falsely_rejected = n_known - answered.sum(axis=1)
+    values = []
+    for kind, per_known in product(held_out.open, open_per_known):
+        accepted, n_open = _accepted(kind, scales), kind.weights.sum()
+        n_rejected = n_open - accepted.sum(axis=1)
+        weight = per_known * n_known / n_open
+        f1 = 2 * correct / np.maximum(answered + weight * accepted + support, TINY)
+        f1_open = 2 * weight * n_rejected / np.maximum(weight * (n_open + n_rejected) + falsely_rejected, TINY)
+        values.append((f1[:, present].sum(axis=1) + f1_open) / (present.sum() + 1))
+    return np.asarray(np.mean(values, axis=0))
+
+
+def _accepted(samples: HeldOut, scales: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weight of each class's samples that are accepted at each radius scale, (n_scales, n_classes)."""
+    first, n_classes = np.searchsorted(scales, samples.distances, side="left"), samples.n_classes
+    counts = np.bincount(first * n_classes + samples.assigned, samples.weights, minlength=(len(scales) + 1) * n_classes)
+    return np.asarray(counts.reshape(len(scales) + 1, n_classes)[:-1].cumsum(axis=0))
+
+
+def best_scale(held_out: HeldOut, strictness: float = 0.0) -> tuple[float, float]:
+    """Radius scale by ``expected_f1``, and the best F1 of any candidate; (1, 0) without a distance above 0.
+
+    The single best candidate is a noisy estimate. So the scale is the geometric mean of all candidates, weighted by
+    ``near_best``, less ``strictness`` times their standard deviation. Without open samples it is the smallest of the
+    best candidates.
+    """
+    scales = _candidate_scales(held_out)
+    if not len(scales):
+        return 1.0, 0.0
+    scores = expected_f1(held_out, scales)
+    best = float(scores.max())
+    if not held_out.open:
+        return float(scales[scores.argmax()]), best
+    weights = near_best(scores, F1_ERROR / held_out.n_independent**0.5)
+    mean = np.average(np.log(scales), weights=weights)
+    deviation = np.average((np.log(scales) - mean) ** 2, weights=weights) ** 0.5
+    return float(np.exp(mean - strictness * deviation)), best
+
+
+def _candidate_scales(held_out: HeldOut) -> NDArray[np.float64]:
+    """Distances of known samples."""
+    distances = held_out.known.distances
+    return candidates(distances[distances > 0])
+
+
+def candidates(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the distinct values, or ``N_CANDIDATES`` quantiles of them, in ascending order."""
+    found = np.unique(values)
+    if len(found) > N_CANDIDATES:
+        found = np.unique(np.quantile(found, np.linspace(0, 1, N_CANDIDATES), method="closest_observation"))
+    return np.asarray(found)
+
+
+def loss_scale(held_out: HeldOut, beta: float) -> float:
+    """Radius scale that minimises the paper's two losses on held-out samples; 1 without open samples.
+
+    The sum of two means: the expansion loss (eq. 13) of the known samples, and the contraction loss (eq. 15) of the
+    samples of synthetic classes (without these, of held-out ones) and of the real open ones. Distances are divided
+    by the standard deviation of the known ones, so that the exponential tail ends within their range. The scale
+    never grows with β, since the slope of the contraction loss does.
+    """
+    scales = _candidate_scales(held_out)
+    if not len(scales) or not held_out.open:
+        return 1.0
+    known, open_samples = held_out.known, held_out.open[-1]
+    mean_distance = np.average(known.distances, weights=known.weights)
+    deviation = float(np.average((known.distances - mean_distance) ** 2, weights=known.weights) ** 0.5)
+    deviation = max(deviation, TINY * mean_distance)
+    radii = torch.from_numpy(scales / deviation).unsqueeze(1)
+
+    def mean(loss: Callable[..., Tensor], samples: HeldOut) -> Tensor:
+        weights = torch.from_numpy(samples.weights / samples.weights.sum())
+        return loss(torch.from_numpy(samples.distances / deviation), radii) @ weights
+
+    losses = mean(expansion_loss, known)
+    losses += mean(lambda norms, radii: contraction_loss(norms, radii, beta), open_samples)
+    return float(scales[int(losses.argmin())])
+
+
+def near_best(scores: NDArray[np.float64], error: float) -> NDArray[np.float64]:
+    """Weights of candidates, exp((F1 − best F1) / standard error).
+
+    With few samples many candidates count, which reduces the variance; with many only the best.
+    """
+    return np.asarray(np.exp((scores - scores.max()) / max(error, SMALLEST_ERROR)))
+
+
+def quantile(scores: Floats, weights: Floats, share: float) -> float:
+    """Largest score below which at most a share of the weight lies."""
+    order = np.argsort(scores, kind="stable")
+    below = np.cumsum(weights[order]) - weights[order]
+    return float(scores[order][int((below <= share * weights.sum() * (1 + 1e-12)).sum()) - 1])
+
+
+def best_threshold(held_out: HeldOut) -> float:
+    """Threshold by the expected macro F1 over known classes and open, as the ellipsoids' size is chosen.
+
+    The mean of all candidates, weighted by ``near_best``: with few rows it is chance which candidate is best.
+    """
+    distances = candidates(held_out.known.distances)
+    f1 = expected_f1(held_out, distances)
+    return -float(np.average(distances, weights=near_best(f1, F1_ERROR / held_out.n_independent**0.5)))

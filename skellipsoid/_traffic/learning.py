@@ -1,0 +1,294 @@
+"""Labelled messages of a log are used for all that they are worth: which to label, and what to learn from them."""
+
+from copy import copy
+from typing import Any, NamedTuple
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Bunch, check_random_state
+
+from .._changes import changed
+from .._core.labels import as_kind_of, as_partial_labels
+from .._core.pipelines import less_class_offsets, read_estimator
+from .._core.validation import enumerated
+from .._core.warn import warn
+from .._ellipsoid.changes import with_samples
+from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
+from .._held_out.scores import Floats, HeldOutScores, Integers
+from .log import MEMBERS, Log, read_log, score
+from .operating_point.line import place_line
+
+#: A labelled message counts as so many training samples (skellipsoid-bench/TRIED.md).
+WEIGHT = 3.0
+#: Labelled messages are scored without themselves in so many parts.
+N_PARTS = 5
+#: A new name becomes a class if so many different messages have it.
+FEWEST_OF_NEW = 5
+#: The lowest scores are drawn so many times as often as the others.
+LOW_SHARE, LOW_WEIGHT = 0.4, 2.0
+
+
+def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: Any = 0) -> Bunch:
+    """Choose messages of a log to label, and say what each of them counts.
+
+    They are drawn evenly along the score, so that all kinds of messages occur; those of the lowest scores, where known
+    and open messages meet, twice as often as others. The weights undo that. Copies of a message are drawn once.
+
+    Parameters
+    ----------
+    estimator : open-set classifier or Pipeline that ends in one
+        Fitted.
+    X : array-like
+        A log: features, or texts for a text Pipeline.
+    n : int, default=30
+        Number of messages to label. If there are no more different ones, all are chosen.
+    random_state : int, RandomState instance or None, default=0
+        Where the draw begins.
+
+    Returns
+    -------
+    result : :class:`~sklearn.utils.Bunch`
+        - ``rows``: ndarray of shape (n_chosen,), row numbers of the log in ascending order.
+        - ``weights``: ndarray of shape (n_chosen,), how many messages each stands for: ``sample_weight`` of
+          :func:`learn_from_traffic`, :func:`set_operating_point` and :func:`estimate_open_share`, for these rows.
+
+    Raises
+    ------
+    ValueError
+        If ``n`` is no positive whole number, or ``X`` is not valid.
+
+    See Also
+    --------
+    learn_from_traffic : Learn from the labels.
+
+    Notes
+    -----
+    The messages are ordered by their scores, and every k-th unit of their weights is drawn (systematic sampling). So a
+    message is drawn with a known chance, and its weight is one over this chance.
+
+    Examples
+    --------
+    >>> from skellipsoid import EllipsoidOpenSetClassifier, choose_to_label
+    >>> from skellipsoid.datasets import make_open_blobs
+    >>> X, y = make_open_blobs(1000, 8, n_known=6, open_share=0.1, random_state=0)
+    >>> train = (y != -1) & (np.arange(len(y)) < 600)
+    >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train])
+    >>> chosen = choose_to_label(clf, X[600:], n=30)
+    >>> len(chosen.rows), round(chosen.weights.sum(), -2)
+    (30, np.float64(400.0))
+    """
+    classifier, features = read_estimator(estimator, X, MEMBERS, "choose_to_label")
+    log = Log.unlabelled(*score(classifier, features))
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"n={n!r} is not a number of messages to label; use a whole number of at least 1.")
+    rows, weights = drawn(log.scores, log.copies, n, check_random_state(random_state).uniform())
+    return Bunch(rows=rows, weights=weights)
+
+
+def drawn(scores: Floats, copies: Integers, n: int, start: float) -> tuple[Integers, Floats]:
+    """Draw n messages along the score, beginning in [0, 1): their rows, and how many messages each stands for."""
+    _, first, counts = np.unique(copies, return_index=True, return_counts=True)
+    ascending = np.argsort(scores[first], kind="stable")
+    order, counts = first[ascending], counts[ascending]
+    is_low = (counts.cumsum() - counts / 2) / counts.sum() < LOW_SHARE
+    chances = _chances(np.where(is_low, LOW_WEIGHT, 1.0) * counts, n)
+    ends = np.cumsum(chances)
+    n = round(float(ends[-1]))
+    at = (start + np.arange(n)) * ends[-1] / n
+    chosen = np.unique(np.searchsorted(ends, at, side="right").clip(max=len(order) - 1))
+    rows, weights = order[chosen], counts[chosen] / chances[chosen]
+    by_row = np.argsort(rows)
+    return rows[by_row], weights[by_row]
+
+
+def _chances(sizes: Floats, n: int) -> Floats:
+    """Chances of being drawn, in proportion to sizes and at most 1; their sum is n, or the number of sizes."""
+    if n >= len(sizes):
+        return np.ones(len(sizes))
+    is_sure = np.zeros(len(sizes), dtype=bool)
+    while True:
+        left = n - is_sure.sum()
+        chances = np.where(is_sure, 1.0, left * sizes / sizes[~is_sure].sum())
+        if (chances <= 1).all():
+            return np.asarray(chances)
+        is_sure |= chances >= 1
+
+
+class _Labelled(NamedTuple):
+    """Labelled messages of a log, with the labels that they are learned by."""
+
+    features: NDArray[Any]
+    y: NDArray[Any]
+    parts: Integers  # (n_labelled,) copies are in one part
+
+
+def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Any:
+    """Learn from a log of which some messages are labelled: classes, shapes, size and the limit.
+
+    No text model is trained again. Call it again when there are more labels.
+
+    - Messages of known classes join the training samples, and weigh three times as much. A new name becomes a class if
+      at least five different messages have it.
+    - Open messages join the real open samples.
+    - Shares and size are chosen anew.
+    - The limit is placed as by :func:`set_operating_point`. For that the labelled messages are scored by fits without
+      them.
+
+    Read more in the :ref:`User Guide <first_hour>`.
+
+    Parameters
+    ----------
+    estimator : classifier or Pipeline
+        A fitted :class:`EllipsoidOpenSetClassifier` that kept its samples, as it does by default, or a Pipeline that
+        ends in one.
+    X : array-like
+        A log: texts, if the Pipeline begins with an encoder, else features. Use messages that were not learned yet.
+    y : array-like of shape (n_samples,)
+        Labels, ``None`` or NaN where nobody has labelled. The ``open_label`` says that a message is of no class.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the labels, one over the chance of being labelled, if they were not drawn at random
+        (:func:`choose_to_label`). They act on the limit. What is given for unlabelled messages does not matter.
+
+    Returns
+    -------
+    estimator : object
+        A new estimator, with the same fitted transformers. The given one is unchanged. The last entry of ``changes_``
+        says what was learned: ``n_samples``, the new ``classes``, and of the labelled known messages the share that the
+        given estimator ``rejected`` and the share that was ``foretold``; ``now`` and ``error`` are the share that is
+        foretold for known messages to come, and its standard deviation. ``traffic_`` is as after
+        :func:`set_operating_point`.
+
+    Raises
+    ------
+    TypeError
+        If the estimator does not end in a classifier whose classes can change.
+    ValueError
+        If ``y`` holds no label, or labels of another kind than the classes, if lengths differ, or if the classifier has
+        not kept its samples.
+
+    Warns
+    -----
+    UserWarning
+        If a new name has too few messages to become a class: they count as open. If labelled known messages lie farther
+        out than the training samples. And what a fit warns of.
+
+    See Also
+    --------
+    set_operating_point : The limit alone.
+    add_classes : Add samples that are no messages of a log.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skellipsoid import EllipsoidOpenSetClassifier, learn_from_traffic
+    >>> from skellipsoid.datasets import make_open_blobs
+    >>> X, y = make_open_blobs(2000, 8, n_known=6, open_share=0.05, random_state=0)
+    >>> train = (y != -1) & (np.arange(len(y)) < 1000)
+    >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train])
+    >>> log, labels = X[1000:], [*y[1000:1060], *[None] * 940]
+    >>> learned = learn_from_traffic(clf, log, labels)
+    >>> bool(np.mean(learned.predict(log) == -1) < np.mean(clf.predict(log) == -1))
+    True
+    """
+    classifier, features = read_estimator(estimator, X, MEMBERS, "learn_from_traffic")
+    if not isinstance(classifier, EllipsoidOpenSetClassifier):
+        raise TypeError(
+            f"A {type(classifier).__name__} cannot learn after a fit: fit a new one on all samples, or use an "
+            "EllipsoidOpenSetClassifier, or a Pipeline that ends in one."
+        )
+    features, named = classifier._validate_scored_data(features), classifier
+    classifier = copy(classifier)  # the names of the features were compared
+    if hasattr(named, "feature_names_in_"):
+        del classifier.feature_names_in_
+    before = read_log(classifier, features, y, sample_weight, "learn_from_traffic")
+    given = _labelled(classifier, features, y, before)
+    held = HeldOutScores.of(classifier, "learn_from_traffic")
+    shifted = before.shift_seen(held)
+    if shifted is not None:
+        warn(shifted)
+    learned = with_samples(classifier, given.features, given.y, what="learn", weight=WEIGHT, anew=True)
+    log = _scored_without_themselves(classifier, learned, features, given, before)
+    held_now = HeldOutScores.of(learned, "learn_from_traffic")
+    found = log.fit(held_now)
+    line = place_line(held_now, found, log.scores, len(learned.classes_))
+    learned.offset_, learned.traffic_ = line.offset, found.traffic()
+    change = _described(classifier, learned, before, held, line.rejected, line.rejected_error)
+    learned.changes_ = [*classifier.changes_, change]
+    if hasattr(named, "feature_names_in_"):
+        learned.feature_names_in_ = named.feature_names_in_
+    return changed(estimator, lambda _: learned)
+
+
+def _labelled(classifier: EllipsoidOpenSetClassifier, features: NDArray[Any], y: ArrayLike, log: Log) -> _Labelled:
+    """Read labels; a new name with few different messages is open."""
+    labels, labelled = as_partial_labels(y)
+    rows = np.flatnonzero(labelled)
+    counted = log.labels.labelled[rows]
+    labels, rows = as_kind_of(labels, classifier.classes_, "y", "classes_")[counted], rows[counted]
+    copies = log.copies[rows]
+    is_new = ~np.isin(labels, [*classifier.classes_, classifier.open_label_])
+    names = np.unique(labels[is_new])
+    few = [name for name in names if len(np.unique(copies[labels == name])) < FEWEST_OF_NEW]
+    if few:
+        warn(
+            f"{enumerated(np.array(few))} has fewer than {FEWEST_OF_NEW} different messages, too few for a class: they "
+            "count as open; label more of them, or write the name of a known class."
+        )
+        labels = labels.astype(np.result_type(labels, np.asarray(classifier.open_label_)))
+        labels[np.isin(labels, few)] = classifier.open_label_
+    return _Labelled(features[rows], labels, np.unique(copies, return_inverse=True)[1] % N_PARTS)
+
+
+def _scored_without_themselves(
+    classifier: EllipsoidOpenSetClassifier,
+    learned: EllipsoidOpenSetClassifier,
+    features: NDArray[Any],
+    given: _Labelled,
+    before: Log,
+) -> Log:
+    """Log as the learned classifier scores it; labelled messages are scored by fits without them."""
+    scores, assigned = score(learned, features)
+    labelled = np.flatnonzero(before.labels.labelled)
+    for part in np.unique(given.parts):
+        own, without = given.parts == part, classifier
+        if not own.all():
+            rest = given.features[~own], given.y[~own]
+            with catch_warnings():
+                simplefilter("ignore")  # the learned classifier has said it
+                without = with_samples(classifier, *rest, what="learn", weight=WEIGHT, chosen_by=learned)
+        scores[labelled[own]], assigned_there = score(without, given.features[own])
+        assigned[labelled[own]] = learned._encode(without.classes_[assigned_there])
+    log = Log.unlabelled(scores, assigned)
+    truth = learned._encode(given.y)
+    labels = before.labels._replace(is_open=truth == len(learned.classes_))
+    return log._replace(copies=before.copies, labels=labels, truth=truth)
+
+
+def _described(
+    classifier: EllipsoidOpenSetClassifier,
+    learned: EllipsoidOpenSetClassifier,
+    before: Log,
+    held: HeldOutScores,
+    now: float,
+    error: float,
+) -> dict[str, Any]:
+    """Say what was learned, in numbers that can be checked."""
+    is_known, labelled = ~before.labels.is_open, before.labels.labelled
+    is_rejected = _below(classifier, before.scores[labelled], before.assigned[labelled])[is_known]
+    rejected = np.average(is_rejected, weights=before.labels.counts[is_known]) if is_known.any() else np.nan
+    foretold = np.average(_below(classifier, held.known, held.assigned), weights=held.weights)
+    new = np.setdiff1d(learned.classes_, classifier.classes_)
+    return {
+        **learned.changes_[-1],
+        "classes": new.tolist(),
+        "rejected": None if np.isnan(rejected) else round(float(rejected), 4),
+        "foretold": round(float(foretold), 4),
+        "now": round(now, 4),
+        "error": round(error, 4),
+    }
+
+
+def _below(classifier: EllipsoidOpenSetClassifier, scores: Floats, assigned: Integers) -> NDArray[np.bool_]:
+    """Whether samples are below the limit of a classifier."""
+    return np.asarray(less_class_offsets(classifier, scores, classifier.classes_[assigned]) < classifier.offset_)

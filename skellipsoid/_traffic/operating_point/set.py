@@ -1,0 +1,233 @@
+"""The operating point of a fitted classifier: by a rate and samples, by a log and the share of open ones, as fitted."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from ..._core.base import BaseOpenSetClassifier
+from ..._core.pipelines import split_estimator
+from ..._core.warn import warn
+from ..._held_out.kept import KeepsHeldOutMixin
+from ..._held_out.scores import HeldOutScores
+from ..log import read_log
+from ..log_model import LogModel
+from .line import Line, place_line
+from .offsets import check_rates, offset_of_rate
+
+
+def set_operating_point(
+    estimator: Any,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    rejection_rate: float | None = None,
+    open_acceptance_rate: float | None = None,
+    open_share: float | tuple[float, float] | None = None,
+    cost_open: float | None = None,
+    cost_reject: float | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Any:
+    """Set the limit between known and open of a fitted classifier, for the traffic that it meets.
+
+    Sets ``offset_``, the score below which ``predict`` answers open, and ``class_offsets_`` to 0. For balls and
+    ellipsoids, an offset of o multiplies the radius by 1 − o. Nothing else changes. Use samples that were not used in
+    training.
+
+    There are five ways to call it:
+
+    - with a log of which some messages are labelled, ``set_operating_point(clf, log, y)``: thirty labels are enough;
+    - with a log and a share that you know, ``set_operating_point(clf, log, open_share=0.05)``;
+    - with the share alone, ``set_operating_point(clf, open_share=0.05)``;
+    - with a rate, and samples that it refers to;
+    - with nothing else, ``set_operating_point(clf)``: back to the fitted boundary.
+
+    Read more in the :ref:`User Guide <line_for_traffic>`.
+
+    Parameters
+    ----------
+    estimator : open-set classifier or Pipeline that ends in one
+        Fitted. It is changed in place; a later ``fit`` resets it.
+    X : array-like, default=None
+        Features, or texts for a text Pipeline: a log, or samples that a rate refers to.
+    y : array-like of shape (n_samples,), default=None
+        Labels; those outside ``classes_`` are open. For a log: ``None`` or NaN where nobody has labelled. For a rate
+        every sample has a label, or ``y`` is ``None``: then every sample is known for ``rejection_rate`` and open for
+        ``open_acceptance_rate``.
+    rejection_rate : float in [0, 1], default=None
+        Take the offset that rejects at most this share of *new* known samples, on average over draws of the n given
+        known samples [1]_. The offset is the score of rank (n + 1) · rate, rounded down, counted from the lowest: with
+        99 samples and 0.05, the fifth lowest score. If this rank is 0, the offset is the lowest score. A rate of 0
+        rejects none of the given known samples.
+    open_acceptance_rate : float in [0, 1], default=None
+        Take the smallest offset that accepts at most this share of *new* open samples, on average over draws of the m
+        given open samples: of these it accepts ⌊(m + 1) · rate⌋ − 1. If this number is negative, it accepts none of
+        them. A rate of 0 accepts none of the given open samples.
+    open_share : float in [0, 1] or pair of floats, default=None
+        Share of open samples in the traffic to come, or an interval that it lies in (with a probability of 95 %). A
+        number is taken to be right within a factor of about two. ``None``: what the labels say. Both may be given.
+    cost_open, cost_reject : float, default=None
+        Cost of an open sample that is accepted, and of a known sample that is rejected. If one of them is given, the
+        offset has the lowest expected cost in place of the best F1; the other is 1 by default.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the labels of a log, one over the chance of being labelled, if they were not drawn at random. What is
+        given for unlabelled messages does not matter.
+
+    Returns
+    -------
+    estimator : object
+        The same estimator. Its classifier's ``traffic_`` says what was learned: a dict with ``open_share`` and its
+        limits ``low`` and ``high``; ``known_shift``, how much farther out than held-out samples known messages lie, and
+        ``known_spread``; ``open_place``, how far below these open ones lie, and ``open_width``. The unit is a standard
+        deviation of the held-out samples. ``None`` after a rate, and as fitted. :func:`predict_open_proba` uses it.
+
+    Raises
+    ------
+    ValueError
+        If both rates are given, if a rate is outside [0, 1], or if no sample of the wanted kind is there. If options of
+        the share and of a rate are mixed, or a cost is not positive. If a log comes without a label and without a
+        share: known messages that are worded unlike the training texts look like open ones, so that a log alone does
+        not say where the limit goes. If nothing was held out of the fit that a share needs.
+    TypeError
+        If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one. If a share is
+        used and the classifier has no ``held_out_``.
+
+    Warns
+    -----
+    UserWarning
+        If there are fewer samples than a rate needs: 1 / rate − 1. The warning says which rates so few can keep. If the
+        fitted boundary stays, since another one is not expected to gain more than half of its error. If the labelled
+        known messages lie farther out than held-out training samples: then the fit foretold too few rejections.
+
+    Notes
+    -----
+    *A log.* The scores of held-out samples give each score a place z in a normal distribution. Known messages of the
+    log are assumed to lie as N(−d, s²), open ones as N(−m, t²), and a share π to be open. The five unknowns have priors
+    that were chosen on text; labels and scores of the log give the posterior distribution. The offset has the best mean
+    of the expected macro F1 over it. That a known message gets the right class depends on z as it does for held-out
+    ones. A log counts as at most 50 messages, since the model of its scores is not the truth.
+
+    *A rate.* Let r of n given samples be beyond the offset, and let the offset be the score of the next one. The share
+    of new samples beyond the offset has the distribution Beta(r + 1, n − r), whatever the distribution of the scores.
+    Its mean is (r + 1) / (n + 1). With five open samples, all of them rejected, one sixth of new open samples is
+    accepted on average, and at most 45 % with a confidence of 0.95 [2]_. All this is about samples that are drawn
+    alike: it says nothing about open samples of another kind.
+
+    References
+    ----------
+    .. [1] Vovk, V., Gammerman, A., Shafer, G. "Algorithmic Learning in a Random World." Springer, 2005.
+    .. [2] Wilks, S. S. "Determination of Sample Sizes for Setting Tolerance Limits." Annals of Mathematical Statistics
+       12, 1941.
+
+    Examples
+    --------
+    >>> import numpy as np, skellipsoid
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(400, 2)) + np.repeat([[0], [9]], 200, axis=0), np.repeat([0, 1], 200)
+    >>> clf = skellipsoid.EllipsoidOpenSetClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> clf = skellipsoid.set_operating_point(clf, X[1::2], rejection_rate=0.05)
+    >>> bool((clf.predict(X[1::2]) == -1).mean() <= 0.05)  # the tenth lowest score of 200 is the offset
+    True
+    >>> clf = skellipsoid.set_operating_point(clf, open_share=0.02)
+    >>> clf.offset_ < 0  # little is open: fewer known samples are rejected
+    True
+    """
+    classifier = open_set_classifier(estimator)
+    check_is_fitted(classifier)
+    check_rates(rejection_rate, open_acceptance_rate)
+    rates = {"rejection_rate": rejection_rate, "open_acceptance_rate": open_acceptance_rate}
+    rate = next((name for name, value in rates.items() if value is not None), None)
+    costs = _check_costs(cost_open, cost_reject)
+    if rate is not None:
+        of_share = {"open_share": open_share, "cost_open": cost_open, "cost_reject": cost_reject}
+        _check_only_a_rate(rate, X, of_share | {"sample_weight": sample_weight})
+        offset, traffic = offset_of_rate(estimator, X, y, rejection_rate, open_acceptance_rate), None
+    elif X is None and open_share is None:
+        _check_share_is_there(costs, y)
+        offset, traffic = 0.0, None
+    else:
+        held = HeldOutScores.of(classifier, "set_operating_point")
+        share = _read_share(open_share)
+        log = read_log(estimator, X, y, sample_weight, "set_operating_point")
+        if open_share is None and not len(log.truth):
+            raise ValueError(
+                "A log alone does not say where the limit goes, since known messages that are worded unlike the "
+                "training samples look like open ones: pass y with labels of about 30 messages, and None for the "
+                "others, or open_share."
+            )
+        found = log.fit(held, share)
+        line = place_line(held, found, log.scores, len(classifier.classes_), costs)
+        for sentence in (log.shift_seen(held), describe(line, found, in_costs=costs is not None)):
+            if sentence is not None:
+                warn(sentence)
+        offset, traffic = line.offset, found.traffic()
+    classifier.offset_, classifier.class_offsets_ = offset, np.zeros(len(classifier.classes_))
+    if isinstance(classifier, KeepsHeldOutMixin):
+        classifier.traffic_ = traffic
+    return estimator
+
+
+def describe(line: Line, found: LogModel, *, in_costs: bool = False) -> str | None:
+    """Say why the fitted boundary is taken, if it is."""
+    if line.moves:
+        return None
+    what, scale = ("the cost of 100 samples", -100) if in_costs else ("F1", 100)
+    unit = "" if in_costs else " points"
+    low, high = found.interval()
+    return (
+        f"The limit is the fitted boundary: with {100 * low:.0f} to {100 * high:.0f} % open, another one is expected "
+        f"to change {what} by {round(scale * line.gain, 1) + 0.0:+.1f}{unit}, with an error of {100 * line.error:.1f}."
+    )
+
+
+def _check_costs(cost_open: Any, cost_reject: Any) -> tuple[float, float] | None:
+    """Read the costs; ``None`` if neither is given."""
+    costs = {"cost_open": cost_open, "cost_reject": cost_reject}
+    for name, cost in costs.items():
+        if cost is not None and not (isinstance(cost, int | float | np.number) and 0 < cost < np.inf):
+            raise ValueError(f"{name}={cost!r} is not a cost; use a positive number.")
+    if cost_open is None and cost_reject is None:
+        return None
+    found = [1.0 if cost is None else float(cost) for cost in costs.values()]
+    return found[0], found[1]
+
+
+def _read_share(open_share: Any) -> float | tuple[float, float] | None:
+    """Read a share or the limits of one; ``None`` stays."""
+    if open_share is None:
+        return None
+    limits = open_share if isinstance(open_share, tuple | list | np.ndarray) else (open_share, open_share)
+    are_numbers = all(isinstance(part, int | float | np.number) and not isinstance(part, bool) for part in limits)
+    if not (are_numbers and len(limits) == 2 and 0 <= limits[0] <= limits[1] <= 1):
+        raise ValueError(
+            f"open_share={open_share!r} is not a share; use a number from 0 to 1, or two for an interval, such as "
+            "(0.02, 0.1)."
+        )
+    return (float(limits[0]), float(limits[1])) if limits[0] < limits[1] else float(limits[0])
+
+
+def _check_only_a_rate(rate: str, X: Any, of_share: dict[str, Any]) -> None:
+    """Raise an error if a rate comes with options of a share, or without samples."""
+    given = [name for name, value in of_share.items() if value is not None]
+    if given:
+        raise ValueError(f"{given[0]} and {rate} are both given; set one of them and leave the other None.")
+    if X is None:
+        raise ValueError(f"{rate} is a share of samples, but there are none; pass X.")
+
+
+def _check_share_is_there(costs: Any, y: Any) -> None:
+    for name, value in {"A cost": costs, "y": y}.items():
+        if value is not None:
+            raise ValueError(f"{name} needs traffic: pass a log as X with labels of some messages, or open_share.")
+
+
+def open_set_classifier(estimator: Any) -> BaseOpenSetClassifier:
+    """Return the last step of an estimator; an error unless it has an operating point."""
+    classifier = split_estimator(estimator)[1]
+    if not isinstance(classifier, BaseOpenSetClassifier):
+        raise TypeError(
+            f"{type(classifier).__name__} has no operating point to set; pass an open-set classifier of this package "
+            "or a Pipeline that ends in one."
+        )
+    return classifier

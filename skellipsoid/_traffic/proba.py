@@ -1,0 +1,142 @@
+"""Probabilities of the known classes and of open."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+from sklearn.linear_model import LogisticRegression
+
+from .._core.pipelines import read_estimator
+from .._held_out.scores import Floats, HeldOutScores
+from .log import MEMBERS, Log, score
+from .log_model import CENTRES, NormalScores, Unknowns, falling, open_probability
+
+#: Open share if nothing is known of the traffic, which is the middle of those that the size of the boundaries is chosen
+#: for.
+USUAL_SHARE = 0.5
+SMALLEST_SHARE, LARGEST_SHARE = 0.001, 0.999
+#: Quantile of the held-out known scores below which the probability of the assigned class does not fall.
+LOWEST = 0.05
+
+
+def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = None) -> NDArray[np.float64]:
+    """Probabilities of the known classes, and of open in the last column.
+
+    How probable it is that a sample is open depends on how many are, and on how far out known ones lie:
+    :func:`set_operating_point` learns both from a log, or set ``open_share``. The probabilities are calibrated on the
+    samples and classes that were held out of the fit (``held_out_``), so no other data are needed.
+
+    Parameters
+    ----------
+    estimator : open-set classifier or Pipeline that ends in one
+        Fitted: :class:`EllipsoidOpenSetClassifier`, or :class:`~skellipsoid.baselines.MahalanobisClassifier` with
+        ``threshold="auto"``. For others held-out scores and new ones are on unlike scales.
+    X : array-like
+        Features, or texts for a text Pipeline.
+    open_share : float in [0, 1], default=None
+        Share of open samples in the traffic; below 0.001 it counts as 0.001, above 0.999 as 0.999. ``None`` takes what
+        :func:`set_operating_point` learned (``traffic_``), or else a half.
+
+    Returns
+    -------
+    probabilities : ndarray of shape (n_samples, n_classes + 1)
+        The classes in the order of ``classes_``, then open. Each row sums to 1.
+
+    Raises
+    ------
+    TypeError
+        If the classifier is another one, or has no ``held_out_``.
+    ValueError
+        If its fit held out no sample or no class, if ``open_share`` is not a share, or if ``X`` is not valid.
+
+    See Also
+    --------
+    set_operating_point : Sets the limit of ``predict`` for a log or an open share.
+
+    Notes
+    -----
+    How probable it is that a sample is open follows from the scores of known and of open samples, as
+    :func:`set_operating_point` describes them: with what it learned from a log, or else as usual. How probable the
+    assigned class is then follows from a logistic regression of the score, fitted on held-out known samples (Platt
+    scaling [1]_).
+
+    The probability of the other classes is divided among them by a softmax of their scores. The most probable column
+    need not be the answer of ``predict``, which does not maximise the accuracy, but the macro F1.
+
+    References
+    ----------
+    .. [1] Platt, J. "Probabilistic Outputs for Support Vector Machines and Comparisons to Regularized Likelihood
+       Methods." Advances in Large Margin Classifiers, 1999.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skellipsoid import EllipsoidOpenSetClassifier, predict_open_proba
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2)) + np.repeat([[0], [9]], 100, axis=0)
+    >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, np.repeat(["left", "right"], 100))
+    >>> predict_open_proba(clf, [[0, 0], [9, 9], [20, -20]], open_share=0.2).round(1)
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    """
+    classifier, features = read_estimator(estimator, X, MEMBERS, "predict_open_proba")
+    held = HeldOutScores.of(classifier, "predict_open_proba")
+    scores, assigned = score(classifier, features)
+    share, traffic = _read_share(open_share), classifier.traffic_
+    if traffic is None:
+        share = USUAL_SHARE if share is None else share
+        traffic = Log.empty().fit(held, share).traffic()
+    share = float(np.clip(traffic["open_share"] if share is None else share, SMALLEST_SHARE, LARGEST_SHARE))
+    is_open = of_scores(held, scores, {**traffic, "open_share": share})
+    columns = np.asarray(classifier._score_all(classifier._validate_scored_data(features)), dtype=np.float64)
+    known = _class_probabilities(held, scores, assigned, columns)
+    return np.column_stack([known * (1 - is_open)[:, np.newaxis], is_open])
+
+
+def of_scores(held: HeldOutScores, scores: Floats, traffic: Mapping[str, float]) -> Floats:
+    """Probability that each sample is open, (n_samples,), by what is known of the traffic."""
+    found = Unknowns._make(np.array(traffic[name]) for name in Unknowns._fields)
+    of_bins = falling(open_probability(found.open_share, *found.of_bins()))
+    return np.asarray(np.interp(NormalScores(held)(scores), CENTRES, of_bins))
+
+
+def _read_share(share: Any) -> float | None:
+    if share is None:
+        return None
+    if isinstance(share, bool) or not (isinstance(share, int | float | np.number) and 0 <= share <= 1):
+        raise ValueError(f"open_share={share!r} is not a share; use a number from 0 to 1, or None.")
+    return float(share)
+
+
+def _class_probabilities(held: HeldOutScores, scores: Floats, assigned: NDArray[np.int64], columns: Floats) -> Floats:
+    """Probabilities of the classes if a sample is known, (n_samples, n_classes)."""
+    if columns.shape[1] == 1:
+        return np.ones_like(columns)
+    rows, right = np.arange(len(scores)), held.assigned == held.classes
+    # Farther out there are too few held-out samples to tell.
+    scores = np.maximum(scores, np.quantile(held.known, LOWEST))
+    # One right and one wrong answer more, so that no answer is certain.
+    log_odds = _log_odds(
+        np.append(held.known, [held.known.mean()] * 2),
+        np.append(right, [True, False]),
+        np.append(held.weights, [held.weights.mean()] * 2),
+        scores,
+    )
+    of_assigned = expit(log_odds)
+    deviation = max(float(held.known.std()), 1e-12)
+    others = columns / deviation
+    others[rows, assigned] = -np.inf
+    probabilities = softmax(others, axis=1) * (1 - of_assigned)[:, np.newaxis]
+    probabilities[rows, assigned] = of_assigned
+    return np.asarray(probabilities)
+
+
+def _log_odds(scores: Floats, positive: NDArray[np.bool_], weights: Floats, new: Floats) -> Floats:
+    """Log-odds of ``new`` scores by a logistic regression, (n_new,)."""
+    mean, deviation = scores.mean(), max(float(scores.std()), 1e-12)
+    model = LogisticRegression(C=10.0, max_iter=1000)
+    model.fit((scores - mean)[:, np.newaxis] / deviation, positive, sample_weight=weights * len(scores) / weights.sum())
+    return np.asarray(model.decision_function((new - mean)[:, np.newaxis] / deviation))

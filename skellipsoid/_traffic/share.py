@@ -1,0 +1,116 @@
+"""The share of open samples in traffic, by a log of which some messages may be labelled."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Bunch
+from sklearn.utils.validation import check_is_fitted
+
+from .._core.pipelines import split_estimator
+from .._held_out.scores import HeldOutScores
+from .log import Log, read_log
+from .log_model import NormalScores, bins_of
+
+#: Above this share hardly any sample tells how known traffic scores.
+LARGE_SHARE = 0.8
+
+
+def estimate_open_share(
+    estimator: Any, X: ArrayLike, y: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
+) -> Bunch:
+    """Estimate how much of traffic is open, with an interval: without labels roughly, with thirty labels well.
+
+    Without labels ``low`` and ``high`` allow for known messages that lie farther out than the training samples, as
+    those of users do; if they lie still farther out, even ``low`` is too large. Labels of some messages say how far.
+
+    Read more in the :ref:`User Guide <open_share>`.
+
+    Parameters
+    ----------
+    estimator : open-set classifier or Pipeline that ends in one
+        Fitted: :class:`EllipsoidOpenSetClassifier`, or :class:`~skellipsoid.baselines.MahalanobisClassifier` with
+        ``threshold="auto"``. For others held-out scores and new ones are on unlike scales.
+    X : array-like
+        A log: features, or texts for a text Pipeline. Repeated messages count as often as they occur, but widen the
+        interval. Use samples that were not used in training.
+    y : array-like of shape (n_samples,), default=None
+        Labels of some messages, ``None`` or NaN for the others; labels outside ``classes_`` are open. Draw the messages
+        to label at random, or pass ``sample_weight``.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the labels, one over the chance of being labelled. What is given for unlabelled messages does not
+        matter.
+
+    Returns
+    -------
+    result : :class:`~sklearn.utils.Bunch`
+        - ``share``: estimated share of open samples, the mean of its distribution.
+        - ``low``, ``high``: 95 % of its distribution lie between them.
+        - ``class_shares``: ndarray of shape (n_classes,), the share of each known class, in the order of ``classes_``.
+          Their sum is 1 − ``share``.
+        - ``note``: one sentence or two: without labels what the limits rest on, with labels whether known messages have
+          moved; ``None`` if labels show nothing of the kind.
+
+    Raises
+    ------
+    TypeError
+        If the classifier is another one, or has no ``held_out_``.
+    ValueError
+        If its fit held out no sample, if ``X`` is not valid, or if ``y`` holds no label.
+
+    See Also
+    --------
+    set_operating_point : Sets the limit by the same log.
+
+    Notes
+    -----
+    The estimate is the posterior distribution that :func:`set_operating_point` describes. Without labels every share is
+    equally probable beforehand. With labels the share has Jeffreys' posterior of their count beforehand: thirty labels,
+    none of them open, are an interval, not 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skellipsoid import EllipsoidOpenSetClassifier, estimate_open_share
+    >>> from skellipsoid.datasets import make_open_blobs
+    >>> X, y = make_open_blobs(4000, 8, n_known=6, open_share=0.25, random_state=0)
+    >>> train = (y != -1) & (np.arange(len(y)) < 2000)
+    >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train])
+    >>> log, labels = X[2000:], [*y[2000:2030], *[None] * 1970]
+    >>> found = estimate_open_share(clf, log, labels)
+    >>> bool(found.low < 0.25 < found.high)
+    True
+    """
+    classifier = split_estimator(estimator)[1]
+    check_is_fitted(classifier)
+    held = HeldOutScores.of(classifier, "estimate_open_share")
+    log = read_log(estimator, X, y, sample_weight, "estimate_open_share")
+    found = log.fit(held)
+    low, high = found.interval()
+    share = found.traffic()["open_share"]
+    known = 1 - found.open_probability()[bins_of(NormalScores(held)(log.scores))]
+    of_class = np.bincount(log.assigned, known, minlength=len(classifier.classes_))
+    return Bunch(
+        share=share,
+        low=low,
+        high=high,
+        class_shares=(1 - share) * of_class / max(of_class.sum(), 1e-12),
+        note=_note(log, held, low),
+    )
+
+
+def _note(log: Log, held: HeldOutScores, low: float) -> str | None:
+    """Say what the limits rest on."""
+    if len(log.truth):
+        return log.shift_seen(held)
+    note = (
+        "Nothing without labels tells known messages that have moved from new ones: the limits hold if known messages "
+        "lie at most about 1.5 standard deviations farther out than held-out training samples do; label about 30 "
+        "messages to know."
+    )
+    if low > LARGE_SHARE:
+        note += (
+            " Hardly any sample resembles the training samples: either nearly all of them are new, or features are "
+            "made in another way."
+        )
+    return note

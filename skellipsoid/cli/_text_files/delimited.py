@@ -1,0 +1,217 @@
+"""Lines of a delimited file to a table: its delimiter, its quotes, its header."""
+
+import csv
+import re
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+from ..._core.messages import numbered, say_empty
+from ..._data_check.headers import looks_like_header, rank_label, rank_text
+from .table import Table
+
+#: In the order of preference where several divide all lines alike: a text has commas more often than the others.
+_DELIMITERS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}
+#: Lines that the delimiter is chosen by, and letters of a line that a message shows.
+_SAMPLE, _MOST_LETTERS = 500, 100
+#: From so many rows on, a first row of single words is a header if so large a share of the other texts is longer.
+_FEWEST_ROWS, _LONG_SHARE = 10, 0.8
+#: Share of rows with one number of cells from which lines are a table, and not messages with commas.
+_TABLE_SHARE = 0.9
+#: Words of a name of a column at most.
+_MOST_WORDS = 3
+_SPACE = re.compile(r"\s")
+#: Numbers, dates and times.
+_NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ TZ%-]*")
+
+#: Line number and cells of each row that is not empty.
+_Rows = list[tuple[int, list[str]]]
+
+
+def read_delimited(lines: list[str], path: Path, wanted: list[str]) -> Table:
+    """Read lines of any delimiter.
+
+    Parameters
+    ----------
+    lines : list of str
+        With their ends.
+    path : Path
+        A name that ends in ``.csv`` is not taken for a tab-separated file because a text of it holds a tab.
+    wanted : list of str
+        Names of columns that the user gave; a first line that holds one is a header.
+
+    Raises
+    ------
+    ValueError
+        If a line cannot be read, or has not as many cells as the first.
+    """
+    declared = re.fullmatch(r'"?sep=(.)"?\s*', lines[0]) if lines else None  # how Excel is told the delimiter
+    delimiter = declared[1] if declared else _find_delimiter(lines, is_csv=path.suffix.lower() == ".csv")
+    rows, empty = _rows(lines, delimiter, path, skipped=int(declared is not None))
+    say_empty(empty, path)
+    number, first = rows[0] if rows else (0, [])
+    first = [cell.strip() for cell in first]
+    is_wanted = not {cell.casefold() for cell in first}.isdisjoint(name.casefold() for name in wanted)
+    has_header = is_wanted or _is_header([[cell.strip() for cell in cells] for _, cells in rows])
+    body = rows[has_header:]
+    names, header = (first, number) if has_header else ([], 0)
+    return Table(names, [cells for _, cells in body], [number for number, _ in body], "line", header, delimiter)
+
+
+def find_table(lines: list[str]) -> str | None:
+    """Describe the table that lines are, such as the rows of a CSV file; ``None`` if they are probably messages.
+
+    Nine of ten rows have the same number of cells, and the first is a header or the cells are too many for commas that
+    happen to stand in messages.
+    """
+    sample = [line for line in lines if line.strip()][:_SAMPLE]
+    for delimiter, name in _DELIMITERS.items():
+        rows, width, share = _divided(sample, delimiter)
+        if not rows or share < _TABLE_SHARE:
+            continue
+        is_named = len(rows[0]) == width and max(max(rank_text(cell), rank_label(cell)) for cell in rows[0]) == 2
+        if len(rows) > 1 and (is_named or (len(rows) >= _FEWEST_ROWS and (width > 2 or delimiter == "\t"))):
+            return f"a table of {width} columns with a {name} between them"
+    return None
+
+
+def _find_delimiter(lines: list[str], *, is_csv: bool) -> str:
+    """Find the delimiter that divides the most lines into the same number of cells, at least two."""
+    sample = lines[:_SAMPLE]
+    first = next((line for line in sample if line.strip()), "")
+    if "\t" in first.strip("\r\n") and not is_csv:
+        return "\t"
+    fit = {delimiter: _divided(sample, delimiter)[2] for delimiter in _DELIMITERS}
+    best = max(fit.values())
+    if not best:
+        return "," if is_csv else "\t"
+    return next(delimiter for delimiter, share in fit.items() if share == best)
+
+
+def _divided(lines: list[str], delimiter: str) -> tuple[list[list[str]], int, float]:
+    """Rows of lines, their most frequent number of cells from two on, and the share of the rows that have it."""
+    rows = []
+    with suppress(csv.Error):  # a cell that is too long; the reader says so again
+        for row in csv.reader(lines, delimiter=delimiter):
+            if any(row):
+                rows.append(row)
+    widths = Counter(len(row) for row in rows if len(row) > 1)
+    width, count = next(iter(widths.most_common(1)), (0, 0))
+    return rows, width, count / max(1, len(rows))
+
+
+def _rows(lines: list[str], delimiter: str, path: Path, skipped: int) -> tuple[_Rows, list[int]]:
+    """Parse the lines, with and without quotes where the delimiter is a tab; second, lines of empty rows.
+
+    Two columns between tabs are the plain form, in which quotes are part of the text. Excel and pandas quote cells of
+    such files too: this shows if the plain form does not fit, if labels are quoted, or if there are more columns.
+    """
+    if delimiter != "\t":
+        return _parsed(lines, delimiter, path, skipped, quoted=True)
+    first = next((line.strip() for line in lines[skipped:] if line.strip()), "")
+    is_plain = first.count("\t") < 2 and not re.fullmatch(r'".*"\t".*"', first)
+    forms = (False, True) if is_plain else (True, False)
+    errors = []
+    for quoted in forms:
+        try:
+            return _parsed(lines, delimiter, path, skipped, quoted=quoted)
+        except ValueError as error:
+            errors.append(error)
+    raise errors[forms.index(False)]
+
+
+def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quoted: bool) -> tuple[_Rows, list[int]]:
+    reader = csv.reader(
+        lines[skipped:],
+        delimiter=delimiter,
+        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+        skipinitialspace=quoted,  # a quote after a comma and a blank is one
+        strict=quoted,
+    )
+    rows: _Rows = []
+    empty: list[int] = []
+    while True:
+        number = reader.line_num + 1 + skipped  # a quoted cell may go over several lines
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise ValueError(
+                f"Line {number} of {str(path)!r} cannot be read ({error}); correct its quotes or shorten it."
+            ) from error
+        if row is None:
+            return rows, [number for number in empty if rows and number < rows[-1][0]]  # not the end of the file
+        cells = [cell.strip() for cell in row]
+        if not any(cells):
+            empty.append(number)
+            continue
+        width = len(rows[0][1]) if rows else max(2, len(cells))
+        if len(cells) != width:
+            line = delimiter.join(row)
+            shown = line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]}…"
+            raise ValueError(
+                f"Line {number} of {str(path)!r} is {shown!r} with {numbered(len(cells), 'field')}, but "
+                f"{_needed(rows, delimiter)}"
+                f"{_remedy(len(cells) - width, delimiter, quoted=quoted) if rows else ''}."
+            )
+        rows.append((number, row))
+
+
+def _needed(rows: _Rows, delimiter: str) -> str:
+    name = _DELIMITERS.get(delimiter, repr(delimiter))
+    if not rows:
+        return "a text and a label are needed, with a tab, comma, semicolon or pipe between them"
+    return f"line {rows[0][0]} has {len(rows[0][1])}, separated by a {name}"
+
+
+def _remedy(surplus: int, delimiter: str, *, quoted: bool) -> str:
+    if not quoted:
+        return "; correct it" if delimiter == "\t" else ""
+    what = _DELIMITERS.get(delimiter, repr(delimiter)) if surplus > 0 else "line break"
+    return f"; put quotes around a text that holds a {what}"
+
+
+def _is_header(rows: list[list[str]]) -> bool:
+    """Tell whether the first row is the names of the columns.
+
+    If usual names of texts and labels are there, it is. If not, no cell may be a number or occur again in its column.
+    """
+    if not rows:
+        return False
+    first, rest = rows[0], rows[1:]
+    if len(first) == 2:
+        return {cell.lower() for cell in first} == {"text", "label"} or _names_two(first, rest)
+    if max(map(rank_text, first)) == max(map(rank_label, first)) == 2:
+        return True
+    is_number = any(map(_NUMBER.fullmatch, first))
+    return sum(map(bool, first)) > 1 and not is_number and not _occurs_again(first, rest)
+
+
+def _names_two(first: list[str], rest: list[list[str]]) -> bool:
+    """Tell whether the first row names two columns: it could also be a text of one word and its label."""
+    if _occurs_again(first, rest):
+        return False
+    if looks_like_header(*first) or _have_both_names(*first):
+        return True
+    if any(map(_SPACE.search, first)):
+        return False
+    if max(max(rank_text(cell), rank_label(cell)) for cell in first) == 2:
+        return True
+    return len(rest) >= _FEWEST_ROWS and any(_stands_out(rest, text, 1 - text) for text in (0, 1))
+
+
+def _have_both_names(first: str, second: str) -> bool:
+    """Whether one cell is like a name of texts and the other like one of labels, such as ``Ticket text, Category``."""
+    are_short = max(len(cell.split()) for cell in (first, second)) <= _MOST_WORDS
+    return bool(are_short and ((rank_text(first) and rank_label(second)) or (rank_label(first) and rank_text(second))))
+
+
+def _stands_out(rest: list[list[str]], text: int, label: int) -> bool:
+    """Whether a first row of two single words is unlike all others: their labels come back, most texts are longer."""
+    counts = Counter(row[label] for row in rest)
+    n_long = sum(bool(_SPACE.search(row[text])) for row in rest)
+    return min(counts.values()) > 1 and n_long >= _LONG_SHARE * len(rest)
+
+
+def _occurs_again(first: list[str], rest: list[list[str]]) -> bool:
+    """Whether a cell of the first row occurs again in its column."""
+    return any(cell and cell == row[i] for row in rest for i, cell in enumerate(first))

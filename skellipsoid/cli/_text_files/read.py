@@ -1,0 +1,198 @@
+"""Texts and labels of a user's file."""
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._core.labels import EXACT_FLOATS
+from ..._core.messages import named, say_empty
+from ..._core.texts import is_visible
+from ..._core.warn import warn
+from .columns import choose_columns, choose_text_column
+from .decode import decode_file
+from .delimited import read_delimited
+from .records import read_json, read_parquet
+from .table import Table, is_scalar
+
+_JSON = {".json", ".jsonl", ".ndjson"}
+PARQUET = {".parquet", ".pq"}
+_LOGS = {".txt", ".log"}
+#: Labels that a program wrote as numbers with a fraction, because some were missing.
+_WHOLE = re.compile(r"([-+]?\d+)\.0+")
+#: What programs write for a missing label.
+_MISSING = {"NaN", "nan", "-NaN", "-nan", "NA", "<NA>", "N/A", "n/a", "#N/A", "#NA", "NaT", "NULL", "null", '""', "''"}
+
+
+class LabelledTexts(NamedTuple):
+    """Texts and labels of a file, and where each row of it begins."""
+
+    texts: NDArray[np.object_]
+    labels: NDArray[Any]
+    #: Numbers from 1 of what ``unit`` says: ``"line"`` or ``"record"``.
+    numbers: NDArray[np.int64]
+    unit: str
+
+
+def read_table(
+    path: Path, *, text_column: str | None = None, label_column: str | None = None, kept: Collection[str] = ()
+) -> LabelledTexts:
+    """Read texts and labels from a file of two or more columns.
+
+    The kind of file follows from its name: ``.json``, ``.jsonl``, ``.ndjson`` and ``.parquet``; any other is delimited
+    text. The plain form is a text, a tab and a label on each line, with or without a first line ``text<TAB>label``:
+    quotes are part of the text there.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    text_column, label_column : str, default=None
+        Name of a column, or its number from 1; ``None`` guesses.
+    kept : collection of str, default=()
+        Labels that are read as such, although programs write them for a missing value: ``"NA"`` and the like.
+
+    Returns
+    -------
+    found : LabelledTexts
+        Without the rows that have no text or no label.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If a row of it cannot be read, or if it is not clear which columns to take.
+    ImportError
+        If it is parquet, and nothing that reads it is installed.
+
+    Warns
+    -----
+    UserWarning
+        If columns were guessed, if rows are left out, or if the encoding is not UTF-8.
+    """
+    table = read_file(path, text_column, label_column)
+    if not table.n_columns or not table.rows:
+        return LabelledTexts(np.array([], dtype=object), np.array([], dtype=str), np.array([], dtype=int), table.unit)
+    text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
+    if is_guess:
+        _say_guess(table, path, "--text-column and --label-column choose others", texts=text_at, labels=label_at)
+    for column in (text_at, label_at):
+        _check_scalars(table, path, column)
+    texts = [text if is_visible(text) else "" for text in table.cells(text_at)]
+    written = table.cells(label_at)
+    labels = read_labels(written, kept)
+    present = [bool(text and label) for text, label in zip(texts, labels, strict=True)]
+    markers = sorted({mark for mark, label in zip(written, labels, strict=True) if is_visible(mark) and not label})
+    _say_missing(table, path, texts, "text", "")
+    _say_missing(
+        table,
+        path,
+        labels,
+        f"label (also {', '.join(map(repr, markers))})" if markers else "label",
+        "; give them the open label if they belong to no class"
+        + (f", or another name if {markers[0]!r} is a class" if markers else ""),
+    )
+    rows = np.array(present)
+    return LabelledTexts(
+        np.array(texts, dtype=object)[rows],
+        np.array(labels, dtype=str)[rows],
+        np.array(table.numbers)[rows],
+        table.unit,
+    )
+
+
+def read_texts(path: Path, *, text_column: str | None = None) -> list[str]:
+    """Read the texts of a file, one for each row, as ``read_table`` does; labels are not needed.
+
+    A file of a name that ends in ``.txt`` or ``.log`` and has no tab is a log: each line is a text, commas and all.
+    """
+    return read_rows(path, text_column=text_column)[1]
+
+
+def read_rows(path: Path, *, text_column: str | None = None) -> tuple[Table, list[str], int]:
+    """Read all columns of a file, its texts as ``read_texts`` does, and the number of their column."""
+    if text_column is None and path.suffix.lower() in _LOGS:
+        lines = [line.rstrip("\r\n") for line in decode_file(path)]
+        if not any("\t" in line for line in lines):
+            filled = [i for i, line in enumerate(lines) if line.strip()]
+            say_empty([i + 1 for i in sorted(set(range(max(filled, default=0))) - set(filled))], path)
+            texts = [lines[i] for i in filled]
+            return Table([], [[text] for text in texts], [i + 1 for i in filled], "line", delimiter="\t"), texts, 0
+    table = read_file(path, text_column)
+    if not table.n_columns or not table.rows:
+        return table, [], 0
+    column, is_guess = choose_text_column(table, path, text_column)
+    if is_guess:
+        _say_guess(table, path, "--text-column chooses another", texts=column)
+    _check_scalars(table, path, column)
+    return table, table.cells(column), column
+
+
+def read_partly_labelled(
+    path: Path, *, text_column: str | None, label_column: str, kept: Collection[str] = ()
+) -> tuple[list[str], list[str]]:
+    """Read the texts of a file, and their labels, empty where there is none; rows without a text are left out."""
+    table = read_file(path, text_column, label_column)
+    if not table.n_columns or not table.rows:
+        return [], []
+    text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
+    if is_guess:
+        _say_guess(table, path, "--text-column chooses another", texts=text_at)
+    for column in (text_at, label_at):
+        _check_scalars(table, path, column)
+    labels = read_labels(table.cells(label_at), kept)
+    rows = [(text, label) for text, label in zip(table.cells(text_at), labels, strict=True) if is_visible(text)]
+    return [text for text, _ in rows], [label for _, label in rows]
+
+
+def read_labels(cells: list[str], kept: Collection[str] = ()) -> list[str]:
+    """Labels in the cells of a column, empty where one is missing; ``kept`` are labels whatever they look like."""
+    labels = [label if label in kept or (is_visible(label) and label not in _MISSING) else "" for label in cells]
+    if all(_WHOLE.fullmatch(label) for label in labels if label):
+        labels = [_WHOLE.sub(r"\1", label) for label in labels]
+    return labels
+
+
+def read_file(path: Path, *wanted: str | None) -> Table:
+    """Read all columns of a file; a first line that holds a ``wanted`` name, which is no number, is its header."""
+    kind = path.suffix.lower()
+    if kind in _JSON:
+        return read_json(path)
+    if kind in PARQUET:
+        return read_parquet(path)
+    names = [name for name in wanted if name is not None and not (name.isascii() and name.isdigit() and int(name) > 0)]
+    return read_delimited(decode_file(path), path, names)
+
+
+def _say_guess(table: Table, path: Path, remedy: str, **columns: int) -> None:
+    header = f"line {table.header} is the header, " if table.header else ""
+    guessed = ", ".join(f"{what} from column {table.titled(column)}" for what, column in columns.items())
+    warn(f"{str(path)!r}: {header}{guessed} (guessed; {remedy}).")
+
+
+def _check_scalars(table: Table, path: Path, column: int) -> None:
+    for number, row in zip(table.numbers, table.rows, strict=True):
+        if not is_scalar(row[column]):
+            found, remedy = f"a {type(row[column]).__name__}", "choose another column"
+        elif isinstance(row[column], float) and row[column].is_integer() and abs(row[column]) >= EXACT_FLOATS:
+            found, remedy = f"the float {row[column]!r}", "write a number as large as this as a whole number or a text"
+        else:
+            continue
+        raise ValueError(
+            f"Column {table.titled(column)} of {str(path)!r} holds {found} in {table.unit} {number}, but a text or a "
+            f"label is needed; {remedy}."
+        )
+
+
+def _say_missing(table: Table, path: Path, cells: list[str], what: str, remedy: str) -> None:
+    missing = [number for number, cell in zip(table.numbers, cells, strict=True) if not cell]
+    if missing:
+        n = len(missing)
+        warn(
+            f"{n} row{' has' if n == 1 else 's have'} no {what} in {str(path)!r} and {'is' if n == 1 else 'are'} left "
+            f"out ({named(table.unit, missing)}){remedy}."
+        )

@@ -1,0 +1,409 @@
+"""Groups of open samples: hidden classes are found, noise is left alone, order and copies do not matter."""
+
+import csv
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import adjusted_rand_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skellipsoid import (
+    EliDecide,
+    EllipsoidOpenSetClassifier,
+    SupConTextEncoder,
+    add_classes,
+    discover_classes,
+    load,
+    remove_classes,
+    save,
+)
+from skellipsoid._traffic.discovery import groups as _groups
+from skellipsoid._traffic.discovery.likelihood import effective, evidence, log_ratios
+from skellipsoid._traffic.discovery.words import telling_words
+from skellipsoid.baselines import MahalanobisClassifier
+
+N_KNOWN, N_HIDDEN, N_FEATURES = 12, 6, 16
+
+
+def draw(rng, centres, labels):
+    return centres[labels] + rng.normal(size=(len(labels), centres.shape[1]))
+
+
+@pytest.fixture(scope="module")
+def traffic():
+    """A fitted classifier, and traffic of known and hidden classes, of unlike sizes, with noise (−2) far apart."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(0, 4, size=(N_KNOWN + N_HIDDEN, N_FEATURES))
+    y = np.repeat(np.arange(N_KNOWN), 30)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(draw(rng, centres, y), y)
+    sizes = [20] * N_KNOWN + [90, 60, 40, 30, 20, 12]
+    y = np.repeat(np.arange(N_KNOWN + N_HIDDEN), sizes)
+    X = np.concatenate([draw(rng, centres, y), rng.normal(0, 6, size=(8, N_FEATURES))])
+    return clf, X, np.append(y, [-2] * 8)
+
+
+@pytest.fixture(scope="module")
+def found(traffic):
+    return discover_classes(traffic[0], traffic[1])
+
+
+def hidden_of(result, y):
+    return result.is_open & (y >= N_KNOWN)
+
+
+def test_hidden_classes_are_found(traffic, found):
+    clf, X, y = traffic
+    rows = hidden_of(found, y)
+    np.testing.assert_array_equal(found.is_open, clf.predict(X) == -1)
+    assert rows.sum() > 240
+    assert adjusted_rand_score(y[rows], found.labels[rows]) > 0.97
+    assert found.n_groups == N_HIDDEN
+    assert not found.is_part.any()
+
+
+def test_noise_and_known_samples_are_in_no_group(traffic, found):
+    _, _, y = traffic
+    assert found.is_noise[y == -2].all()
+    assert (found.labels[~found.is_open] == -1).all()
+    np.testing.assert_array_equal(found.is_noise, found.is_open & (found.labels == -1))
+    np.testing.assert_array_equal(np.isnan(found.scores), found.labels == -1)
+
+
+def test_groups_are_described(traffic, found):
+    clf = traffic[0]
+    np.testing.assert_array_equal(found.sizes, np.bincount(found.labels[found.labels >= 0]))
+    assert (np.diff(found.distinct_sizes) <= 0).all()
+    assert ((found.coherence > 0.5) & (found.coherence < 1)).all()
+    for group, rows in enumerate(found.representatives):
+        assert len(rows) == 5
+        assert (found.labels[rows] == group).all()
+        assert (np.diff(found.scores[rows]) <= 0).all()
+        assert found.scores[rows[0]] == found.scores[found.labels == group].max()
+    assert np.isin(found.nearest_class, clf.classes_).all()
+    assert found.names == [f"group {i + 1}" for i in range(N_HIDDEN)]
+    assert pd.DataFrame(found.table()).shape == (N_HIDDEN, 9)
+    n_grouped, n_open = (found.labels >= 0).sum(), found.is_open.sum()
+    assert n_grouped < n_open
+    assert repr(found) == f"<DiscoveredClasses: {n_grouped} of {n_open} open rows are in {N_HIDDEN} groups>"
+
+
+def test_a_group_around_a_known_class_is_a_part_of_it(traffic):
+    clf, _, _ = traffic
+    rng = np.random.default_rng(1)
+    towards = rng.normal(size=(40, N_FEATURES))
+    around = clf.centroids_[3] + 7.5 * towards / np.linalg.norm(towards, axis=1, keepdims=True)
+    far = rng.normal(0, 4, size=N_FEATURES) + rng.normal(size=(40, N_FEATURES))
+    result = discover_classes(clf, np.concatenate([around, far]))
+    part, new = result.labels[:40].max(), result.labels[40:].max()
+    assert {part, new} == {0, 1}
+    assert result.nearest_class[part] == 3
+    assert result.is_part[part]
+    assert not result.is_part[new]
+
+
+def test_the_order_of_the_rows_does_not_matter(traffic, found):
+    clf, X, _ = traffic
+    order = np.random.default_rng(2).permutation(len(X))
+    result = discover_classes(clf, X[order])
+    np.testing.assert_array_equal(result.is_open, found.is_open[order])
+    assert (result.labels < 0).tolist() == (found.labels[order] < 0).tolist()
+    assert adjusted_rand_score(found.labels[order], result.labels) == 1
+    np.testing.assert_allclose(result.scores, found.scores[order])
+
+
+def test_the_same_rows_give_the_same_groups(traffic, found):
+    again = discover_classes(traffic[0], traffic[1])
+    for name, value in vars(found).items():
+        np.testing.assert_array_equal(getattr(again, name), value)
+
+
+def test_copies_count_once_for_groups_and_are_shown(traffic, found):
+    clf, X, y = traffic
+    noise = int(np.flatnonzero(y == -2)[0])
+    copied = np.append(np.flatnonzero(found.labels == 1)[:7], np.repeat(noise, 20))
+    result = discover_classes(clf, np.concatenate([X, X[copied]]))
+    np.testing.assert_array_equal(result.labels[: len(X)], found.labels)
+    np.testing.assert_array_equal(result.labels[len(X) :], found.labels[copied])
+    np.testing.assert_array_equal(result.first_rows[len(X) :], copied)
+    np.testing.assert_array_equal(result.distinct_sizes, found.distinct_sizes)
+    assert (result.sizes - found.sizes).tolist() == [0, 7, 0, 0, 0, 0]
+    np.testing.assert_allclose(result.coherence, found.coherence)
+
+
+def test_a_shift_and_a_scale_of_the_features_do_not_matter(traffic, found):
+    _, X, _ = traffic
+    rng = np.random.default_rng(0)
+    centres = rng.normal(0, 4, size=(N_KNOWN + N_HIDDEN, N_FEATURES))
+    y_train = np.repeat(np.arange(N_KNOWN), 30)
+    X_train = draw(rng, centres, y_train)
+    other = EllipsoidOpenSetClassifier(random_state=0).fit(7 * X_train + 100, y_train)
+    result = discover_classes(other, 7 * X + 100)
+    assert adjusted_rand_score(found.labels, result.labels) == 1
+
+
+def test_many_rows_are_grouped_in_halves(traffic, found, monkeypatch):
+    clf, X, y = traffic
+    monkeypatch.setattr(_groups, "MOST_COMPARED", 60)
+    result = discover_classes(clf, X)
+    rows = hidden_of(result, y)
+    assert adjusted_rand_score(y[rows], result.labels[rows]) > 0.95
+
+
+def test_the_ratio_is_that_of_gaussian_densities():
+    # Against densities of the joint normal distribution, without the limit of the evidence.
+    from scipy.stats import multivariate_normal
+
+    rng = np.random.default_rng(3)
+    rows, between = rng.normal(size=(4, 1)) * 2, np.array([2.5])
+
+    def joint(values):
+        n = len(values)
+        return multivariate_normal(np.zeros(n), np.eye(n) + between[0]).logpdf(values.ravel())
+
+    def wanted(values):
+        return joint(values) - sum(multivariate_normal(0, 1).logpdf(value) for value in values.ravel())
+
+    sums = np.array([rows.sum(axis=0), rows[:3].sum(axis=0)])
+    np.testing.assert_allclose(evidence(sums, np.array([4.0, 3.0]), between), [wanted(rows), wanted(rows[:3])])
+
+
+def test_scores_of_single_samples_are_differences_of_evidence():
+    rng = np.random.default_rng(4)
+    rows, means, counts, between = rng.normal(size=(5, 3)), rng.normal(size=(2, 3)), np.array([4.0, 9.0]), np.ones(3)
+    found = log_ratios(rows, means, counts, between)
+    one, numbers = effective(np.ones(1)), effective(counts)
+    for i, row in enumerate(rows):
+        for k in range(2):
+            parts = [(row * one, one), (means[k] * numbers[k], numbers[[k]])]
+            both, first, second = (
+                evidence(np.atleast_2d(total), number, between)[0]
+                for total, number in [(parts[0][0] + parts[1][0], one + numbers[[k]]), *parts]
+            )
+            np.testing.assert_allclose(found[i, k], both - first - second)
+
+
+def test_pipelines_and_trained_ellipsoids(traffic):
+    _, X, y = traffic
+    hidden = y >= N_KNOWN
+    known = (y >= 0) & ~hidden
+    pipe = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0)).fit(X[known], y[known])
+    result = discover_classes(pipe, X)
+    rows = hidden_of(result, y)
+    assert adjusted_rand_score(y[rows], result.labels[rows]) > 0.9
+    trained = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0).fit(X[known], y[known])
+    result = discover_classes(trained, X)
+    rows = hidden_of(result, y)
+    assert adjusted_rand_score(y[rows], result.labels[rows]) > 0.9
+
+
+def test_tables_with_named_columns(traffic, found):
+    clf, X, _ = traffic
+    with pytest.warns(UserWarning, match="X has feature names"):
+        result = discover_classes(clf, pd.DataFrame(X, columns=[f"x{i}" for i in range(N_FEATURES)]))
+    assert result.texts is None
+    np.testing.assert_array_equal(result.labels, found.labels)
+
+
+@pytest.mark.parametrize("n_classes", [1, 2])
+def test_few_known_classes(traffic, n_classes):
+    _, X, y = traffic
+    known = (y >= 0) & (y < n_classes)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[known], y[known])
+    result = discover_classes(clf, X)
+    rows = hidden_of(result, y)
+    assert adjusted_rand_score(y[rows], result.labels[rows]) > 0.5
+
+
+def test_telling_words():
+    texts = ["freeze my card now", "please freeze the card", "the weather today", "is the weather nice", "the odd one"]
+    words = telling_words(texts, np.array([0, 0, 1, 1, -1]), 2)
+    assert [set(of_group) for of_group in words] == [{"freeze", "card"}, {"weather", "the"}] or words[1][0] == "weather"
+    assert words[0][0] in {"freeze", "card"}
+    assert telling_words(["1 2", "! ?"], np.array([0, 0]), 3) == [[]]
+
+
+def test_texts_give_names_and_words_and_count_once(traffic, found):
+    clf, X, y = traffic
+    texts = np.array([f"word{'abcdefghijklmnopqrstu'[label]} number {i}" for i, label in enumerate(y)], dtype=object)
+    texts[np.flatnonzero(found.labels == 0)[:3]] = ["Same  text", "same text", "SAME TEXT"]
+    result = discover_classes(clf, X, texts=texts)
+    assert result.distinct_sizes[0] == result.sizes[0] - 2
+    assert result.n_groups == N_HIDDEN
+    for group in range(N_HIDDEN):
+        of_group = {text.split()[0] for text in texts[result.labels == group] if text.startswith("word")}
+        assert result.words[group][0] in of_group
+    assert len(set(result.names)) == N_HIDDEN
+
+
+def test_the_file_is_read_back(traffic, found, tmp_path):
+    clf, X, _ = traffic
+    texts = np.array([f'a\tb\n"quoted" {i} =1+1' for i in range(len(X))], dtype=object)
+    result = discover_classes(clf, X, texts=texts)
+    result.to_tsv(tmp_path / "groups.tsv")
+    groups = pd.read_csv(tmp_path / "groups.tsv", sep="\t")
+    assert groups["group"].tolist() == list(range(result.n_groups))
+    assert groups["rows"].tolist() == result.sizes.tolist()
+    assert groups["distinct"].tolist() == result.distinct_sizes.tolist()
+    assert groups[["label", "part_of"]].isna().all().all()
+    assert set(groups["members"]) == {"groups-members.tsv"}
+    table = pd.read_csv(tmp_path / "groups-members.tsv", sep="\t")
+    assert table.columns.tolist() == ["group", "proposed_name", "label", "text", "score", "run"]
+    assert table["label"].isna().all()
+    assert set(table["run"]) == set(groups["run"])
+    assert len(set(table["run"])) == 1
+    for group, examples in zip(groups["group"], groups.filter(like="example").to_numpy().tolist(), strict=True):
+        assert examples == table["text"][table["group"] == group].tolist()[:3]
+    with (tmp_path / "groups-members.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    assert [row["text"] for row in rows] == table["text"].tolist()
+    assert len(rows) == result.distinct_sizes.sum()
+    assert table["group"].is_monotonic_increasing
+    numbers = [int(re.fullmatch(r'a b "quoted" (\d+) =1\+1', text)[1]) for text in table["text"]]
+    np.testing.assert_array_equal(result.labels[numbers], table["group"])
+    np.testing.assert_allclose(result.scores[numbers], table["score"], atol=5e-5)
+    assert [numbers[table["group"].tolist().index(group)] for group in range(result.n_groups)] == [
+        rows[0] for rows in result.representatives
+    ]
+    found.to_tsv(tmp_path / "groups.tsv")  # replaces the files
+    table = pd.read_csv(tmp_path / "groups-members.tsv", sep="\t")
+    assert table["text"].isin(range(len(X))).all()
+    assert not set(table["run"]) & set(groups["run"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["groups-members.tsv", "groups.tsv"]
+
+
+def test_the_file_says_which_groups_are_parts_of_known_classes(traffic, tmp_path):
+    clf, _, _ = traffic
+    rng = np.random.default_rng(1)
+    towards = rng.normal(size=(40, N_FEATURES))
+    around = clf.centroids_[3] + 7.5 * towards / np.linalg.norm(towards, axis=1, keepdims=True)
+    discover_classes(clf, around).to_tsv(tmp_path / "groups.tsv")
+    assert pd.read_csv(tmp_path / "groups.tsv", sep="\t")["part_of"].tolist() == [3]
+
+
+def test_text_pipeline(tiny_model, texts, labels, open_texts, tmp_path):
+    clf = EllipsoidOpenSetClassifier(random_state=0)
+    pipe = make_pipeline(SupConTextEncoder(tiny_model, finetune="none", random_state=0), clf).fit(texts, labels)
+    result = discover_classes(pipe, [*texts, *open_texts], min_size=2)
+    assert result.texts.tolist() == [*texts, *open_texts]
+    assert len(result.names) == result.n_groups
+    result.to_tsv(tmp_path / "groups.tsv")
+    with pytest.raises(ValueError, match="X is empty"):
+        discover_classes(pipe, [])
+
+
+@pytest.fixture(scope="module")
+def behind_a_head(tiny_model):
+    """A Pipeline with a trained head, and traffic of known and hidden classes; texts stand for given embeddings."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(0, 4, size=(N_KNOWN + N_HIDDEN, N_FEATURES))
+    y = np.concatenate([np.repeat(np.arange(N_KNOWN), 40), np.repeat(np.arange(N_KNOWN + N_HIDDEN), 25)])
+    vectors = torch.from_numpy(draw(rng, centres, y).astype(np.float32))
+    texts = np.array([f"row {i}" for i in range(len(y))], dtype=object)
+
+    class GivenEmbeddings(SupConTextEncoder):
+        def _pooled(self, texts):
+            return vectors[[int(text.split()[1]) for text in texts]]
+
+    encoder = GivenEmbeddings(
+        tiny_model, finetune="head", n_components=3, max_iter=20, duplicates="off", random_state=0
+    )
+    pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(keep_samples=True, random_state=0))
+    n_training = 40 * N_KNOWN
+    names = np.char.add("class ", np.char.zfill(y.astype(str), 2))
+    return pipe.fit(texts[:n_training], names[:n_training]), texts[n_training:], y[n_training:], names[n_training:]
+
+
+def test_groups_are_formed_before_a_head(behind_a_head):
+    pipe, X, y, _ = behind_a_head
+    result = discover_classes(pipe, X)
+    np.testing.assert_array_equal(result.is_open, pipe.predict(X) == "-1")
+    rows = hidden_of(result, y)
+    after = discover_classes(pipe[-1], pipe[:-1].transform(X), texts=X)
+    assert rows.sum() > 80
+    assert adjusted_rand_score(y[rows], after.labels[rows]) < 0.8 < adjusted_rand_score(y[rows], result.labels[rows])
+    is_new = np.array([rows[result.labels == group].mean() > 0.5 for group in range(result.n_groups)])
+    assert is_new.sum() >= 4
+    assert not result.is_part[is_new].any()
+
+
+def test_groups_behind_a_head_are_compared_with_all_classes(behind_a_head):
+    pipe, X, y, names = behind_a_head
+    added = y == N_KNOWN
+    fuller = add_classes(pipe, X[added], names[added])
+    new = fuller[-1].classes_[-1]
+    fuller[-1].offset_ = np.inf  # what the model accepts is grouped, too
+    result = discover_classes(fuller, X)
+    group = np.bincount(result.labels[added] + 1).argmax() - 1
+    assert result.nearest_class[group] == new
+    assert result.is_part[group]
+    known = y == 3
+    group = np.bincount(result.labels[known] + 1).argmax() - 1
+    assert result.nearest_class[group] == "class 03"
+    assert result.is_part[group]
+    fewer = remove_classes(pipe, ["class 03"])
+    fewer[-1].offset_ = np.inf
+    assert "class 03" not in discover_classes(fewer, X).nearest_class
+
+
+def test_a_saved_head_groups_as_before(behind_a_head, tiny_model, texts, labels, open_texts, tmp_path):
+    pipe = make_pipeline(
+        SupConTextEncoder(tiny_model, finetune="head", max_iter=3, random_state=0),
+        EllipsoidOpenSetClassifier(random_state=0),
+    ).fit(texts, labels)
+    pipe[-1].offset_ = np.inf
+    save(pipe, tmp_path / "model")
+    log = [*texts, *open_texts]
+    wanted, found = (discover_classes(model, log, min_size=2) for model in (pipe, load(tmp_path / "model")))
+    np.testing.assert_array_equal(found.labels, wanted.labels)
+    np.testing.assert_allclose(found.scores, wanted.scores)
+    del pipe[0]._embedding_means, pipe[0]._embedding_covariance  # as an older version saved it
+    of_features = discover_classes(pipe[-1], pipe[:-1].transform(log), texts=log, min_size=2)
+    np.testing.assert_array_equal(discover_classes(pipe, log, min_size=2).labels, of_features.labels)
+
+
+def test_without_groups_the_result_is_empty(traffic, tmp_path):
+    clf, X, _ = traffic
+    centres = clf.centroids_
+    for rows in (centres, X[-1:], X[-4:]):
+        result = discover_classes(clf, rows)
+        assert result.n_groups == 0
+        assert (result.labels == -1).all()
+        assert result.sizes.shape == result.coherence.shape == result.nearest_class.shape == (0,)
+        result.to_tsv(tmp_path / "groups.tsv")
+        for name in ("groups.tsv", "groups-members.tsv"):
+            assert len((tmp_path / name).read_text().splitlines()) == 1
+    assert not discover_classes(clf, centres).is_open.any()
+    assert discover_classes(clf, X[-1:]).is_noise.all()
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (lambda X: X[:0], {}, "0 sample"),
+        (lambda X: X[:, 1:], {}, "15 features, but EllipsoidOpenSetClassifier is expecting 16"),
+        (lambda X: np.where(np.arange(len(X))[:, None] == 2, np.nan, X), {}, "NaN in row 2"),
+        (lambda X: X, {"texts": ["a", "b"]}, "texts has 2; pass one text for each row"),
+        (lambda X: X, {"texts": [1] * 3}, "every text must be a str"),
+        (lambda X: X, {"min_size": 1}, "min_size=1 is not possible; use a whole number from 2"),
+        (lambda X: X, {"n_representatives": 0}, "n_representatives=0 is not possible"),
+    ],
+)
+def test_bad_input(traffic, change, options, message):
+    clf, X, _ = traffic
+    with pytest.raises(ValueError, match=message):
+        discover_classes(clf, change(X), **options)
+
+
+def test_estimators_that_cannot_discover(traffic):
+    _, X, y = traffic
+    with pytest.raises(NotFittedError):
+        discover_classes(EllipsoidOpenSetClassifier(), X)
+    for other in (MahalanobisClassifier(), make_pipeline(StandardScaler(), LogisticRegression())):
+        with pytest.raises(TypeError, match="needs the covariances of an EllipsoidOpenSetClassifier, but"):
+            discover_classes(other.fit(X, y), X)

@@ -1,0 +1,280 @@
+"""Labelled messages of a log: which to label, and what a classifier learns from them."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import skellipsoid
+from skellipsoid import (
+    EliDecide,
+    EllipsoidOpenSetClassifier,
+    choose_to_label,
+    estimate_open_share,
+    learn_from_traffic,
+    set_operating_point,
+)
+from skellipsoid._traffic import learning
+from skellipsoid.metrics import open_set_f1_score
+
+N_CLASSES, WIDTH = 12, 8
+
+
+@pytest.fixture(scope="module")
+def world():
+    """Classes of two clusters each. Training samples are of the first; users write both."""
+    rng = np.random.default_rng(0)
+    means = 4 * rng.normal(size=(N_CLASSES + 8, WIDTH))
+    apart = 1.5 * rng.normal(size=(N_CLASSES + 8, WIDTH))
+
+    def draw(classes, seed, both):
+        rng = np.random.default_rng(seed)
+        other = (rng.random(len(classes)) < 0.6) & both
+        return means[classes] + other[:, np.newaxis] * apart[classes] + rng.normal(size=(len(classes), WIDTH))
+
+    y = np.repeat(np.arange(N_CLASSES), 25)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(draw(y, 0, False), y)
+
+    def log(n, share, seed):
+        rng = np.random.default_rng([seed, n])
+        is_open = rng.random(n) < share
+        classes = np.where(is_open, N_CLASSES + rng.integers(8, size=n), rng.integers(N_CLASSES, size=n))
+        return draw(classes, seed + 1, True), np.where(is_open, -1, classes)
+
+    return clf, log
+
+
+def with_labels(y, n):
+    """Labels of the first n messages."""
+    return [label if i < n else None for i, label in enumerate(y.tolist())]
+
+
+def quietly(function, *arguments, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*arguments, **options)
+
+
+def f1(clf, X, y):
+    return 100 * open_set_f1_score(y, clf.predict(X), labels=np.arange(N_CLASSES), zero_division=0)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_learning_beats_the_line_alone_and_comes_near_the_best_line(world, share):
+    base, log = world
+    found = []
+    for seed in range(6):
+        X, y = log(400, share, seed)
+        later, truth = log(3000, share, 100 + seed)
+        labels = with_labels(y, 60)
+        learned = quietly(learn_from_traffic, base, X, labels)
+        line = quietly(set_operating_point, base, X, labels).offset_
+        figures = [f1(base, later, truth)]
+        set_operating_point(base)
+        own, own_truth = learned.offset_, []
+        for offset in np.quantile(learned.score_samples(later), np.linspace(0, 0.7, 60)):
+            learned.offset_ = offset
+            own_truth.append(f1(learned, later, truth))
+        learned.offset_ = own
+        found.append([f1(base, later, truth), *figures, f1(learned, later, truth), max(own_truth)])
+        assert line <= 0
+    fitted, placed, learned, best = np.mean(found, axis=0)
+    assert learned > fitted + 5
+    assert learned > placed + 1
+    assert learned > best - 2.5
+
+
+def test_there_is_no_cliff_between_one_label_and_all(world):
+    base, log = world
+    later, truth = log(3000, 0.2, 8)
+    found = []
+    for seed in range(4):
+        X, y = log(300, 0.2, 50 + seed)
+        learned = [quietly(learn_from_traffic, base, X, with_labels(y, n)) for n in (1, 3, 10, 30, 100, 300)]
+        found.append([f1(each, later, truth) for each in learned])
+    found = np.mean(found, axis=0)
+    assert min(found) > f1(base, later, truth) - 2
+    assert (np.diff(found) > -4).all()
+    assert found[-1] > found[0]
+
+
+@pytest.mark.parametrize("kind", ["open", "known", "one class"])
+def test_labels_of_one_kind(world, kind):
+    base, log = world
+    X, y = log(300, 0.3, 9)
+    rows = np.flatnonzero({"open": y == -1, "known": y != -1, "one class": y == 3}[kind])[:15]
+    labels = [y[i] if i in rows else None for i in range(300)]
+    learned = quietly(learn_from_traffic, base, X, labels)
+    assert np.isfinite(learned.offset_)
+    assert learned.classes_.tolist() == list(range(N_CLASSES))
+    told = learned.changes_[-1]
+    assert told["n_samples"] == len(rows)
+    assert (told["rejected"] is None) == (kind == "open")
+
+
+def test_wrong_labels_are_no_error(world):
+    base, log = world
+    X, y = log(300, 0.2, 10)
+    wrong = np.random.default_rng(0).permutation(y)
+    learned = quietly(learn_from_traffic, base, X, with_labels(wrong, 60))
+    assert np.isfinite(learned.score_samples(X)).all()
+
+
+def test_what_is_foretold_comes(world):
+    """The share of known messages that is rejected: of fresh ones, whose labels nobody knew."""
+    base, log = world
+    off, covered = [], []
+    for seed in range(12):
+        X, y = log(400, 0.15, seed)
+        later, truth = log(2000, 0.15, 200 + seed)
+        told = (learned := quietly(learn_from_traffic, base, X, with_labels(y, 60))).changes_[-1]
+        rejected = np.mean(learned.predict(later[truth != -1]) == -1)
+        off.append(abs(told["now"] - rejected))
+        covered.append(off[-1] <= 2 * told["error"])
+    assert np.mean(off) < 0.05
+    assert np.mean(covered) >= 0.75
+
+
+def test_the_given_model_stays_and_what_was_learned_is_kept(world, tmp_path):
+    base, log = world
+    X, y = log(300, 0.2, 11)
+    before = base.score_samples(X)
+    pipe = make_pipeline(StandardScaler(with_mean=False, with_std=False).fit(X), base)
+    learned = quietly(learn_from_traffic, pipe, X, with_labels(y, 40))
+    assert base.offset_ == 0
+    assert base.traffic_ is None
+    np.testing.assert_array_equal(base.score_samples(X), before)
+    skellipsoid.save(learned, tmp_path / "model")
+    loaded = skellipsoid.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(X), learned.predict(X))
+    assert loaded[-1].changes_ == learned[-1].changes_
+    assert loaded[-1].traffic_ == learned[-1].traffic_
+    assert [done["what"] for done in learned[-1].changes_] == ["learn"]
+    # Next week there are more.
+    again = quietly(learn_from_traffic, loaded, log(300, 0.2, 12)[0], with_labels(log(300, 0.2, 12)[1], 40))
+    assert [done["n_samples"] for done in again[-1].changes_] == [40, 40]
+
+
+def test_new_names_become_classes_where_messages_are_enough(world):
+    base, log = world
+    X, y = log(400, 0.4, 13)
+    opened = np.flatnonzero(y == -1)
+    near = opened[np.argsort(np.linalg.norm(X[opened] - X[opened[0]], axis=1))]
+    labels = np.full(400, None, dtype=object)
+    labels[near[:8]], labels[near[20:23]], labels[:20] = 77, 88, y[:20]
+    labels[near[:8]] = 77
+    with pytest.warns(UserWarning, match="^88 has fewer than 5 different messages, too few for a class"):
+        learned = learn_from_traffic(base, X, labels)
+    assert learned.classes_.tolist() == [*range(N_CLASSES), 77]
+    assert learned.changes_[-1]["classes"] == [77]
+    assert (learned.predict_known(X[near[:8]]) == 77).mean() > 0.8
+    copies = np.full(400, None, dtype=object)
+    X[near[:8]] = X[near[0]]
+    copies[near[:8]] = 77
+    with pytest.warns(UserWarning, match="^77 has fewer than 5 different messages"):
+        assert 77 not in learn_from_traffic(base, X, copies).classes_
+
+
+def test_labelled_messages_are_scored_without_themselves(world, monkeypatch):
+    base, log = world
+    X, y = log(300, 0.2, 14)
+    seen = []
+
+    def watched(*arguments, scored=learning._scored_without_themselves):
+        seen.append(scored(*arguments))
+        return seen[-1]
+
+    monkeypatch.setattr(learning, "_scored_without_themselves", watched)
+    learned = quietly(learn_from_traffic, base, X, with_labels(y, 60))
+    (log_,) = seen
+    own = learned.score_samples(X)
+    known = y[:60] != -1
+    assert (
+        log_.scores[:60][known] < own[:60][known]
+    ).mean() > 0.7  # a sample lies nearer to a mean that it is a part of
+    np.testing.assert_array_equal(log_.scores[60:], own[60:])
+
+
+def test_trainers_learn_too(world):
+    base, log = world
+    X, y = log(120, 0.2, 15)
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=2), random_state=0)
+    clf.fit(base._kept.rows[:100], base._kept.classes[:100])
+    few = np.where(np.isin(y, clf.classes_), y, -1)
+    learned = quietly(learn_from_traffic, clf, X, with_labels(few, 20))
+    assert np.isfinite(learned.offset_)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": [None] * 300}, "y holds no label"),
+        ({"y": [0, None]}, "inconsistent numbers"),
+        ({"y": ["a", *[None] * 299]}, "y holds strings"),
+        ({"sample_weight": -np.ones(300)}, "Negative values"),
+        ({"estimator": skellipsoid.baselines.MahalanobisClassifier(threshold="auto")}, "cannot learn after a fit"),
+    ],
+)
+def test_bad_input_is_one_sentence(world, change, message):
+    base, log = world
+    X, y = log(300, 0.2, 16)
+    given = {"estimator": base, "X": X, "y": with_labels(y, 30)} | change
+    if given["estimator"] is not base:
+        given["estimator"].fit(base._kept.rows, base._kept.classes)
+    with pytest.raises((ValueError, TypeError), match=message):
+        learn_from_traffic(**given)
+
+
+# Which to label
+
+
+def test_chosen_messages_stand_for_the_log(world):
+    base, log = world
+    off = {"chosen": [], "random": []}
+    for seed, n in itertools.product(range(15), (30, 60)):
+        X, y = log(400, 0.2, seed)
+        chosen = choose_to_label(base, X, n, random_state=seed)
+        assert len(chosen.rows) == n
+        assert chosen.weights.sum() == pytest.approx(400, rel=0.15)
+        rows = {"chosen": chosen.rows, "random": np.random.default_rng(seed).permutation(400)[:n]}
+        for way, weights in (("chosen", chosen.weights), ("random", np.ones(n))):
+            labels, given = np.full(400, None, dtype=object), np.ones(400)
+            labels[rows[way]], given[rows[way]] = y[rows[way]], weights
+            told = estimate_open_share(base, X, labels, sample_weight=given).share
+            off[way].append(told - np.mean(y == -1))
+    assert abs(np.mean(off["chosen"])) < 0.03
+    assert np.mean(np.abs(off["chosen"])) <= np.mean(np.abs(off["random"])) + 0.005
+
+
+def test_every_message_has_its_chance_and_copies_have_one_together(world):
+    base, log = world
+    X, _ = log(100, 0.2, 17)
+    X = np.concatenate([X, np.repeat(X[:1], 50, axis=0)])
+    counts, sums = np.zeros(150), np.zeros(150)
+    for seed in range(400):
+        chosen = choose_to_label(base, X, 20, random_state=seed)
+        counts[chosen.rows] += 1
+        sums[chosen.rows] += chosen.weights
+    assert counts[100:].sum() == 0  # the first of the copies stands for all
+    assert counts[0] == 400
+    assert sums[0] / 400 == pytest.approx(51)
+    assert sums[1:100].mean() / 400 == pytest.approx(1, rel=0.05)
+    low = np.argsort(base.score_samples(X[1:100]))[:20] + 1
+    assert counts[low].mean() > 1.5 * counts[1:100][np.argsort(base.score_samples(X[1:100]))[-20:]].mean()
+
+
+@pytest.mark.parametrize("n", [5, 6, 500])
+def test_small_logs_are_labelled_whole(world, n):
+    base, log = world
+    chosen = choose_to_label(base, log(5, 0.2, 18)[0], n)
+    assert chosen.rows.tolist() == [0, 1, 2, 3, 4]
+    assert chosen.weights.tolist() == [1] * 5
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.5, True, "many"])
+def test_numbers_of_messages_that_are_none(world, n):
+    with pytest.raises(ValueError, match="is not a number of messages to label; use a whole number of at least 1"):
+        choose_to_label(world[0], world[1](5, 0.2, 18)[0], n)

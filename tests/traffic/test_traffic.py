@@ -1,0 +1,237 @@
+"""The open share of unlabelled traffic, and probabilities with a column for open."""
+
+from copy import copy
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skellipsoid import EllipsoidOpenSetClassifier, estimate_open_share, predict_open_proba, set_operating_point
+from skellipsoid._held_out.scores import HeldOutScores
+from skellipsoid._traffic.log import Log
+from skellipsoid._traffic.log_model import NormalScores
+from skellipsoid.baselines import MahalanobisClassifier, SoftmaxOpenSetClassifier
+from skellipsoid.datasets import make_open_blobs
+
+N_TRAIN = 1200
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    """Known samples to train on, more of them, and open ones."""
+    X, y = make_open_blobs(6000, 6, n_known=6, open_share=0.3, random_state=0)
+    known = np.flatnonzero(y != -1)
+    train, rest = known[:N_TRAIN], known[N_TRAIN:]
+    return X[train], y[train], X[rest], X[y == -1]
+
+
+@pytest.fixture(scope="module")
+def fitted(blobs):
+    return EllipsoidOpenSetClassifier(random_state=0).fit(*blobs[:2])
+
+
+def mixed(blobs, share, n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    n_open = round(share * n)
+    return np.concatenate([rng.permutation(blobs[2])[: n - n_open], rng.permutation(blobs[3])[:n_open]])
+
+
+def labelled(blobs, share, n_labels, n=600, seed=0):
+    """A log in random order, of which the first messages are labelled."""
+    X = mixed(blobs, share, n, seed)
+    is_open = np.arange(n) >= n - round(share * n)
+    order = np.random.default_rng(seed).permutation(n)
+    X, is_open = X[order], is_open[order]
+    return X, is_open, [None if i >= n_labels else -1 if is_open[i] else 0 for i in range(n)]
+
+
+@pytest.mark.parametrize("n_labels", [0, 30])
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.6])
+def test_interval_covers_the_share(fitted, blobs, share, n_labels):
+    told = []
+    for seed in range(20):
+        X, _, y = labelled(blobs, share, n_labels, seed=seed)
+        told.append(estimate_open_share(fitted, X, y if n_labels else None))
+    assert np.mean([bunch.low <= share for bunch in told]) >= 0.95
+    assert np.mean([bunch.high >= share for bunch in told]) >= 0.9
+    assert np.mean([abs(bunch.share - share) for bunch in told]) < 0.06
+    for bunch in told:
+        assert 0 <= bunch.low <= bunch.share <= bunch.high <= 1
+        assert bunch.class_shares.sum() == pytest.approx(1 - bunch.share)
+
+
+def test_what_the_limits_rest_on_is_always_said_without_labels(fitted, blobs):
+    for share in (0.0, 0.3):
+        note = estimate_open_share(fitted, mixed(blobs, share)).note
+        assert note.startswith("Nothing without labels tells known messages that have moved from new ones")
+        assert "Hardly" not in note
+    assert "Hardly any sample resembles" in estimate_open_share(fitted, mixed(blobs, 0.0) + 100).note
+    X, _, y = labelled(blobs, 0.3, 30)
+    assert estimate_open_share(fitted, X, y).note is None
+
+
+@pytest.mark.parametrize("n", [1, 3, 20])
+def test_few_messages_tell_little(fitted, blobs, n):
+    found = estimate_open_share(fitted, mixed(blobs, 0.0)[:n])
+    assert found.low < 0.05
+    assert found.high > 0.15
+
+
+def test_share_of_classes_follows_the_traffic(fitted, blobs):
+    X = mixed(blobs, 0.2)
+    told = estimate_open_share(fitted, X)
+    most = told.class_shares.argmax()
+    of_class = X[fitted.predict(X) == fitted.classes_[most]]
+    more = estimate_open_share(fitted, np.concatenate([X, of_class]))
+    assert more.class_shares[most] > told.class_shares[most]
+    assert more.share < told.share
+
+
+def test_share_grows_with_open_samples(fitted, blobs):
+    shares = [estimate_open_share(fitted, mixed(blobs, share)).share for share in (0.0, 0.1, 0.3, 0.5, 0.7)]
+    assert (np.diff(shares) > 0).all()
+
+
+def test_copies_widen_the_interval_and_do_not_move_it(fitted, blobs):
+    X = mixed(blobs, 0.3, n=40)
+    once, thrice = estimate_open_share(fitted, X), estimate_open_share(fitted, np.repeat(X, 3, axis=0))
+    other = estimate_open_share(fitted, mixed(blobs, 0.3, n=120))
+    for name in ("share", "low", "high"):
+        assert thrice[name] == pytest.approx(once[name], abs=1e-9)
+    assert other.high - other.low < thrice.high - thrice.low
+
+
+def test_takes_pipelines_and_baselines(blobs):
+    X, y = blobs[:2]
+    traffic = mixed(blobs, 0.3)
+    plain = EllipsoidOpenSetClassifier(random_state=0)
+    pipe = make_pipeline(StandardScaler(), plain).fit(X, y)
+    assert estimate_open_share(pipe, traffic).share == estimate_open_share(pipe[-1], pipe[0].transform(traffic)).share
+    assert abs(estimate_open_share(MahalanobisClassifier(threshold="auto").fit(X, y), traffic).share - 0.3) < 0.15
+
+
+def test_a_single_class_has_a_share_too(blobs):
+    X, y = blobs[:2]
+    one = EllipsoidOpenSetClassifier(random_state=0).fit(X[y == y[0]], y[y == y[0]])
+    assert estimate_open_share(one, X[y != y[0]]).share > 0.8 > 0.2 > estimate_open_share(one, X[y == y[0]]).share
+
+
+@pytest.mark.parametrize("function", [estimate_open_share, predict_open_proba])
+def test_errors_are_one_sentence(function, fitted, blobs):
+    X, y = blobs[:2]
+    with pytest.raises(NotFittedError):
+        function(EllipsoidOpenSetClassifier(), X)
+    with pytest.raises(TypeError, match="reads held_out_, which this MahalanobisClassifier does not have"):
+        function(MahalanobisClassifier(threshold=0.5).fit(X, y), X)
+    untested = copy(fitted)
+    untested._held_out = None
+    with pytest.raises(ValueError, match="held out none; fit with several"):
+        function(untested, X)
+    for wrong, message in [(X[:0], "0 sample"), (X[:, :3], "3 features"), (np.full_like(X, np.nan), "NaN")]:
+        with pytest.raises(ValueError, match=message):
+            function(fitted, wrong)
+
+
+# The model of scores
+
+
+def scored(n=500, shift=0.0, seed=0):
+    """Held-out scores that are uniform: no normal distribution."""
+    rng = np.random.default_rng(seed)
+    codes, one = np.zeros(n, dtype=np.int64), np.ones(n)
+    return HeldOutScores(rng.random(n) - shift, codes, codes, one, rng.random(n) - 0.8, one)
+
+
+def test_normal_scores_are_normal_whatever_the_scores_are_and_go_back():
+    held = scored()
+    normal = NormalScores(held)
+    z = normal(scored(seed=1).known)
+    assert abs(z.mean()) < 0.15
+    assert z.std() == pytest.approx(1, abs=0.15)
+    far = np.array([-30.0, -2.0, 0.2, 0.9])
+    np.testing.assert_allclose(normal.inverse(normal(far)[1:]), far[1:])
+    assert (np.diff(normal(far)) > 0).all()
+
+
+@pytest.mark.parametrize("known", [[0.5], [0.5, 0.5, 0.5], [0.1, 0.7]])
+def test_few_or_equal_held_out_scores_are_no_error(known):
+    one, codes = np.ones(len(known)), np.zeros(len(known), dtype=np.int64)
+    held = HeldOutScores(np.array(known), codes, codes, one, np.zeros(0), np.zeros(0))
+    found = Log.unlabelled(np.linspace(-1, 1, 20), np.zeros(20, dtype=np.int64)).fit(held)
+    assert np.isfinite([*found.traffic().values()]).all()
+
+
+def test_weights_of_held_out_samples_are_copies():
+    held = scored(40)
+    weights = np.random.default_rng(0).integers(1, 4, size=40)
+    rows = np.repeat(np.arange(40), weights)
+    weighted = NormalScores(held._replace(weights=weights.astype(float)))
+    repeated = NormalScores(HeldOutScores(*(column[rows] for column in held)))
+    grid = np.linspace(0.1, 0.9, 30)
+    np.testing.assert_allclose(weighted(grid), repeated(grid), atol=0.12)
+
+
+def test_nothing_is_drawn_at_random(fitted, blobs):
+    X = mixed(blobs, 0.2)
+    first, second = (estimate_open_share(fitted, X) for _ in range(2))
+    assert (first.share, first.low, first.high) == (second.share, second.low, second.high)
+
+
+# Probabilities
+
+
+def test_rows_sum_to_one_and_open_grows_with_the_share(fitted, blobs):
+    X = mixed(blobs, 0.5)
+    few, half, many = (predict_open_proba(fitted, X, share) for share in (0.1, None, 0.9))
+    assert few.shape == (len(X), len(fitted.classes_) + 1)
+    for probabilities in (few, half, many):
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+        assert (probabilities >= 0).all()
+    assert (few[:, -1] <= half[:, -1]).all()
+    assert (half[:, -1] <= many[:, -1]).all()
+    assert few[:, -1].mean() < half[:, -1].mean() < many[:, -1].mean()
+    assert (fitted.classes_[half[:, :-1].argmax(axis=1)] == fitted.predict_known(X)).mean() > 0.9
+    assert (half[:300, :-1].max(axis=1) > 0.5 * (1 - half[:300, -1])).mean() > 0.98
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6])
+def test_probability_of_open_is_calibrated(fitted, blobs, share):
+    X = mixed(blobs, share)
+    is_open = np.arange(len(X)) >= len(X) - round(share * len(X))
+    told = predict_open_proba(fitted, X, share)[:, -1]
+    assert told.mean() == pytest.approx(share, abs=0.08)
+    assert told[is_open].mean() > 0.5 + told[~is_open].mean()
+
+
+def test_what_the_line_learned_is_what_probabilities_use(fitted, blobs):
+    X, is_open, y = labelled(blobs, 0.1, 40)
+    before = predict_open_proba(fitted, X)[:, -1]
+    clf = set_operating_point(copy(fitted), X, y)
+    told = predict_open_proba(clf, X)[:, -1]
+    assert told.mean() == pytest.approx(clf.traffic_["open_share"], abs=0.03)
+    assert np.mean((told - is_open) ** 2) < np.mean((before - is_open) ** 2)
+    assert (predict_open_proba(clf, X, 0.9)[:, -1] >= told).all()
+    assert (predict_open_proba(set_operating_point(clf), X)[:, -1] == before).all()
+
+
+def test_probabilities_fall_with_the_score(fitted):
+    centre, out = fitted.centroids_[0], np.linspace(0, 60, 400)[:, np.newaxis]
+    told = predict_open_proba(fitted, centre + out * np.eye(6)[0])
+    order = np.argsort(fitted.score_samples(centre + out * np.eye(6)[0]))
+    assert (np.diff(told[order, -1]) <= 1e-12).all()
+    assert told[order[0], -1] > 0.9
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.5, "half", True])
+def test_a_share_that_is_none_is_refused(fitted, blobs, wrong):
+    with pytest.raises(ValueError, match="is not a share"):
+        predict_open_proba(fitted, blobs[2][:5], wrong)
+
+
+@pytest.mark.parametrize("function", [estimate_open_share, predict_open_proba])
+def test_scores_on_another_scale_than_held_out_ones_are_refused(function):
+    X, y = make_open_blobs(300, 4, n_known=4, open_share=0.0, random_state=0)
+    with pytest.raises(TypeError, match="on another scale for a SoftmaxOpenSetClassifier"):
+        function(SoftmaxOpenSetClassifier(threshold="auto").fit(X, y), X)
