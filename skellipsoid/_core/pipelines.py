@@ -20,7 +20,7 @@ from .texts import equal_texts, texts_of
 from .validation import read_features
 
 #: Entries of each array that a fingerprint reads.
-_TOLD = 1000
+_HEAD = 1000
 
 
 def split_estimator(estimator: Any) -> tuple[list[Any], Any]:
@@ -70,8 +70,8 @@ def fingerprint(estimator: Any) -> str:
     for step in (*steps, last):
         for name, value in sorted(vars(step).items()):
             if isinstance(value, np.ndarray) and name != "class_offsets_":
-                told = value.flat[:_TOLD]
-                content = told.tobytes() if value.dtype.kind in "biuf" else repr(told.tolist()).encode()
+                head = value.flat[:_HEAD]
+                content = head.tobytes() if value.dtype.kind in "biuf" else repr(head.tolist()).encode()
                 digest.update(f"{name}{value.shape}".encode() + content)
     return digest.hexdigest()
 

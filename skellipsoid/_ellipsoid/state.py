@@ -61,7 +61,7 @@ _CHOSEN = Record(
     nullable=True,
     shrinkage=Record(Shrinkage, spherical=or_none(NUMBER), between=or_none(NUMBER), shared=NUMBER),
     scale_of_large=NUMBER,
-    error=POSITIVE,
+    mean_error=POSITIVE,
 )
 _KEPT = Record(
     KeptSamples,

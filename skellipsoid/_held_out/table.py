@@ -31,9 +31,9 @@ KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL = range(4)
 OPEN_PER_KNOWN = (1 / 3, 1.0, 3.0)
 #: Standard error of the expected F1 of m samples, times √m, where nine in ten are right: √(0.9 · 0.1). With half of it
 #: F1 gains up to 0.6 and loses 0.1, with twice it loses up to 1.5 (skellipsoid-bench/results/constants.rst).
-F1_ERROR = 0.3
+F1_STANDARD_ERROR = 0.3
 #: Rounding: smaller errors and denominators are taken as these.
-SMALLEST_ERROR, TINY = 1e-9, 1e-12
+SMALLEST_STANDARD_ERROR, TINY = 1e-9, 1e-12
 #: Relative tolerance: a sample on the boundary stays inside after its distance was rounded to single precision.
 BOUNDARY_TOLERANCE = 1e-5
 #: Smallest number of sets per class that judge a boundary well. With fewer, in hundreds of dimensions, held-out and new
@@ -239,7 +239,7 @@ def best_scale(held_out: HeldOut, strictness: float = 0.0) -> tuple[float, float
     best = float(scores.max())
     if not held_out.open:
         return float(scales[scores.argmax()]), best
-    weights = near_best(scores, F1_ERROR / held_out.n_independent**0.5)
+    weights = near_best(scores, F1_STANDARD_ERROR / held_out.n_independent**0.5)
     mean = np.average(np.log(scales), weights=weights)
     deviation = np.average((np.log(scales) - mean) ** 2, weights=weights) ** 0.5
     return float(np.exp(mean - strictness * deviation)), best
@@ -285,12 +285,12 @@ def loss_scale(held_out: HeldOut, beta: float) -> float:
     return float(scales[int(losses.argmin())])
 
 
-def near_best(scores: NDArray[np.float64], error: float) -> NDArray[np.float64]:
+def near_best(scores: NDArray[np.float64], standard_error: float) -> NDArray[np.float64]:
     """Weights of candidates, exp((F1 − best F1) / standard error).
 
     With few samples many candidates count, which reduces the variance; with many only the best.
     """
-    return np.asarray(np.exp((scores - scores.max()) / max(error, SMALLEST_ERROR)))
+    return np.asarray(np.exp((scores - scores.max()) / max(standard_error, SMALLEST_STANDARD_ERROR)))
 
 
 def quantile(scores: Floats, weights: Floats, share: float) -> float:
@@ -307,4 +307,4 @@ def best_threshold(held_out: HeldOut) -> float:
     """
     distances = candidates(held_out.known.distances)
     f1 = expected_f1(held_out, distances)
-    return -float(np.average(distances, weights=near_best(f1, F1_ERROR / held_out.n_independent**0.5)))
+    return -float(np.average(distances, weights=near_best(f1, F1_STANDARD_ERROR / held_out.n_independent**0.5)))

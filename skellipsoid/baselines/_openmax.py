@@ -19,7 +19,7 @@ from ._threshold import Floats, Integers, Scored
 
 _LARGEST_EXPONENT = 100.0
 #: Share of training rows that the unknown may win without a warning.
-_MOST_LOST = 0.5
+_MOST_UNKNOWN = 0.5
 
 
 @shared_docs
@@ -132,11 +132,11 @@ class OpenMaxClassifier(LogitClassifier):
     def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
         super()._fit_boundaries(X, classes, real_open, gathered)
         shares = self._probabilities(self._logits(X.astype(np.float64, copy=False)))
-        lost = float(np.mean(shares[:, 0] > shares[:, 1:].max(axis=1)))
-        if lost > _MOST_LOST:
+        unknown_share = float(np.mean(shares[:, 0] > shares[:, 1:].max(axis=1)))
+        if unknown_share > _MOST_UNKNOWN:
             warn(
-                f"OpenMax takes {lost:.0%} of its own training rows for unknown: the logits of the {self.n_ranked} "
-                "classes that it revises outweigh that of the right one; lower n_ranked (to 3, say) or tail_size."
+                f"OpenMax takes {unknown_share:.0%} of its own training rows for unknown: the logits of the "
+                f"{self.n_ranked} classes that it revises outweigh that of the right one; lower n_ranked (to 3, say) or tail_size."
             )
 
     def _after_logits(self, logits: Floats, classes: Integers, weights: Floats) -> None:

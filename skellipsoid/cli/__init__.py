@@ -123,13 +123,13 @@ def _run(options: argparse.Namespace) -> int:
 @contextmanager
 def _notes(program: str, *, quiet: bool) -> Iterator[None]:
     """Show warnings that are meant for the user as one sentence each, and once, or not at all."""
-    show, told = warnings.showwarning, set[str]()
+    show, shown = warnings.showwarning, set[str]()
 
     def show_note(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
         if issubclass(category, UserWarning):
-            if str(message) not in told:
+            if str(message) not in shown:
                 _say(program, str(message))
-            told.add(str(message))
+            shown.add(str(message))
         else:
             show(message, category, *place, **options)
 

@@ -39,9 +39,9 @@ def set_line(options: argparse.Namespace) -> None:
     moves = f"The limit moves from {_named(offset)} to {_named(classifier.offset_)}{dropped}"
     if stays:
         moves = f"The limit stays {_named(offset)}"
-    told = _told(before, _effect(classifier, log))
+    change = _change_of(before, _effect(classifier, log))
     save_changed(model, options.model, manifest["manifest_sha256"], manifest["provenance"])
-    print(f"{moves}{told}.{_learned(learned, labels)}")
+    print(f"{moves}{change}.{_learned(learned, labels)}")
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -103,7 +103,7 @@ def _effect(classifier: Any, log: Any) -> list[float]:
     return [100 * float(rejected[0]), 100 * float(noticed[0])]
 
 
-def _told(before: list[float], after: list[float]) -> str:
+def _change_of(before: list[float], after: list[float]) -> str:
     """Tell two effects side by side."""
     if not before:
         return ""

@@ -190,8 +190,8 @@ class ComparisonDisplay:
         lines = [f"samples ({result.n_changed:,} of {result.n_samples:,} answers changed)"]
         if result.repeat_shares:
             counts = sorted({round(share * result.n_samples) for share in result.repeat_shares})
-            told = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
-            lines.append(f"training again with another seed changes {told}")
+            between = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+            lines.append(f"training again with another seed changes {between}")
         if left:
             lines.append(f"{len(left):,} other pairs, {sum(count for *_, count in left):,} samples, are not shown")
         return "\n".join(lines)

@@ -22,10 +22,10 @@ DIGESTS = {
     "format_6/scaled": "c5929b8aebf314f0ca1ada88c57c8227027ad28593f0dabf340043b2e6e14e58",
     "format_6/texts": "a3b559aa330c7a50990c72ca0d899840731ffda9572360414f219c8434ab6946",
     "format_6/trained": "7903f5a943d84ce796b7f8c7aaa5f644f574b43b37be9716de67363fe97296c3",
-    "format_7/classifier": "d5df12d5e14ce414cf14843ffa1b595e64af005442736c424ef9f8cc363e5d1e",
-    "format_7/scaled": "f1a7542b4088692ed3e7ac6c15081015d5a6e5de0842db478e397765fa6f1c63",
-    "format_7/texts": "de5f481babc74dfd86b8bcf208ddb837e53beb5b8ba4e5be05d5735a15740fb0",
-    "format_7/trained": "4dc194fccc0e612145b4e6c9e2154e6f06c066880057dcfb25fbce1a9922c6e3",
+    "format_7/classifier": "408e61f5316d38063c3e7b6a0052cd1e3b82f0c3bee607243857f1bb5be04aa0",
+    "format_7/scaled": "041374c74075689cc95cea7a4a096c80151af940f5b7397dbad95676ccc541b1",
+    "format_7/texts": "b766538d6f1d97ec9a0f9cbf94ab454f00622553c09ab777f48ce646a464a402",
+    "format_7/trained": "321b51320096b6842f2d7af60a13980e2583cb9ee9c93b2075f6412d70330485",
 }
 
 

@@ -108,7 +108,7 @@ class Chosen(NamedTuple):
 
     shrinkage: Shrinkage
     scale_of_large: float  # radius scale of a class of very many samples
-    error: float  # e: the radius of n samples is √(1 + e / n) times as large
+    mean_error: float  # e: the radius of n samples is √(1 + e / n) times as large
 
 
 class Moments(NamedTuple):

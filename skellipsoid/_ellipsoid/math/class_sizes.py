@@ -25,7 +25,7 @@ ERRORS = np.geomspace(0.5, 16, 16)
 HALF_WEIGHT = 10
 
 
-def mean_error(
+def estimate_mean_error(
     squares: NDArray[np.float64], classes: NDArray[np.int64], sizes: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> float:
     """Estimate e from the squared distances of held-out samples to their own class.
@@ -54,6 +54,6 @@ def mean_error(
     return float(np.exp(np.average(np.log(ERRORS), weights=likelihoods)))
 
 
-def growths(error: float, sizes: Sizes, typical: float) -> Sizes:
+def growths(mean_error: float, sizes: Sizes, typical: float) -> Sizes:
     """Root mean squared distance of new samples of classes of these sizes, relative to a class of ``typical`` size."""
-    return ((1 + error / sizes) / (1 + error / typical)) ** 0.5
+    return ((1 + mean_error / sizes) / (1 + mean_error / typical)) ** 0.5

@@ -90,38 +90,38 @@ def fit_closed_form(
     scored = torch.nonzero(~spheres.degenerate[samples.classes]).flatten()
     frame = principal_frame(samples, spheres.degenerate)
     if given:
-        shrinkage, error = given.shrinkage, given.error
+        shrinkage, mean_error = given.shrinkage, given.mean_error
         frame = rotated(frame, shrinkage.spherical)
         if not has_background(frame):
             shrinkage = shrinkage._replace(between=None)
-        maker = _TableMaker(frame, real_open, error)
+        maker = _TableMaker(frame, real_open, mean_error)
     else:
         subset = _subset_for_shapes(samples, scored, rng)
         frame = choose_frame(frame, subset)
         maker = _TableMaker(frame, real_open)
-        shrinkage = Shrinkage(frame.spherical, *_choose_shares(maker, maker.known(subset)))
+        shrinkage = Shrinkage(frame.spherical, *_choose_shares(maker, maker.training_samples(subset)))
     shapes = LeftOutShapes(frame, shrinkage.between)
-    parts = maker.known(scored)
+    parts = maker.training_samples(scored)
     # The sources of the open rows: a few of each set.
     if not given and (synthetic := maker.synthetic(parts[-1].sources, alpha, rng)):
         parts.append(synthetic)
     held_out = maker.tables(shapes, parts, [shrinkage.shared])[0]
-    distance, error = _mean_distance(held_out), held_out.mean_error
+    distance, mean_error = _mean_distance(held_out), held_out.mean_error
     if fresh is not None:
         held_out = maker.with_fresh(held_out, fresh, shapes, shrinkage.shared)
-    typical_growth = maker.typical_growth(error)
+    typical_growth = maker.typical_growth(mean_error)
     scale = given.scale_of_large * typical_growth if given else _choose_scale(held_out, beta)
     # A common factor alone: radii and distances are multiplied by radius / distance, and no answer depends on it. With
     # it, radii are near the mean distance of a sample to its class mean, which the paper begins with.
     radius = float(spheres.radii[~spheres.degenerate].mean())
-    radii = radius * scale / distance * maker.growths(error)
+    radii = radius * scale / distance * maker.growths(mean_error)
     boundaries = Boundaries.of(
         frame.origin,
         frame.means @ frame.back,
         shapes.centres @ frame.back,
         shapes.shapes(shrinkage.shared, (radius / distance) ** 2, radii),
         moments=shapes.moments(),
-        chosen=Chosen(shrinkage, scale / typical_growth, error),
+        chosen=Chosen(shrinkage, scale / typical_growth, mean_error),
     )
     return Fitted(boundaries, spheres.degenerate.cpu().numpy(), held_out.kept(scale))
 
@@ -166,19 +166,19 @@ class _TableMaker:
     ----------
     frame : Frame
     real_open : Tensor of shape (n_open, n_features)
-    error : float, optional
+    mean_error : float, optional
         e of an earlier fit; ``None`` estimates it.
     """
 
-    def __init__(self, frame: Frame, real_open: Tensor, error: float | None = None) -> None:
-        self.frame, self.samples, self.error = frame, frame.samples, error
+    def __init__(self, frame: Frame, real_open: Tensor, mean_error: float | None = None) -> None:
+        self.frame, self.samples, self.mean_error = frame, frame.samples, mean_error
         #: Effective number of samples of each class, (n_classes,), and its geometric mean. A class without spread has
         #: the radius of a class of that size.
         self.typical_size = float((frame.sets.freedoms[~frame.degenerate] + 1).log().mean().exp())
         self.sizes = torch.where(frame.degenerate, self.typical_size, frame.sets.freedoms + 1)
         self.real_open = real_open.double() - frame.origin
 
-    def known(self, rows: Tensor) -> list[HeldOutSamples]:
+    def training_samples(self, rows: Tensor) -> list[HeldOutSamples]:
         """Assign known samples to the nearest class and, a few of each set, to the nearest other class.
 
         Both are without the sample's set, the other class also without the sample's class; with a single class there is
@@ -236,14 +236,15 @@ class _TableMaker:
             sizes.append(self._sizes(part).cpu().numpy())
         tables = []
         for i, share in enumerate(shares):
-            error = self._mean_error(samples[0].sources, of_kinds[0], distances[0][i], sizes[0])
+            mean_error = self._mean_error(samples[0].sources, of_kinds[0], distances[0][i], sizes[0])
             parts = [
-                replace(table, distances=of_part[i] / class_sizes.growths(error, of_samples, self.typical_size))
+                replace(table, distances=of_part[i] / class_sizes.growths(mean_error, of_samples, self.typical_size))
                 for table, of_part, of_samples in zip(of_kinds, distances, sizes, strict=True)
             ]
             if len(self.real_open):
-                parts.append(HeldOut.of(len(self.frame.means), REAL, *self._new(self.real_open, shapes, share, error)))
-            tables.append(HeldOut.joined(parts, error))
+                scored = self._new(self.real_open, shapes, share, mean_error)
+                parts.append(HeldOut.of(len(self.frame.means), REAL, *scored))
+            tables.append(HeldOut.joined(parts, mean_error))
         return tables
 
     def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
@@ -253,9 +254,9 @@ class _TableMaker:
         found = HeldOut.of(held_out.n_classes, KNOWN, *scored, fresh.classes, fresh.counted_weights, sets)
         return held_out.with_fresh(found)
 
-    def _new(self, rows: Tensor, shapes: LeftOutShapes, share: float, error: float) -> tuple[Tensor, Tensor]:
+    def _new(self, rows: Tensor, shapes: LeftOutShapes, share: float, mean_error: float) -> tuple[Tensor, Tensor]:
         """Distances of samples that have no part in the shapes, and the classes that they are assigned to."""
-        assigned, margins = shapes.shapes(share, 1.0, self.growths(error)).scorer().assigned(rows)
+        assigned, margins = shapes.shapes(share, 1.0, self.growths(mean_error)).scorer().assigned(rows)
         return 1 - margins, assigned
 
     def _held_out(self, part: HeldOutSamples, distances: Tensor) -> HeldOut:
@@ -266,13 +267,13 @@ class _TableMaker:
         sets = self.samples.sets[part.sources.cpu().numpy()]
         return HeldOut.of(*scored, self.samples.classes[part.sources], self.samples.counted_weights[part.sources], sets)
 
-    def growths(self, error: float) -> Tensor:
+    def growths(self, mean_error: float) -> Tensor:
         """Growth of the distances and radii of all classes, (n_classes,)."""
-        return class_sizes.growths(error, self.sizes, self.typical_size)
+        return class_sizes.growths(mean_error, self.sizes, self.typical_size)
 
-    def typical_growth(self, error: float) -> float:
+    def typical_growth(self, mean_error: float) -> float:
         """Give the growth of a class of typical size, where that of a class of very many samples is 1."""
-        return float((1 + error / self.typical_size) ** 0.5)
+        return float((1 + mean_error / self.typical_size) ** 0.5)
 
     def _sizes(self, part: HeldOutSamples) -> Tensor:
         """Effective number of samples of the class that scores each sample; of its own class without its set."""
@@ -284,10 +285,10 @@ class _TableMaker:
 
     def _mean_error(self, sources: Tensor, known: HeldOut, distances: Floats, sizes: Floats) -> float:
         """Estimate e from the known samples that their own class scores, unless it is given."""
-        if self.error is not None:
-            return self.error
+        if self.mean_error is not None:
+            return self.mean_error
         columns = distances**2, known.classes, sizes, self.samples.weights[sources].cpu().numpy()
-        return class_sizes.mean_error(*(column[known.assigned == known.classes] for column in columns))
+        return class_sizes.estimate_mean_error(*(column[known.assigned == known.classes] for column in columns))
 
 
 def _choose_shares(maker: _TableMaker, known: Sequence[HeldOutSamples]) -> tuple[float | None, float]:

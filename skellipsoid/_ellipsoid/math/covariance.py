@@ -168,23 +168,23 @@ class _Changes(NamedTuple):
     """
 
     left_out: LeftOut
-    columns: Tensor  # (n_sets, n_columns, n_axes) U: V and Y D⁻¹, in coordinates where T was the identity
-    matrix: Tensor  # (n_sets, n_columns, n_columns) E
+    U: Tensor  # (n_sets, n_columns, n_axes) V and Y D⁻¹, in coordinates where T was the identity
+    E: Tensor  # (n_sets, n_columns, n_columns)
     ratio_of_shared: Tensor  # (n_sets,)
     mean: Tensor  # (n_sets, n_axes) μ
     inverse: Tensor  # (n_sets, n_axes) D⁻¹, where B⁻¹ is proportional to D⁻¹ − (Y D⁻¹)ᵀ Φ Y D⁻¹
-    solved: Tensor  # (n_sets, n_touched + size, n_axes) Y D⁻¹
-    inner: Tensor  # (n_sets, n_touched + size, n_touched + size) Φ
-    ratio: Tensor  # (n_sets,) ψ = ι (K′ − 1) / (K − 1), by which T is larger, relative to B
+    YD: Tensor  # (n_sets, n_touched + size, n_axes) Y D⁻¹
+    Phi: Tensor  # (n_sets, n_touched + size, n_touched + size)
+    psi: Tensor  # (n_sets,) ι (K′ − 1) / (K − 1), by which T is larger, relative to B
 
     def shift(self, numbers: Tensor, means: Tensor, pooled: float) -> Tensor:
         """T B⁻¹ (c_k − μ): how far centres are from class means, (n_pairs, n_axes)."""
         deviations = (means - self.mean[numbers]).unsqueeze(2)
-        solved, rows = self.solved[numbers], self.left_out.rows[numbers]
+        solved, rows = self.YD[numbers], self.left_out.rows[numbers]
         moved = deviations * self.inverse[numbers].unsqueeze(2)
-        moved = moved - solved.transpose(1, 2) @ (self.inner[numbers] @ (solved @ deviations))
+        moved = moved - solved.transpose(1, 2) @ (self.Phi[numbers] @ (solved @ deviations))
         moved = moved - pooled * rows.transpose(1, 2) @ (rows @ moved)
-        return moved.squeeze(2) * self.ratio[numbers].unsqueeze(1)
+        return moved.squeeze(2) * self.psi[numbers].unsqueeze(1)
 
 
 class _Pairs(NamedTuple):
@@ -333,12 +333,12 @@ class LeftOutShapes:
         centres = means + changes.shift(numbers, means, frame.pooled)
         sources = samples.sources[chunk.positions]
         rows = frame.rows(sources) if samples.rows is None else samples.rows[chunk.positions]
-        columns = changes.columns[numbers]
+        columns = changes.U[numbers]
         inside = (which @ left_out.inside[numbers]).squeeze(1)
         freedom = torch.where(is_touched, chunk.sets.freedoms[numbers], 0.0).sum(1)
         return _Pairs(
             torch.cat([columns, rows - centres.unsqueeze(1)], dim=1).mul_(self.stretches),
-            changes.matrix[numbers],
+            changes.E[numbers],
             functional.pad(inside, (0, columns.shape[1] - inside.shape[1])),
             torch.where(is_touched.any(1), freedom, frame.sets.freedoms[labels]),
             changes.ratio_of_shared[numbers],
@@ -350,36 +350,36 @@ class LeftOutShapes:
         Q' = ι (H + ψ H M⁻¹ H), where H = I − κ VᵀV, and M⁻¹ is D⁻¹ − (YD⁻¹)ᵀ Φ YD⁻¹ with a diagonal D.
         """
         frame, background, left_out = self.frame, self.background, chunk.sets.left_out(self.frame.offsets)
-        rows, pooled, n_touched, size = left_out.rows, frame.pooled, left_out.moves.shape[1], left_out.rows.shape[1]
-        inflation, n_axes = frame.without(chunk.sets)
-        lost = -pooled * identity(size, rows)
-        changing, mean, gains, n_left = self._class_means(chunk, left_out)
+        V, kappa, n_touched, size = left_out.rows, frame.pooled, left_out.moves.shape[1], left_out.rows.shape[1]
+        iota, n_axes = frame.without(chunk.sets)
+        minus_kappa = -kappa * identity(size, V)
+        Y, mean, G, n_left = self._class_means(chunk, left_out)
         if not background.target:
-            none, empty = torch.zeros_like(mean), changing[:, :0]
+            none, empty = torch.zeros_like(mean), Y[:, :0]
             products = empty @ empty.transpose(1, 2)
-            matrix = lost.expand(len(rows), -1, -1)
-            return _Changes(left_out, rows, matrix, inflation, mean, none, empty, products, inflation)
-        target = background.target * self._relative_trace(rows, changing, gains) / n_axes * frame.n_axes
-        gains = (1 - background.between) * gains
-        gains[:, n_touched:, n_touched:] += target.view(-1, 1, 1) * lost
+            E = minus_kappa.expand(len(V), -1, -1)
+            return _Changes(left_out, V, E, iota, mean, none, empty, products, iota)
+        target = background.target * self._relative_trace(V, Y, G) / n_axes * frame.n_axes
+        G = (1 - background.between) * G
+        G[:, n_touched:, n_touched:] += target.view(-1, 1, 1) * minus_kappa
         inverse = ((1 - background.between) * frame.variances_of_means + target.unsqueeze(1)).reciprocal()
-        solved = changing * inverse.unsqueeze(1)
-        inner = torch.linalg.solve(identity(gains.shape[1], gains) + gains @ (solved @ changing.transpose(1, 2)), gains)
-        ratio = inflation * (n_left - 1) / (len(frame.means) - 1)
+        YD = Y * inverse.unsqueeze(1)
+        Phi = torch.linalg.solve(identity(G.shape[1], G) + G @ (YD @ Y.transpose(1, 2)), G)
+        psi = iota * (n_left - 1) / (len(frame.means) - 1)
         # H M⁻¹ H, with Y D⁻¹ H = Y D⁻¹ + (mixed)ᵀ V.
-        mixed = -pooled * (rows @ solved.transpose(1, 2))
-        onto_columns = torch.cat([mixed, identity(gains.shape[1], gains).expand(len(mixed), -1, -1)], dim=1)
-        matrix = -(onto_columns @ inner @ onto_columns.transpose(1, 2))
-        # The rows of U are V, and of Y D⁻¹ those of the touched classes and V D⁻¹.
+        mixed = -kappa * (V @ YD.transpose(1, 2))
+        onto_columns = torch.cat([mixed, identity(G.shape[1], G).expand(len(mixed), -1, -1)], dim=1)
+        E = -(onto_columns @ Phi @ onto_columns.transpose(1, 2))
+        # The rows of U are V, and those of Y D⁻¹: of the touched classes, and V D⁻¹.
         of_v, of_v_solved = slice(size), slice(size + n_touched, None)
-        matrix[:, of_v, of_v] += pooled**2 * (rows @ (rows * inverse.unsqueeze(1)).transpose(1, 2))
-        matrix[:, of_v, of_v_solved] += lost
-        matrix[:, of_v_solved, of_v] += lost
-        matrix *= ratio.view(-1, 1, 1)
-        matrix[:, of_v, of_v] += lost
-        factor = ((1 + ratio.unsqueeze(1) * inverse) / (1 + background.inverse)).mean(1)
-        columns, matrix = torch.cat([rows, solved], dim=1), matrix / factor.view(-1, 1, 1)
-        return _Changes(left_out, columns, matrix, inflation * factor, mean, inverse, solved, inner, ratio)
+        E[:, of_v, of_v] += kappa**2 * (V @ (V * inverse.unsqueeze(1)).transpose(1, 2))
+        E[:, of_v, of_v_solved] += minus_kappa
+        E[:, of_v_solved, of_v] += minus_kappa
+        E *= psi.view(-1, 1, 1)
+        E[:, of_v, of_v] += minus_kappa
+        factor = ((1 + psi.unsqueeze(1) * inverse) / (1 + background.inverse)).mean(1)
+        U, E = torch.cat([V, YD], dim=1), E / factor.view(-1, 1, 1)
+        return _Changes(left_out, U, E, iota * factor, mean, inverse, YD, Phi, psi)
 
     def _class_means(self, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Give Y, μ, G, and the number of classes that remain.
@@ -396,21 +396,21 @@ class LeftOutShapes:
         n_classes = len(frame.means)
         n_left = (n_classes - (is_touched - is_left).sum(1)).clamp_min(1)
         of_mean = (after - before).sum(1, keepdim=True) / n_left.view(-1, 1, 1)
-        changing = torch.cat([frame.means[sets.touched], left_out.rows], dim=1)
-        gains = after.transpose(1, 2) @ after - before.transpose(1, 2) @ before
-        gains = (gains - n_left.view(-1, 1, 1) * of_mean.transpose(1, 2) @ of_mean) / (n_classes - 1)
-        return changing, (of_mean @ changing).squeeze(1), gains, n_left
+        Y = torch.cat([frame.means[sets.touched], left_out.rows], dim=1)
+        G = after.transpose(1, 2) @ after - before.transpose(1, 2) @ before
+        G = (G - n_left.view(-1, 1, 1) * of_mean.transpose(1, 2) @ of_mean) / (n_classes - 1)
+        return Y, (of_mean @ Y).squeeze(1), G, n_left
 
-    def _relative_trace(self, rows: Tensor, changing: Tensor, gains: Tensor) -> Tensor:
+    def _relative_trace(self, V: Tensor, Y: Tensor, G: Tensor) -> Tensor:
         """Give the trace of H⁻¹ (B₀ + YᵀGY), relative to that of B₀, (n_sets,).
 
         H⁻¹ is I + Vᵀ (κ⁻¹ I − VVᵀ)⁻¹ V.
         """
         frame = self.frame
-        pooled, products = frame.pooled, rows @ changing.transpose(1, 2)
-        inner = (rows * frame.variances_of_means) @ rows.transpose(1, 2) + products @ gains @ products.transpose(1, 2)
-        capacity = identity(rows.shape[1], rows) - pooled * rows @ rows.transpose(1, 2)
-        lost = torch.linalg.solve(capacity, pooled * inner).diagonal(dim1=1, dim2=2).sum(1)
-        gained: Tensor = (gains * (changing @ changing.transpose(1, 2))).sum((1, 2))
-        relative: Tensor = 1 + (gained + lost) / frame.variances_of_means.sum()
+        kappa, products = frame.pooled, V @ Y.transpose(1, 2)
+        inner = (V * frame.variances_of_means) @ V.transpose(1, 2) + products @ G @ products.transpose(1, 2)
+        capacity = identity(V.shape[1], V) - kappa * V @ V.transpose(1, 2)
+        of_v = torch.linalg.solve(capacity, kappa * inner).diagonal(dim1=1, dim2=2).sum(1)
+        of_y: Tensor = (G * (Y @ Y.transpose(1, 2))).sum((1, 2))
+        relative: Tensor = 1 + (of_y + of_v) / frame.variances_of_means.sum()
         return relative

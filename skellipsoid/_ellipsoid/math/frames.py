@@ -97,14 +97,14 @@ class Frame:
 
         w̄ is less by the share tr VᵀV / tr(ν W) of itself, and the sphere a w̄ I is ``of_sphere`` T in the mean.
         """
-        lost = torch.where(sets.touched < 0, 0.0, self.sets.freedoms[sets.touched] - sets.freedoms).sum(1)
+        of_set = torch.where(sets.touched < 0, 0.0, self.sets.freedoms[sets.touched] - sets.freedoms).sum(1)
         of_sphere = (self.spherical * self.mean_variance * self.stretches(self.spherical).square()).mean()
         size, n_axes = (sets.members >= 0).sum(1), self.n_axes
         left = (self.samples.n_all - 1 - size).clamp(1, n_axes)
         if n_axes < self.n_varying:  # without a sample nothing but the sphere is left along it
             of_sphere, left = torch.ones_like(of_sphere), (n_axes - size).clamp_min(1)
         shrunk = of_sphere * sets.traces / (self.freedom * self.mean_variance * self.n_varying)
-        return (1 - shrunk) * self.freedom / (self.freedom - lost).clamp_min(1), left
+        return (1 - shrunk) * self.freedom / (self.freedom - of_set).clamp_min(1), left
 
 
 def _onto(values: Tensor, axes: Tensor) -> Tensor:
@@ -246,14 +246,14 @@ def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None =
 
     def compute(chunk: Chunk) -> None:
         left_out, sets, numbers = chunk.sets.left_out(frame.offsets), chunk.sets, chunk.numbers
-        lost = left_out.rows * stretches
-        capacity = identity(lost.shape[1], lost) - frame.pooled * lost @ lost.transpose(1, 2)
-        roots = torch.linalg.solve_triangular(torch.linalg.cholesky(capacity), lost, upper=False)
+        V = left_out.rows * stretches
+        capacity = identity(V.shape[1], V) - frame.pooled * V @ V.transpose(1, 2)
+        roots = torch.linalg.solve_triangular(torch.linalg.cholesky(capacity), V, upper=False)
         # The first touched class stands where others are padded.
         places = torch.where(sets.touched < 0, 0, torch.arange(sets.touched.shape[1], device=means.device))
         touched, exists = sets.touched.gather(1, places), sets.exists.gather(1, places)
-        moves = left_out.moves.gather(1, places.unsqueeze(2).expand(-1, -1, lost.shape[1]))
-        moved = means[touched] + moves @ lost
+        moves = left_out.moves.gather(1, places.unsqueeze(2).expand(-1, -1, V.shape[1]))
+        moved = means[touched] + moves @ V
         along = (roots @ means.T).transpose(1, 2)  # (n_sets, n_classes, size)
         rows = frame.rows(validation[chunk.positions]) * stretches  # (n_pairs, n_scored, n_axes)
         near = _squares(rows.flatten(0, 1), means).view(*rows.shape[:2], -1)

@@ -212,16 +212,16 @@ def spread_as_fresh(
     n_classes = 1 + int(max(classes.max(), fresh_classes.max(initial=-1)))
     counts = torch.bincount(own, minlength=n_classes).double()
     means = known.new_zeros(n_classes, known.shape[1]).index_add_(0, own, known) / counts.clamp_min(1).unsqueeze(1)
-    several, told = counts[own] > 1, counts[of_fresh] > 0
-    if not (several.any() and told.any()):
+    several, is_seen = counts[own] > 1, counts[of_fresh] > 0
+    if not (several.any() and is_seen.any()):
         return features
     # A mean of n texts is nearer to each of them, and farther from others: 1 - 1/n and 1 + 1/n times the variance.
     offsets = known - means[own]
     inner = (offsets.square().sum(1) / (1 - 1 / counts[own]))[several].mean()
-    outer = ((fresh.double() - means[of_fresh]).square().sum(1) / (1 + 1 / counts[of_fresh]))[told].mean()
+    outer = ((fresh.double() - means[of_fresh]).square().sum(1) / (1 + 1 / counts[of_fresh]))[is_seen].mean()
     if inner <= LEAST_SPREAD * outer:
         return features
-    factor = (outer / inner) ** (0.5 * fresh_share(int(told.sum())))
+    factor = (outer / inner) ** (0.5 * fresh_share(int(is_seen.sum())))
     spread, moved = features.clone(), torch.from_numpy(np.flatnonzero(trained)).to(features.device)
     centres = means[torch.from_numpy(classes[trained]).to(features.device)]
     spread[moved] = torch.lerp(centres, features[moved].double(), factor).to(features.dtype)

@@ -168,10 +168,10 @@ def _merge(means: Floats, counts: Floats, variances: Floats) -> Integers:
         new = (both - alone[others] - alone[first]).astype(ratios.dtype)
         ratios[first, others] = ratios[others, first] = new
         # Groups whose partner has changed look for one again; for the others only the new group can be better.
-        lost = others[np.isin(partners[others], (first, second))]
+        orphans = others[np.isin(partners[others], (first, second))]
         better = others[new > best[others]]
         partners[better], best[better] = first, ratios[better, first]
-        again = np.append(lost, first)
+        again = np.append(orphans, first)
         partners[again] = ratios[again].argmax(axis=1)
         best[again] = ratios[again, partners[again]]
     return np.unique(parents, return_inverse=True)[1].ravel()

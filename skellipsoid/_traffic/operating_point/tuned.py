@@ -173,9 +173,9 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_given(y, type(self).__name__)
         X, labels = in_memory(X, "X"), as_labels(y, warn=True)
         X, labels, groups = indexable(X, labels, only_column(groups, "groups"))
-        lost = None if groups is None else describe_lost_groups(self.estimator)
-        if lost is not None:
-            warn(lost)
+        warning = None if groups is None else describe_lost_groups(self.estimator)
+        if warning is not None:
+            warn(warning)
         cv, together = 5 if self.cv is None else self.cv, groups
         if isinstance(cv, Integral):
             cv = OpenSetKFold(int(cv), shuffle=True, random_state=0, open_label=open_label)
