@@ -136,7 +136,8 @@ class OpenMaxClassifier(LogitClassifier):
         if unknown_share > _MOST_UNKNOWN:
             warn(
                 f"OpenMax takes {unknown_share:.0%} of its own training rows for unknown: the logits of the "
-                f"{self.n_ranked} classes that it revises outweigh that of the right one; lower n_ranked (to 3, say) or tail_size."
+                f"{self.n_ranked} classes that it revises outweigh that of the right one; lower n_ranked (to 3, say) "
+                "or tail_size."
             )
 
     def _after_logits(self, logits: Floats, classes: Integers, weights: Floats) -> None:
