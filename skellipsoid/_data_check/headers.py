@@ -35,7 +35,13 @@ def rank_text(name: str) -> int:
 
 
 def rank_label(name: str) -> int:
-    """Rank a name of a column: 2 if it is a usual name of labels, 1 if its last word is, −1 of something else, or 0."""
+    """Rank a name of a column: 2 if it is a usual name of labels, 1 if its last word is, −1 of something else, or 0.
+
+    ``Intent Display Name`` is one of labels, too.
+    """
+    words = normalize_text(name).split()
+    if len(words) > 1 and words[-1] == "name" and words[0] in _LABEL:
+        return 1
     return _rank(name, _LABEL, _LABEL) or -int(_rank(name, _OTHER, _OTHER) > 0)
 
 

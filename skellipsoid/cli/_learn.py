@@ -58,7 +58,7 @@ def _log(options: argparse.Namespace) -> tuple[list[str], list[list[Any]], list[
     if options.data is None:
         texts = with_content(list(lines_of_input()))
         return [], [[] for _ in texts], texts
-    table, texts, column = read_rows(options.data, text_column=options.text_column)
+    table, texts, column = read_rows(options.data, text_column=options.text_column, encoding=options.encoding)
     rows = [row for row, text in enumerate(texts) if text.strip()]
     others = [i for i in range(table.n_columns) if i != column]
     names = [table.names[i] if table.names else f"column_{i + 1}" for i in others]
@@ -81,7 +81,12 @@ def learn(options: argparse.Namespace) -> None:
         raise ValueError(f"The column 'label' of {str(options.data)!r} is empty; fill in the labels of the messages.")
     if not options.yes:
         check_alike(classifier, np.array(labelled))
-    others = _without(read_texts(options.log, text_column=options.text_column), texts) if options.log else []
+    log = (
+        []
+        if options.log is None
+        else read_texts(options.log, text_column=options.text_column, encoding=options.encoding)
+    )
+    others = _without(log, texts)
     X = [*texts, *others]
     y = np.append(y, np.full(len(others), None))
     weights = None if weights is None else np.append(weights, np.ones(len(others)))
@@ -92,7 +97,7 @@ def learn(options: argparse.Namespace) -> None:
 
 def _reviewed(path: Path, classifier: Any) -> tuple[list[str], NDArray[np.object_], NDArray[np.float64] | None]:
     """Messages of a reviewed file, their labels, ``None`` where there is none, and their weights."""
-    table = read_file(path, "message", "label")
+    table = read_file(path, "message", "label", is_partial=True)
     missing = [name for name in ("message", "label") if name not in table.names]
     if missing:
         raise ValueError(

@@ -37,6 +37,7 @@ def answer_files(
         Gives the lines of the answers to a file, or all bytes.
     """
     files = _files(options.data)
+    _check_targets(files, options)
     folder: Path = options.out
     with locked(folder) as is_alone:
         _check_request(folder, _request(options, model_sha256))
@@ -62,7 +63,7 @@ def _files(data: Path) -> list[Path]:
     Raises
     ------
     ValueError
-        If there is none, or two have the same name.
+        If there is none.
     """
     files = [data] if data.exists() else [Path(name) for name in sorted(glob(str(data), recursive=True))]
     files = [path for path in files if path.is_file()]
@@ -70,14 +71,20 @@ def _files(data: Path) -> list[Path]:
         raise ValueError(
             f"--data {str(data)!r} names no file; pass a file or a pattern in quotes, such as 'part-*.parquet'."
         )
+    return files
+
+
+def _check_targets(files: list[Path], options: argparse.Namespace) -> None:
+    """Refuse files whose answers would be in one file, also where a file system does not tell letters of two cases."""
     names: dict[str, Path] = {}
     for path in files:
-        if names.setdefault(path.name, path) != path:
+        other = names.setdefault(_target(Path(), path, options).name.casefold(), path)
+        if other != path:
+            what = "have the same name" if other.name == path.name else "differ too little in their names"
             raise ValueError(
-                f"{str(names[path.name])!r} and {str(path)!r} have the same name, but the answers to both would be in "
-                "one file; answer each folder with an --out of its own."
+                f"{str(other)!r} and {str(path)!r} {what}, and the answers to both would be in one file; answer each "
+                "with an --out of its own."
             )
-    return files
 
 
 def _target(folder: Path, path: Path, options: argparse.Namespace) -> Path:
@@ -127,7 +134,7 @@ def _has_answers(target: Path, source: Path, records: dict[str, list[dict[str, s
 def _request(options: argparse.Namespace, model_sha256: str) -> dict[str, Any]:
     return {"model_sha256": model_sha256} | {
         name: getattr(options, name)
-        for name in ("scores", "explain", "json", "text_column", "keep_columns", "open_only")
+        for name in ("scores", "explain", "json", "text_column", "encoding", "keep_columns", "open_only")
     }
 
 

@@ -92,6 +92,7 @@ def _add_table(command: argparse.ArgumentParser, help_of_data: str) -> None:
 
 
 def _add_columns(command: argparse.ArgumentParser) -> None:
+    _add_encoding(command)
     for what in ("text", "label"):
         command.add_argument(
             f"--{what}-column",
@@ -159,7 +160,16 @@ def _add_predict(commands: Commands) -> None:
 
 def _add_lines(command: argparse.ArgumentParser, help_of_data: str) -> None:
     command.add_argument("--data", type=Path, metavar="FILE", help=help_of_data)
+    _add_encoding(command)
     _add_text_column(command)
+
+
+def _add_encoding(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--encoding",
+        metavar="NAME",
+        help="the encoding of the files of texts, such as cp1251 or shift_jis (default: UTF-8, or what Excel writes)",
+    )
 
 
 def _add_text_column(command: argparse.ArgumentParser, of: str = "--data") -> None:
@@ -258,6 +268,7 @@ def _add_learn(commands: Commands) -> None:
         "--data", type=Path, required=True, metavar="FILE", help="the file of review, with its column label filled in"
     )
     learn.add_argument("--log", type=Path, metavar="FILE", help="the log that was reviewed; its other messages count")
+    _add_encoding(learn)
     _add_text_column(learn, "--log")
     _add_changed_model(learn)
     learn.add_argument("--yes", action="store_true", help="go on although a label is nearly the name of another class")

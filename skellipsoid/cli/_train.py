@@ -120,7 +120,11 @@ def _check_text_model(name: str | None) -> None:
 def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArray[Any]], dict[str, Any]]:
     """Read and check a user's file; the second of the results is what the saved model says of it."""
     given = read_table(
-        options.data, text_column=options.text_column, label_column=options.label_column, kept=[options.open_label]
+        options.data,
+        text_column=options.text_column,
+        label_column=options.label_column,
+        kept=[options.open_label],
+        encoding=options.encoding,
     )
     texts, labels = given.texts, given.labels
     if not (labels != options.open_label).any():

@@ -56,7 +56,9 @@ _N_NEIGHBORS = 2
 def predict(options: argparse.Namespace) -> None:
     """Label lines from standard input, or the texts of a file."""
     _check_written(options)
-    read = partial(read_rows if options.keep_columns else read_texts, text_column=options.text_column)
+    read = partial(
+        read_rows if options.keep_columns else read_texts, text_column=options.text_column, encoding=options.encoding
+    )
     given: Any = None
     if options.out is None:
         given = read(options.data) if options.keep_columns else texts_of_file(options)
@@ -127,7 +129,11 @@ def texts_of_file(options: argparse.Namespace) -> list[str] | None:
     """Texts of ``--data``; ``None`` if they come from standard input."""
     if options.text_column is not None and options.data is None:
         raise ValueError("--text-column names a column of the file of --data; pass a file, or leave --text-column out.")
-    return None if options.data is None else read_texts(options.data, text_column=options.text_column)
+    if options.encoding is not None and options.data is None:
+        raise ValueError("--encoding is that of the file of --data; pass a file, or leave --encoding out.")
+    if options.data is None:
+        return None
+    return read_texts(options.data, text_column=options.text_column, encoding=options.encoding)
 
 
 def log_of_file(options: argparse.Namespace, classifier: Any) -> tuple[list[str] | None, NDArray[np.object_] | None]:
@@ -143,6 +149,7 @@ def log_of_file(options: argparse.Namespace, classifier: Any) -> tuple[list[str]
         text_column=options.text_column,
         label_column=options.label_column,
         kept={*known, str(classifier.open_label_)},
+        encoding=options.encoding,
     )
     if texts and not any(labels):
         raise ValueError(
@@ -209,7 +216,8 @@ def evaluate(options: argparse.Namespace) -> None:
 def read_labelled(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[np.object_], NDArray[Any]]:
     """Texts and labels of ``--data``; the labels of a model are none that mark missing values."""
     kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
-    found = read_table(options.data, text_column=options.text_column, label_column=options.label_column, kept=kept)
+    columns = {"text_column": options.text_column, "label_column": options.label_column}
+    found = read_table(options.data, **columns, kept=kept, encoding=options.encoding)
     return found.texts, found.labels
 
 

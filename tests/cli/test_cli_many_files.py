@@ -225,7 +225,14 @@ def test_files_that_cannot_be_told_apart_or_are_not_there_are_refused(saved, tmp
         (tmp_path / name / "part.txt").write_text("where is my parcel\n")
     command = ["predict", "--model", str(saved), "--out", str(tmp_path / "out")]
     assert main([*command, "--data", str(tmp_path / "*" / "part.txt")]) == 2
-    assert "have the same name, but the answers to both would be in one file" in capsys.readouterr().err
+    assert "have the same name, and the answers to both would be in one file" in capsys.readouterr().err
+    for one, other in (("a.json", "a.jsonl"), ("B.txt", "b.txt")):
+        (tmp_path / "c").mkdir(exist_ok=True)
+        for name in (one, other):
+            (tmp_path / "c" / name).write_text('{"text": "where is my parcel"}\n' if "json" in name else "where\n")
+        given = [*command, "--keep-columns", "--data", str(tmp_path / "c" / f"[{one[0]}{other[0]}].*")]
+        assert main(given) == 2
+        assert "differ too little in their names" in capsys.readouterr().err
     assert main([*command, "--data", str(tmp_path / "none-*.txt")]) == 2
     assert "names no file; pass a file or a pattern in quotes" in capsys.readouterr().err
     assert main(command) == 2

@@ -1,5 +1,6 @@
 """The commands that read a log."""
 
+import csv
 import json
 import os
 import re
@@ -65,6 +66,25 @@ def test_texts_that_are_answered_open_are_grouped_in_files(
     wanted.to_tsv(tmp_path / "other" / "groups.tsv")
     for name in ("groups.tsv", "groups-members.tsv"):
         assert (tmp_path / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+
+
+@pytest.mark.parametrize("label_column", [False, True])
+def test_members_of_groups_keep_the_columns_of_the_log(saved, texts, open_texts, tmp_path, label_column):
+    model = load(saved)
+    model[-1].offset_ = 1e9
+    save(model, tmp_path / "model")
+    log = [f"{text} {word}" for text in [*texts, *open_texts] for word in ("please", "now", "in the hall", "early")]
+    rows = [f"{i},{text},{'-1' if i % 9 == 0 else ''},m{i}" for i, text in enumerate(["", *log])]
+    (tmp_path / "log.csv").write_text("id,message,label,text\n" + "\n".join(rows))
+    command = ["traffic", "--model", str(tmp_path / "model"), "--data", str(tmp_path / "log.csv")]
+    command += ["--text-column", "message", *(["--label-column", "label"] if label_column else [])]
+    assert main([*command, "--save", str(tmp_path / "groups.tsv")]) == 0
+    with (tmp_path / "groups-members.tsv").open(newline="") as file:
+        members = list(csv.DictReader(file, delimiter="\t"))
+    assert len(members) > 20
+    for row in members:
+        assert row["text"] == log[int(row["id"]) - 1]
+        assert row["log_text"] == f"m{row['id']}"
 
 
 def test_labels_are_not_overwritten(saved, texts, tmp_path, capsys, give_input):

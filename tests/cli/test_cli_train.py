@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from skellipsoid import load, save
-from skellipsoid.cli import _notes, _train, main
+from skellipsoid.cli import _notes, _train, as_options, main
 
 # train
 
@@ -393,3 +393,26 @@ def test_a_termination_during_the_save_leaves_what_was_there(
         assert process.wait(30) == 143
     assert {path: path.read_bytes() for path in folder.parent.rglob("*") if path.is_file()} == before
     assert [path.name for path in folder.parent.iterdir()] == ["mine"] * exists
+
+
+@pytest.mark.parametrize(
+    ("python", "options"),
+    [
+        ("label them -2 and pass open_label=-2.", "label them -2 and pass --open-label -2."),
+        ("pass another open_label if that label is a class", "pass another --open-label if that label is a class"),
+        ("open_label='x' is a string", "--open-label 'x' is a string"),
+        ("with finetune='head'", "with --finetune head"),
+        ("or set the operating point on new samples.", "or move the limit with set-line."),
+    ],
+)
+def test_remedies_are_options(python, options):
+    assert as_options(f"One sentence; {python}") == f"One sentence; {options}"
+
+
+def test_no_note_of_train_names_a_parameter_of_python(tiny_model, tmp_path, capsys):
+    data = tmp_path / "numbers.tsv"
+    data.write_text("".join(f"text number {i} of {i % 3}\t{i % 3 - 1}\n" for i in range(12)))
+    assert train(tiny_model, data, "--save", tmp_path / "model") == 0
+    said = capsys.readouterr().err.replace(str(tmp_path), "")
+    assert "--open-label" in said
+    assert not re.search(r"\b[a-z]+_[a-z]+\b", said)

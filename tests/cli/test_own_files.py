@@ -8,6 +8,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import sklearn
 from operator_helpers import calls
@@ -80,7 +81,7 @@ def test_what_excel_and_pandas_write(tmp_path):
     assert read(write(tmp_path, written(TICKETS, "\t").encode("utf-16"), "unicode text.txt")) == (ROWS, said)
     path = write(tmp_path, semicolons.encode("cp1252"))
     western = f"{str(path)!r} is not UTF-8 and is read as Windows-1252; if letters are wrong, save it as UTF-8 (in "
-    assert read(path) == (ROWS, [f"{western}Excel: 'CSV UTF-8').", *said])
+    assert read(path) == (ROWS, [f"{western}Excel: 'CSV UTF-8'), or name its encoding with --encoding.", *said])
     frame = pandas.DataFrame(TICKETS[1:], columns=TICKETS[0])
     frame.to_csv(path)  # with its index
     assert read(path) == (ROWS, said)
@@ -122,9 +123,8 @@ def test_what_is_no_text_is_one_sentence(tmp_path, content, sentence):
 
 def test_another_script_is_not_read_as_windows_1252(tmp_path):
     path = write(tmp_path, "будильник на шесть,alarm\nвыключи свет,light\n".encode("cp1251"))
-    rows, said = read(path)
-    assert rows[1] == ("\ufffd" * 7 + " " + "\ufffd" * 4, "light")
-    assert "lines 1, 2 of" in said[0]
+    with pytest.raises(ValueError, match=r"2 of 2 lines of .* are not UTF-8; name the encoding"):
+        read(path)
     # 0x81 is no character of Windows-1252.
     assert "\ufffd" in read(write(tmp_path, b"a long enough line \x81\x42,x\nmore,y\n"))[0][0][0]
 
@@ -312,7 +312,13 @@ def test_labels_may_be_numbers(tmp_path):
     assert read(write(tmp_path, "text,label\nhi,1.0\nho,1.5\n"))[0] == [("hi", "1.0"), ("ho", "1.5")]
 
 
-@pytest.mark.parametrize("marker", ["NaN", "nan", "NA", "N/A", "<NA>", "NULL", '""', "''", "\u200b"])
+@pytest.mark.parametrize(
+    "marker",
+    [
+        *("NaN", "nan", "NA", "N/A", "<NA>", "NULL", "Null", '""', "''", "\u200b", r"\N"),
+        *("#N/A N/A", "#NV", "#VALUE!", "#REF!", "(blank)", "(Leer)"),
+    ],
+)
 def test_what_programs_write_for_a_missing_label_is_no_class(tmp_path, marker):
     path = write(tmp_path, f"hi\tgreet\nho\t{marker}\nhe\tgreet\nhu\t\nbye\tNone\n", "mine.tsv")
     rows, said = read(path, "1", "2")
@@ -434,7 +440,7 @@ def test_json_values(tmp_path):
         ('[{"text": "a"}', "is no JSON array .*; pass an array of objects, or one object on each line"),
         ('{"text": "a"}', "has one column, 1 'text' .such as 'a'., but a text and a label are needed; add a column"),
         (
-            '{"text": "a", "label": ["b"]}',
+            '{"text": "a", "label": ["b", "c"]}',
             "Column 'label' of .* holds a list in line 1, but a text or a label is needed",
         ),
     ],
@@ -585,3 +591,156 @@ def test_a_column_of_no_file_is_refused(tiny_command, capsys):
     assert tiny_command(["demo", "alarm", "--label-column", "intent"]) == 2
     sentence = "--label-column names a column of the file of --data; pass --data, or leave it out."
     assert capsys.readouterr().err == f"skellipsoid: {sentence}\n"
+
+
+# Exports of logs
+
+
+def texts_of(path, **options):
+    """Texts, and what is said about them."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = read_texts(path, **options)
+    return found, [str(warning.message).removeprefix(f"{str(path)!r}: ") for warning in said]
+
+
+LOG = ["where is my card, please", "lights off", "wake me at six; now", 'he said "no"']
+
+
+@pytest.mark.parametrize("header", ["message", "Customer message", "text", ""])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+def test_a_log_of_one_column_is_read(tmp_path, header, quoting):
+    rows = [[header]] * bool(header) + [[text] for text in LOG]
+    path = write(tmp_path, written(rows, quoting=quoting))
+    found, said = texts_of(path)
+    assert found == LOG
+    name = f"column {header!r}"
+    assert said == (
+        [f"line 1 is the header, texts from {name} (guessed; --text-column chooses another)."] if header else []
+    )
+
+
+def test_a_column_of_texts_with_commas_that_nobody_quoted_is_read_by_lines(tmp_path):
+    path = write(tmp_path, "message\nwhere, oh where, is it\nlights off\n")
+    assert texts_of(path)[0] == ["where, oh where, is it", "lights off"]
+    with pytest.raises(ValueError, match="a text and a label are needed"):
+        read_table(path)
+
+
+def test_a_word_of_a_log_that_comes_again_is_no_header(tmp_path):
+    assert texts_of(write(tmp_path, "message\nmessage\nhello there\n"))[0] == ["message", "message", "hello there"]
+
+
+@pytest.mark.parametrize("name", ["log.txt", "log.log"])
+def test_a_tab_in_one_line_leaves_a_log_a_log(tmp_path, name):
+    lines = [*LOG, "my\taccount"]
+    assert texts_of(write(tmp_path, "\n".join(lines), name))[0] == lines
+    rows = "".join(f"{text}\t{label}\n" for text, label in ROWS)
+    assert texts_of(write(tmp_path, rows, name))[0] == [text for text, _ in ROWS]
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.tsv"])
+def test_empty_cells_at_the_end_of_a_row_may_be_missing_or_too_many(tmp_path, name):
+    delimiter = "\t" if name == "mine.tsv" else ","
+    rows = [["id", "message", "category", "note"], ["1", "wake me", "alarm"], ["2", "lights", "light", "", "", ""]]
+    path = write(tmp_path, "".join(delimiter.join(row) + "\n" for row in rows), name)
+    assert read(path)[0] == [("wake me", "alarm"), ("lights", "light")]
+    path = write(tmp_path, "".join(delimiter.join(row) + "\n" for row in [*rows, ["3", "up", "alarm", "", "x"]]), name)
+    with pytest.raises(ValueError, match=r"Line 4 .* with 5 fields, but line 1 has 4"):
+        read(path)
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+@pytest.mark.parametrize(
+    ("classes", "given", "expected"),
+    [
+        (["1.0", "1.5"], [1.0, 2.0], ["1.0", "2"]),
+        (["1", "2"], [1.0, 2.0], ["1", "2"]),
+        ([], [1.0, 2.0], ["1", "2"]),
+    ],
+)
+def test_labels_of_a_model_are_read_as_they_are(tmp_path, kind, classes, given, expected):
+    path = tmp_path / f"mine.{kind}"
+    if kind == "csv":
+        path.write_text(written([("text", "label"), ("wake me", given[0]), ("dim it", given[1])]))
+        expected = ["1.0", "2.0"] if "1.0" in classes else expected
+    elif kind == "json":
+        path.write_text(json.dumps([{"text": "wake me", "label": given[0]}, {"text": "dim it", "label": given[1]}]))
+    else:
+        pd.DataFrame({"text": ["wake me", "dim it"], "label": given}).to_parquet(path)
+    assert read_table(path, kept=classes).labels.tolist() == expected
+
+
+# Encodings
+
+
+@pytest.mark.parametrize(
+    ("encoding", "texts"),
+    [
+        ("cp1251", ["где моя карта", "выключи свет"]),
+        ("koi8_r", ["где моя карта", "выключи свет"]),
+        ("gb18030", ["我的卡在哪里", "关灯"]),
+        ("big5", ["我的卡在哪裡", "關燈"]),
+        ("shift_jis", ["カードはどこですか", "電気を消して"]),
+        ("mac_roman", ["où est ma carte à puce", "éteins la lumière"]),
+        ("utf-16", ["où est ma carte", "關燈"]),
+    ],
+)
+def test_an_encoding_that_is_not_utf_8_can_be_named(tmp_path, encoding, texts):
+    content = "".join(f"{text}\tname\n" for text in texts * 20).encode(encoding)
+    path = write(tmp_path, content, "mine.tsv")
+    assert read_table(path, encoding=encoding).texts.tolist() == texts * 20
+    if encoding != "utf-16":
+        with pytest.raises(ValueError, match=r"40 of 40 lines of .* are not UTF-8; name the encoding .* --encoding"):
+            read_table(path)
+
+
+def test_one_damaged_line_of_many_is_still_read(tmp_path):
+    content = "héllo there\tgreet\n".encode() * 40 + b"h\xe9llo\tgreet\n"
+    found, said = read(write(tmp_path, content, "mine.tsv"))
+    assert found[-1] == ("h\ufffdllo", "greet")
+    assert "line 41 of" in said[0]
+
+
+def test_an_encoding_that_is_unknown_or_wrong_is_named(tmp_path):
+    path = write(tmp_path, "héllo\tgreet\n".encode(), "mine.tsv")
+    with pytest.raises(ValueError, match="--encoding 'klingon' is not known"):
+        read_table(path, encoding="klingon")
+    with pytest.raises(ValueError, match=r"Line 1 .* cannot be read as --encoding ascii says"):
+        read_table(path, encoding="ascii")
+
+
+# Tools of annotation
+
+
+def test_a_list_of_one_label_is_this_label(tmp_path):
+    lines = [{"id": 1, "text": "wake me", "label": ["alarm"]}, {"id": 2, "text": "lights", "label": []}]
+    path = write(tmp_path, "".join(json.dumps(line) + "\n" for line in lines), "doccano.jsonl")
+    assert read(path)[0] == [("wake me", "alarm")]
+    path = write(tmp_path, json.dumps([{"text": "a b", "label": ["alarm", "light"]}]), "two.json")
+    with pytest.raises(ValueError, match="holds a list in record 1"):
+        read(path)
+
+
+def test_a_path_of_names_leads_into_nested_objects(tmp_path):
+    records = [
+        {"id": i, "data": {"text": text}, "annotations": [{"choice": label}]} for i, (text, label) in enumerate(ROWS)
+    ]
+    path = write(tmp_path, json.dumps(records), "label_studio.json")
+    assert read(path, "data.text", "annotations.0.choice")[0] == list(ROWS)
+    assert texts_of(path, text_column="data.text")[0] == [text for text, _ in ROWS]
+    with pytest.raises(ValueError, match=r"--text-column 'data\.txt' is no column"):
+        read(path, "data.txt", "id")
+
+
+def test_the_columns_of_dialogflow_are_known(tmp_path):
+    rows = [("Intent Display Name", "Language", "Phrase"), *((label, "en", text) for text, label in ROWS)]
+    assert read(write(tmp_path, written(rows)))[0] == list(ROWS)
+
+
+def test_half_an_emoji_is_replaced_and_named(tmp_path):
+    path = write(tmp_path, '{"text": "hi \\ud83d there", "label": "greet\\ude00"}\n' * 2, "mine.jsonl")
+    found, said = read(path)
+    assert found == [("hi \ufffd there", "greet\ufffd")] * 2
+    assert said[0].startswith("Lines 1, 2 of ")
+    assert "half an emoji" in said[0]

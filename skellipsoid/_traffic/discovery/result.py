@@ -1,6 +1,7 @@
 """What was discovered: groups of open samples, as tables and as files."""
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -115,7 +116,7 @@ class DiscoveredClasses:
             "is_part": self.is_part.tolist(),
         }
 
-    def to_tsv(self, path: str | os.PathLike[str]) -> None:
+    def to_tsv(self, path: str | os.PathLike[str], columns: Mapping[str, Sequence[Any]] | None = None) -> None:
         """Write two tab-separated files: one line for each group, to be labelled, and beside it the members.
 
         The file of groups has the columns ``group``, ``proposed_name``, ``label`` (empty: fill it in), ``rows`` and
@@ -132,7 +133,11 @@ class DiscoveredClasses:
         ----------
         path : str or path-like
             Existing files are replaced once the new ones are complete.
+        columns : mapping of str to sequence of length n_samples, default=None
+            Further columns of the file of members, such as the numbers of the messages. The name of one that the file
+            has already gets ``log_`` before it.
         """
+        own = {name if name not in MEMBER_COLUMNS else f"log_{name}": cells for name, cells in (columns or {}).items()}
         path = Path(path)
         rows = np.flatnonzero((self.labels >= 0) & (self.first_rows == np.arange(len(self.labels))))
         rows = rows[np.lexsort((rows, -self.scores[rows], self.labels[rows]))]
@@ -141,7 +146,11 @@ class DiscoveredClasses:
         lines = [(int(self.labels[row]), shown[row], f"{self.scores[row]:.4f}") for row in rows.tolist()]
         run = f"r{sha256(repr(lines).encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
         other = members_path(path)
-        write_table(other, MEMBER_COLUMNS, ([group, names[group], "", *line, run] for group, *line in lines))
+        further = [[_one_line(str(cells[row])) for cells in own.values()] for row in rows.tolist()]
+        members = (
+            [group, names[group], "", *line, run, *cells] for (group, *line), cells in zip(lines, further, strict=True)
+        )
+        write_table(other, [*MEMBER_COLUMNS, *own], members)
         groups = []
         for group in range(self.n_groups):
             examples = [shown[row] for row in rows[self.labels[rows] == group][:_N_EXAMPLES].tolist()]

@@ -61,7 +61,7 @@ def choose_text_column(table: Table, path: Path, text: str | None) -> tuple[int,
     if text is not None:
         return _find(table, path, text, "--text-column"), False
     if table.n_columns == 1:
-        return 0, False
+        return 0, table.header > 0
     profiles = _Profiles(table)
     found = _pick(profiles, set(), rank_text, profiles.is_textual)
     if found is None:

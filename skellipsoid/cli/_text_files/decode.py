@@ -15,22 +15,25 @@ _MAGIC = {
     b"\x1f\x8b": "is compressed; unpack it first",
     b"PAR1": "is a parquet file; give it a name that ends in .parquet",
 }
+#: Largest share of lines that are not UTF-8 in a file whose other lines are read.
+_MOST_DAMAGED = 0.05
 #: Largest share of bytes beyond ASCII in a text of a language that is written in Windows-1252.
 _MOST_ACCENTS = 0.2
 
 
-def decode_file(path: Path) -> list[str]:
+def decode_file(path: Path, encoding: str | None = None) -> list[str]:
     """Read the lines of a text file, their ends included.
 
     UTF-8 and UTF-16 with a byte-order mark are read as such. A file in which no line with other than ASCII characters
-    is UTF-8 is read as Windows-1252, as Excel writes CSV in Western Europe, if its bytes allow it.
+    is UTF-8 is read as Windows-1252, as Excel writes CSV in Western Europe, if its bytes allow it. Any other
+    ``encoding`` is named by the user.
 
     Raises
     ------
     OSError
         If the file cannot be read.
     ValueError
-        If it is no text.
+        If it is no text, if more than a twentieth of its lines is not UTF-8, or if it is not of the given encoding.
 
     Warns
     -----
@@ -38,6 +41,8 @@ def decode_file(path: Path) -> list[str]:
         If the file is read as Windows-1252, or if lines are not UTF-8; what cannot be read is replaced by U+FFFD.
     """
     content = read_bytes(path)
+    if encoding is not None:
+        return _decode_as(content, encoding, path)
     for magic, sentence in _MAGIC.items():
         if content.startswith(magic):
             raise ValueError(f"{str(path)!r} {sentence}.")
@@ -51,9 +56,15 @@ def decode_file(path: Path) -> list[str]:
     if damaged and (western := _decode_western(content, lines, damaged)):
         warn(
             f"{str(path)!r} is not UTF-8 and is read as Windows-1252; if letters are wrong, save it as UTF-8 (in "
-            "Excel: 'CSV UTF-8')."
+            "Excel: 'CSV UTF-8'), or name its encoding with --encoding."
         )
         return western
+    n_filled = sum(bool(line.strip()) for line in lines)
+    if len(damaged) > max(1, _MOST_DAMAGED * n_filled):
+        raise ValueError(
+            f"{len(damaged)} of {n_filled} lines of {str(path)!r} are not UTF-8; name the encoding of the file with "
+            "--encoding, such as cp1251, koi8_r, gb18030, big5, shift_jis or mac_roman, or save it as UTF-8."
+        )
     if damaged:
         warn(
             f"{named('line', damaged)} of {str(path)!r} {'is' if len(damaged) == 1 else 'are'} not UTF-8; each "
@@ -109,6 +120,24 @@ def _decode_utf_16(content: bytes, path: Path) -> list[str]:
             f"{str(path)!r} begins as UTF-16 text, but is damaged at byte {error.start}; save it as UTF-8."
         ) from error
     encoded = text.encode()
+    _check_no_zero(encoded, path)
+    return [line.decode() for line in encoded.splitlines(keepends=True)]
+
+
+def _decode_as(content: bytes, encoding: str, path: Path) -> list[str]:
+    """Decode a file of an encoding that the user names."""
+    try:
+        text = content.decode(encoding)
+    except LookupError as error:
+        raise ValueError(
+            f"--encoding {encoding!r} is not known; pass a name of Python's, such as cp1251, gb18030 or shift_jis."
+        ) from error
+    except UnicodeDecodeError as error:
+        number = len(content[: error.start].splitlines()) or 1
+        raise ValueError(
+            f"Line {number} of {str(path)!r} cannot be read as --encoding {encoding} says; name another encoding."
+        ) from error
+    encoded = text.removeprefix("\ufeff").encode(errors="replace")
     _check_no_zero(encoded, path)
     return [line.decode() for line in encoded.splitlines(keepends=True)]
 

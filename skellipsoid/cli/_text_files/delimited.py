@@ -16,6 +16,8 @@ _DELIMITERS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}
 _SAMPLE, _MOST_LETTERS = 500, 100
 #: From so many rows on, a first row of single words is a header if so large a share of the other texts is longer.
 _FEWEST_ROWS, _LONG_SHARE = 10, 0.8
+#: A delimiter that stands in no file: a line is one cell.
+_NO_DELIMITER = "\x1f"
 #: Share of rows with one number of cells from which lines are a table, and not messages with commas.
 _TABLE_SHARE = 0.9
 #: Words of a name of a column at most.
@@ -28,7 +30,9 @@ _NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ TZ%-]*")
 _Rows = list[tuple[int, list[str]]]
 
 
-def read_delimited(lines: list[str], path: Path, wanted: list[str]) -> Table:
+def read_delimited(
+    lines: list[str], path: Path, wanted: list[str], fewest: int = 2, *, is_partial: bool = False
+) -> Table:
     """Read lines of any delimiter.
 
     Parameters
@@ -39,6 +43,10 @@ def read_delimited(lines: list[str], path: Path, wanted: list[str]) -> Table:
         A name that ends in ``.csv`` is not taken for a tab-separated file because a text of it holds a tab.
     wanted : list of str
         Names of columns that the user gave; a first line that holds one is a header.
+    fewest : int
+        Columns that are needed. With 1, a file whose first line is one cell is a column of texts, commas and all.
+    is_partial : bool
+        Whether labels may be missing, so that a row may end before its last, empty cell.
 
     Raises
     ------
@@ -46,8 +54,14 @@ def read_delimited(lines: list[str], path: Path, wanted: list[str]) -> Table:
         If a line cannot be read, or has not as many cells as the first.
     """
     declared = re.fullmatch(r'"?sep=(.)"?\s*', lines[0]) if lines else None  # how Excel is told the delimiter
-    delimiter = declared[1] if declared else _find_delimiter(lines, is_csv=path.suffix.lower() == ".csv")
-    rows, empty = _rows(lines, delimiter, path, skipped=int(declared is not None))
+    is_csv = path.suffix.lower() == ".csv"
+    delimiter = declared[1] if declared else _find_delimiter(lines, is_csv=is_csv)
+    skipped = int(declared is not None)
+    if fewest == 1 and not declared and _begins_with_one_cell(lines):
+        rows, empty = _rows(lines, _NO_DELIMITER, path, skipped, 1)
+        delimiter = "," if is_csv else "\t"  # of what is written beside it
+    else:
+        rows, empty = _rows(lines, delimiter, path, skipped, 1 if is_partial else 2)
     say_empty(empty, path)
     number, first = rows[0] if rows else (0, [])
     first = [cell.strip() for cell in first]
@@ -56,6 +70,12 @@ def read_delimited(lines: list[str], path: Path, wanted: list[str]) -> Table:
     body = rows[has_header:]
     names, header = (first, number) if has_header else ([], 0)
     return Table(names, [cells for _, cells in body], [number for number, _ in body], "line", header, delimiter)
+
+
+def is_tabbed(lines: list[str]) -> bool:
+    """Whether nearly all lines have a tab, so that they are rows and not messages."""
+    filled = [line for line in lines if line.strip()]
+    return sum("\t" in line.strip() for line in filled) > _TABLE_SHARE * len(filled)
 
 
 def find_table(lines: list[str]) -> str | None:
@@ -73,6 +93,13 @@ def find_table(lines: list[str]) -> str | None:
         if len(rows) > 1 and (is_named or (len(rows) >= _FEWEST_ROWS and (width > 2 or delimiter == "\t"))):
             return f"a table of {width} columns with a {name} between them"
     return None
+
+
+def _begins_with_one_cell(lines: list[str]) -> bool:
+    """Whether no delimiter divides the first line that is not empty."""
+    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    rows = [next(csv.reader(lines[first:], delimiter=delimiter), []) for delimiter in _DELIMITERS]
+    return all(len(row) == 1 for row in rows)
 
 
 def _find_delimiter(lines: list[str], *, is_csv: bool) -> str:
@@ -100,27 +127,30 @@ def _divided(lines: list[str], delimiter: str) -> tuple[list[list[str]], int, fl
     return rows, width, count / max(1, len(rows))
 
 
-def _rows(lines: list[str], delimiter: str, path: Path, skipped: int) -> tuple[_Rows, list[int]]:
+def _rows(lines: list[str], delimiter: str, path: Path, skipped: int, fewest: int) -> tuple[_Rows, list[int]]:
     """Parse the lines, with and without quotes where the delimiter is a tab; second, lines of empty rows.
 
     Two columns between tabs are the plain form, in which quotes are part of the text. Excel and pandas quote cells of
     such files too: this shows if the plain form does not fit, if labels are quoted, or if there are more columns.
     """
     if delimiter != "\t":
-        return _parsed(lines, delimiter, path, skipped, quoted=True)
+        return _parsed(lines, delimiter, path, skipped, fewest, quoted=True)
     first = next((line.strip() for line in lines[skipped:] if line.strip()), "")
     is_plain = first.count("\t") < 2 and not re.fullmatch(r'".*"\t".*"', first)
     forms = (False, True) if is_plain else (True, False)
     errors = []
     for quoted in forms:
         try:
-            return _parsed(lines, delimiter, path, skipped, quoted=quoted)
+            return _parsed(lines, delimiter, path, skipped, fewest, quoted=quoted)
         except ValueError as error:
             errors.append(error)
     raise errors[forms.index(False)]
 
 
-def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quoted: bool) -> tuple[_Rows, list[int]]:
+def _parsed(
+    lines: list[str], delimiter: str, path: Path, skipped: int, fewest: int, *, quoted: bool
+) -> tuple[_Rows, list[int]]:
+    """Parse the lines. Empty cells at the end of a row may be missing, or too many, but for the ``fewest`` of a row."""
     reader = csv.reader(
         lines[skipped:],
         delimiter=delimiter,
@@ -144,7 +174,12 @@ def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quote
         if not any(cells):
             empty.append(number)
             continue
-        width = len(rows[0][1]) if rows else max(2, len(cells))
+        width = len(rows[0][1]) if rows else max(1 if delimiter == _NO_DELIMITER else 2, len(cells))
+        if len(cells) > width and not any(cells[width:]):
+            row, cells = row[:width], cells[:width]
+        is_begun = not quoted and row[0].lstrip().startswith('"')  # a quoted cell with a line break
+        if fewest <= len(cells) < width and rows and not is_begun:
+            row, cells = [*row, *[""] * (width - len(row))], [*cells, *[""] * (width - len(cells))]
         if len(cells) != width:
             line = delimiter.join(row)
             shown = line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]}…"
@@ -178,6 +213,9 @@ def _is_header(rows: list[list[str]]) -> bool:
     if not rows:
         return False
     first, rest = rows[0], rows[1:]
+    if len(first) == 1:
+        is_name = rank_text(first[0]) and len(first[0].split()) <= _MOST_WORDS
+        return bool(is_name) and not _occurs_again(first, rest)
     if len(first) == 2:
         return {cell.lower() for cell in first} == {"text", "label"} or _names_two(first, rest)
     if max(map(rank_text, first)) == max(map(rank_label, first)) == 2:

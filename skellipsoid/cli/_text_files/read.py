@@ -14,7 +14,7 @@ from ..._core.texts import is_visible
 from ..._core.warn import warn
 from .columns import choose_columns, choose_text_column
 from .decode import decode_file
-from .delimited import read_delimited
+from .delimited import is_tabbed, read_delimited
 from .records import read_json, read_parquet
 from .table import Table, is_scalar
 
@@ -24,7 +24,12 @@ _LOGS = {".txt", ".log"}
 #: Labels that a program wrote as numbers with a fraction, because some were missing.
 _WHOLE = re.compile(r"([-+]?\d+)\.0+")
 #: What programs write for a missing label.
-_MISSING = {"NaN", "nan", "-NaN", "-nan", "NA", "<NA>", "N/A", "n/a", "#N/A", "#NA", "NaT", "NULL", "null", '""', "''"}
+_MISSING = {
+    *("NaN", "nan", "-NaN", "-nan", "NA", "<NA>", "N/A", "n/a", "NaT", "NULL", "Null", "null", '""', "''", r"\N"),
+    *("#N/A", "#NA", "#N/A N/A", "#NV", "#VALUE!", "#WERT!", "#REF!", "#BEZUG!", "#NAME?", "#DIV/0!"),
+    *("#NUM!", "#ZAHL!", "#NULL!"),
+    *("(blank)", "(Leer)", "(leer)", "(vide)", "(en blanco)", "(vuoto)"),  # of pivot tables
+}
 
 
 class LabelledTexts(NamedTuple):
@@ -38,7 +43,12 @@ class LabelledTexts(NamedTuple):
 
 
 def read_table(
-    path: Path, *, text_column: str | None = None, label_column: str | None = None, kept: Collection[str] = ()
+    path: Path,
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    kept: Collection[str] = (),
+    encoding: str | None = None,
 ) -> LabelledTexts:
     """Read texts and labels from a file of two or more columns.
 
@@ -54,6 +64,8 @@ def read_table(
         Name of a column, or its number from 1; ``None`` guesses.
     kept : collection of str, default=()
         Labels that are read as such, although programs write them for a missing value: ``"NA"`` and the like.
+    encoding : str, default=None
+        Encoding of a text file, by a name that Python knows; ``None``: UTF-8, UTF-16 with a mark, or Windows-1252.
 
     Returns
     -------
@@ -74,7 +86,7 @@ def read_table(
     UserWarning
         If columns were guessed, if rows are left out, or if the encoding is not UTF-8.
     """
-    table = read_file(path, text_column, label_column)
+    table = read_file(path, text_column, label_column, encoding=encoding)
     if not table.n_columns or not table.rows:
         return LabelledTexts(np.array([], dtype=object), np.array([], dtype=str), np.array([], dtype=int), table.unit)
     text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
@@ -105,24 +117,27 @@ def read_table(
     )
 
 
-def read_texts(path: Path, *, text_column: str | None = None) -> list[str]:
-    """Read the texts of a file, one for each row, as ``read_table`` does; labels are not needed.
+def read_texts(path: Path, *, text_column: str | None = None, encoding: str | None = None) -> list[str]:
+    """Read the texts of a file, one for each row, as ``read_table`` does; no labels and no other column are needed.
 
-    A file of a name that ends in ``.txt`` or ``.log`` and has no tab is a log: each line is a text, commas and all.
+    A file of a name that ends in ``.txt`` or ``.log`` is a log, unless nearly all of its lines have a tab: each line is
+    a text, commas and all.
     """
-    return read_rows(path, text_column=text_column)[1]
+    return read_rows(path, text_column=text_column, encoding=encoding)[1]
 
 
-def read_rows(path: Path, *, text_column: str | None = None) -> tuple[Table, list[str], int]:
+def read_rows(
+    path: Path, *, text_column: str | None = None, encoding: str | None = None
+) -> tuple[Table, list[str], int]:
     """Read all columns of a file, its texts as ``read_texts`` does, and the number of their column."""
     if text_column is None and path.suffix.lower() in _LOGS:
-        lines = [line.rstrip("\r\n") for line in decode_file(path)]
-        if not any("\t" in line for line in lines):
+        lines = [line.rstrip("\r\n") for line in decode_file(path, encoding)]
+        if not is_tabbed(lines):
             filled = [i for i, line in enumerate(lines) if line.strip()]
             say_empty([i + 1 for i in sorted(set(range(max(filled, default=0))) - set(filled))], path)
             texts = [lines[i] for i in filled]
             return Table([], [[text] for text in texts], [i + 1 for i in filled], "line", delimiter="\t"), texts, 0
-    table = read_file(path, text_column)
+    table = read_file(path, text_column, encoding=encoding, fewest=1)
     if not table.n_columns or not table.rows:
         return table, [], 0
     column, is_guess = choose_text_column(table, path, text_column)
@@ -133,10 +148,15 @@ def read_rows(path: Path, *, text_column: str | None = None) -> tuple[Table, lis
 
 
 def read_partly_labelled(
-    path: Path, *, text_column: str | None, label_column: str, kept: Collection[str] = ()
+    path: Path,
+    *,
+    text_column: str | None,
+    label_column: str,
+    kept: Collection[str] = (),
+    encoding: str | None = None,
 ) -> tuple[list[str], list[str]]:
     """Read the texts of a file, and their labels, empty where there is none; rows without a text are left out."""
-    table = read_file(path, text_column, label_column)
+    table = read_file(path, text_column, label_column, encoding=encoding, is_partial=True)
     if not table.n_columns or not table.rows:
         return [], []
     text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
@@ -150,22 +170,33 @@ def read_partly_labelled(
 
 
 def read_labels(cells: list[str], kept: Collection[str] = ()) -> list[str]:
-    """Labels in the cells of a column, empty where one is missing; ``kept`` are labels whatever they look like."""
+    """Labels in the cells of a column, empty where one is missing; ``kept`` are labels whatever they look like.
+
+    Programs write whole numbers with a fraction where some are missing, and 1.0 as 1: what is ``kept`` wins.
+    """
     labels = [label if label in kept or (is_visible(label) and label not in _MISSING) else "" for label in cells]
-    if all(_WHOLE.fullmatch(label) for label in labels if label):
+    labels = [whole if label not in kept and (whole := f"{label}.0") in kept else label for label in labels]
+    written = {label for label in labels if label}
+    if written.isdisjoint(kept) and all(map(_WHOLE.fullmatch, written)):
         labels = [_WHOLE.sub(r"\1", label) for label in labels]
     return labels
 
 
-def read_file(path: Path, *wanted: str | None) -> Table:
-    """Read all columns of a file; a first line that holds a ``wanted`` name, which is no number, is its header."""
+def read_file(
+    path: Path, *wanted: str | None, encoding: str | None = None, fewest: int = 2, is_partial: bool = False
+) -> Table:
+    """Read all columns of a file; a first line that holds a ``wanted`` name, which is no number, is its header.
+
+    It has at least the ``fewest`` columns. In one with empty labels, ``is_partial``, a row may end before its label.
+    """
     kind = path.suffix.lower()
-    if kind in _JSON:
-        return read_json(path)
+    names = [name for name in wanted if name is not None and not (name.isascii() and name.isdigit() and int(name) > 0)]
     if kind in PARQUET:
         return read_parquet(path)
-    names = [name for name in wanted if name is not None and not (name.isascii() and name.isdigit() and int(name) > 0)]
-    return read_delimited(decode_file(path), path, names)
+    lines = decode_file(path, encoding)
+    if kind in _JSON:
+        return read_json(lines, path, names)
+    return read_delimited(lines, path, names, fewest, is_partial=is_partial)
 
 
 def _say_guess(table: Table, path: Path, remedy: str, **columns: int) -> None:

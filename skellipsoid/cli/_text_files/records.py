@@ -2,29 +2,69 @@
 
 import importlib
 import json
+import re
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from .decode import decode_file, read_bytes
+from ..._core.messages import named
+from ..._core.warn import warn
+from .decode import read_bytes
 from .table import Table
 
+#: Half of a pair of surrogates.
+_HALF = re.compile("[\ud800-\udfff]")
 
-def read_json(path: Path) -> Table:
+
+def read_json(lines: list[str], path: Path, wanted: Sequence[str] = ()) -> Table:
     """Read one JSON object on each line, or an array of objects.
+
+    A ``wanted`` name with dots, such as ``data.text``, is a path into objects in objects; numbers count in arrays.
 
     Raises
     ------
     ValueError
         If the file holds anything else.
     """
-    lines = decode_file(path)
     first = next((line.lstrip() for line in lines if line.strip()), "")
     found = _array(lines, path) if first.startswith("[") else _objects(lines, path)
     names = list(dict.fromkeys(name for _, record in found for name in record))
     rows = [[record.get(name) for name in names] for _, record in found]
     unit = "record" if first.startswith("[") else "line"
-    return Table(names, rows, [number for number, _ in found], unit)
+    _mend(found, rows, unit, path)
+    added = [name for name in wanted if "." in name and name not in names]
+    added = [name for name in added if any(_inside(record, name) is not None for _, record in found)]
+    rows = [[*row, *(_inside(record, name) for name in added)] for row, (_, record) in zip(rows, found, strict=True)]
+    return Table([*names, *added], rows, [number for number, _ in found], unit, n_added=len(added))
+
+
+def _inside(value: Any, name: str) -> Any:
+    """Follow a path of names, and of numbers in arrays; ``None`` where it leads to nothing."""
+    for part in name.split("."):
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
+
+
+def _mend(found: list[tuple[int, dict[str, Any]]], rows: list[list[Any]], unit: str, path: Path) -> None:
+    """Replace halves of surrogate pairs, such as half an emoji, which no text holds."""
+    halves = []
+    for (number, _), row in zip(found, rows, strict=True):
+        for i, cell in enumerate(row):
+            if isinstance(cell, str) and not cell.isascii() and _HALF.search(cell):
+                row[i] = _HALF.sub("\ufffd", cell)
+                halves.append(number)
+    if halves:
+        numbers = list(dict.fromkeys(halves))
+        warn(
+            f"{named(unit, numbers).capitalize()} of {str(path)!r} {'holds' if len(numbers) == 1 else 'hold'} half a "
+            "character, such as half an emoji, which is replaced by \ufffd."
+        )
 
 
 def _array(lines: list[str], path: Path) -> list[tuple[int, dict[str, Any]]]:

@@ -20,6 +20,8 @@ class Table(NamedTuple):
         Line of the header, 0 if there is none.
     delimiter : str
         What stands between the cells of a delimited file; else empty.
+    n_added : int
+        How many of the last columns are not in the file: those of a path into its objects.
     """
 
     names: list[str]
@@ -28,6 +30,7 @@ class Table(NamedTuple):
     unit: str
     header: int = 0
     delimiter: str = ""
+    n_added: int = 0
 
     @property
     def n_columns(self) -> int:
@@ -48,7 +51,12 @@ class Table(NamedTuple):
 
 
 def cell_text(value: Any) -> str:
-    """Turn a cell into text without blanks around it; a missing value is empty, and 3.0 is ``"3"``."""
+    """Turn a cell into text without blanks around it; a missing value is empty, and 3.0 is ``"3"``.
+
+    A list of one value, as tools of annotation write labels, is this value; an empty one is a missing value.
+    """
+    if isinstance(value, list | tuple):
+        value = value[0] if value else None
     if isinstance(value, str):
         return value.strip()
     if value is None or str(value) in {"nan", "<NA>", "NaT"}:
@@ -59,5 +67,7 @@ def cell_text(value: Any) -> str:
 
 
 def is_scalar(value: Any) -> bool:
-    """Whether a cell can be a text or a label: no list, mapping or array."""
+    """Whether a cell can be a text or a label: no mapping or array, and no list of several values."""
+    if isinstance(value, list | tuple) and len(value) < 2:
+        return not value or (is_scalar(value[0]) and not isinstance(value[0], list | tuple))
     return isinstance(value, str) or not hasattr(value, "__len__")

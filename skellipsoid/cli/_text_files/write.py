@@ -45,7 +45,8 @@ def write_rows(
 
 def _json(table: Table, answered: Answered) -> Iterator[str]:
     for row, answers in answered:
-        yield json.dumps(dict(zip(table.names, table.rows[row], strict=True)) | answers, ensure_ascii=False)
+        own = table.rows[row][: len(table.rows[row]) - table.n_added]  # without those of a path into the objects
+        yield json.dumps(dict(zip(table.names, own, strict=False)) | answers, ensure_ascii=False)
 
 
 def _delimited(path: Path, table: Table, example: dict[str, Any], answered: Answered) -> Iterator[str]:
