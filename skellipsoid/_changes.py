@@ -7,6 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
+from ._core.pipelines import is_acting
 from ._ellipsoid.changes import refreshed, with_merged, with_samples, without_classes
 from ._ellipsoid.classifier import EllipsoidOpenSetClassifier
 
@@ -146,8 +147,8 @@ def changed(estimator: Any, change: Callable[..., Any], *samples: Any) -> Any:
     """Change the classifier that an estimator ends in; samples pass the transformers before it."""
     if isinstance(estimator, Pipeline):
         *steps, (name, last) = estimator.steps
-        if steps:
-            samples = tuple(map(estimator[:-1].transform, samples))
+        for step in (step for _, step in steps if is_acting(step)):
+            samples = tuple(map(step.transform, samples))
         other = copy(estimator)
         other.steps = [*steps, (name, changed(last, change, *samples))]
         return other

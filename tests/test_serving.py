@@ -330,3 +330,33 @@ def test_the_page_shows_the_example_which_is_small():
     assert len([line for line in lines if line.strip()]) <= 61
     assert "\nA small server\n" in PAGE
     assert "literalinclude:: ../../examples/serve_fastapi.py" in PAGE
+
+
+#: Loads a model, forks, and answers in the new process, which has none of torch's threads.
+FORKING = """
+import os, sys, time
+os.environ["OMP_NUM_THREADS"] = "2"
+import skellipsoid
+model = skellipsoid.load(sys.argv[1])
+child = os.fork()
+if child == 0:
+    print(len(model.predict(["wake me at six please"] * 64)), flush=True)
+    os._exit(0)
+for _ in range(300):
+    found, status = os.waitpid(child, os.WNOHANG)
+    if found:
+        sys.exit(status)
+    time.sleep(0.1)
+os.kill(child, 9)
+sys.exit("the process that was forked hangs")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_process_that_is_forked_after_load_answers(minilm, texts, labels, tmp_path, fresh_python):
+    encoder = SupConTextEncoder(minilm, finetune="none")
+    pipeline = Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=0))]).fit(texts, labels)
+    save(pipeline, tmp_path / "model")
+    answer = fresh_python(FORKING, tmp_path / "model")
+    assert (answer.returncode, answer.stdout) == (0, "64\n"), answer.stderr

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .labels import as_kind_of, as_labels, cast_open_label, is_text, positions
-from .validation import read_weights, unmasked
+from .validation import only_column as only_column  # for the metrics, which import no other module of the package
+from .validation import read_weights
+from .validation import unmasked as unmasked
 
 #: Labels of either kind: ``int64`` or text.
 LabelArray = NDArray[np.int64] | NDArray[np.str_]

@@ -44,8 +44,19 @@ def split_estimator(estimator: Any) -> tuple[list[Any], Any]:
         return [], estimator
     *steps, last = [step for _, step in estimator.steps]
     inner, classifier = split_estimator(last)
-    acting = [step for step in steps if step not in (None, "passthrough") and not hasattr(step, "fit_resample")]
-    return [_unwrap(step) for step in acting] + inner, classifier
+    return [_unwrap(step) for step in steps if is_acting(step)] + inner, classifier
+
+
+def is_acting(step: Any) -> bool:
+    """Whether a step of a fitted Pipeline transforms samples; samplers of imbalanced-learn act in its fit alone."""
+    return step not in (None, "passthrough") and not hasattr(step, "fit_resample")
+
+
+def is_search(estimator: Any) -> bool:
+    """Whether an estimator is a search over parameters, of scikit-learn or with its attributes."""
+    return isinstance(estimator, BaseSearchCV) or (
+        hasattr(estimator, "estimator") and hasattr(type(estimator), "best_params_")
+    )
 
 
 def _unwrap(estimator: Any) -> Any:
@@ -55,7 +66,7 @@ def _unwrap(estimator: Any) -> Any:
             estimator = estimator.estimator
         elif hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
-        elif isinstance(estimator, BaseSearchCV):
+        elif is_search(estimator):
             estimator = estimator.estimator
         elif hasattr(estimator, "open_label_") and hasattr(estimator, "estimator_"):
             estimator = estimator.estimator_
@@ -145,7 +156,7 @@ def _group_parameters(estimator: Any, prefix: str = "") -> Iterator[str]:
     if isinstance(estimator, Pipeline):
         for name, step in estimator.steps:
             yield from _group_parameters(step, f"{prefix}{name}__")
-    elif isinstance(estimator, BaseSearchCV):  # its own parameter is for the splitter, the others for the estimator
+    elif is_search(estimator):  # its own parameter is for the splitter, the others for the estimator
         yield f"{prefix}groups"
         if isinstance(estimator.estimator, Pipeline):
             yield from _group_parameters(estimator.estimator, prefix)
@@ -160,7 +171,7 @@ def describe_lost_groups(estimator: Any) -> str | None:
     if isinstance(estimator, Pipeline):
         found = [describe_lost_groups(step) for _, step in estimator.steps]
         return next(filter(None, found), None)
-    if not isinstance(estimator, BaseSearchCV):
+    if not is_search(estimator):
         return None
     inner = estimator.estimator
     if isinstance(inner, Pipeline) or not has_fit_parameter(inner, "groups"):

@@ -29,7 +29,7 @@ from .._torch.devices import explain_out_of_memory, resolve_device
 from .._torch.threads import one_thread_each
 from . import axes, scoring, state
 from .elidecide import EliDecide
-from .fit import method_of
+from .fit import method_of, warn_of_made_up
 from .kept_samples import KeptSamples
 from .math.boundaries import Boundaries, Fitted
 
@@ -226,7 +226,8 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         UserWarning
             If fewer than two classes remain beside samples that were read as open, or if only the
             classes 0 and 1 remain beside samples of the label -1, which may be a class; if outliers, or duplicates in
-            ``X_val``, are dropped; or if a class is a single group.
+            ``X_val``, are dropped; if a class is a single group; or if many samples of a class were made up between
+            others, as SMOTE does.
         """
         if self.trainer is not None:
             validate_params(self.trainer)
@@ -271,6 +272,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         # Adam amplifies the rounding of a mean: a constant feature must become exactly 0.
         constant = np.ptp(X, axis=0) == 0
         mean[constant] = X[0, constant]
+        warn_of_made_up(self.classes_, X, classes)
         method = method_of(self)
         scale = find_scale(X, mean, weights) if method.rescales else 1.0
         what = method.memory(len(self.classes_), *X.shape)

@@ -15,6 +15,7 @@ from .._core.validation import enumerated
 from .._core.warn import warn
 from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.duplicates import equal_rows, find_duplicates
+from .._samples.samples import made_up_classes
 from .._torch.devices import resolve_device, resolve_seed
 from .kept_samples import KeptSamples
 from .math.boundaries import Boundaries, Fitted
@@ -133,6 +134,17 @@ def method_of(classifier: Any) -> ClosedForm | Training:
     method = ClosedForm if classifier.trainer is None else Training
     given = classifier.alpha, classifier.beta, classifier.trainer, classifier.random_state, classifier.duplicates
     return method(*given, resolve_device(classifier.device))
+
+
+def warn_of_made_up(classes: NDArray[Any], X: NDArray[Any], codes: Codes) -> None:
+    """Warn of classes whose samples were made up between others."""
+    found = made_up_classes(X, codes)
+    if len(found):
+        warn(
+            f"Many samples of {len(found)} of {len(classes)} classes ({enumerated(classes[found])}) lie exactly "
+            "between two others, as SMOTE makes them. They are nearer to their class than real samples, so that many "
+            "new samples of these classes will be rejected; fit without them, since classes need not be of equal size."
+        )
 
 
 def warn_of_few(

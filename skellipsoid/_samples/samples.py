@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import cdist, pdist
 from scipy.stats import median_abs_deviation
 
 from .duplicates import equal_rows, find_duplicates, in_order
@@ -28,6 +28,9 @@ OUTLYING = 20.0
 OUTLYING_DEVIATIONS = 10.0
 #: Smallest ratio of a distance to the median distance, for its logarithm.
 SMALLEST_RATIO = 1e-12
+# Made-up samples, by hand: of SMOTE's samples nearly all lie on a line between two others, of real ones none.
+FEWEST_FEATURES_OF_LINES, FEWEST_ON_LINES, MOST_OF_LINES = 4, 3, 24
+SHARE_ON_LINES, LINE_TOLERANCE = 0.2, 1e-7
 #: Number of fresh samples whose distances, relative to those of the others, are trusted by half; chosen by hand.
 HALF_FRESH = 20
 #: Smallest class with a median distance of its own; smaller classes are compared with the others.
@@ -291,6 +294,31 @@ def usable_scale(scale: float, mean: Floats, dtype: np.dtype[Any]) -> float:
     # Equal rows differ from their mean by rounding alone.
     rounding = np.finfo(dtype).eps * float(np.linalg.norm(mean))
     return scale if scale > 4 * rounding else 1.0
+
+
+def made_up_classes(features: NDArray[np.floating], classes: Integers) -> Integers:
+    """Find classes many of whose samples lie exactly between two others, as those that SMOTE makes up.
+
+    Of each class the last samples are compared with the first ones: what is made up is appended. With fewer than four
+    features samples lie on a line by chance.
+    """
+    found = []
+    for rows in _members(classes) if features.shape[1] >= FEWEST_FEATURES_OF_LINES else ():
+        half = min(MOST_OF_LINES, len(rows) // 2)
+        if half < FEWEST_ON_LINES:
+            continue
+        ends, between = features[rows[:half]].astype(np.float64), features[rows[-half:]].astype(np.float64)
+        lengths, parts = cdist(ends, ends), cdist(between, ends)
+        detours = parts[:, :, np.newaxis] + parts[:, np.newaxis] - lengths
+        are_inside = np.minimum(parts[:, :, np.newaxis], parts[:, np.newaxis]) > LINE_TOLERANCE * lengths
+        on_line = (detours <= LINE_TOLERANCE * lengths) & are_inside & (lengths > 0)
+        samples, first, second = np.nonzero(on_line)
+        # On a grid they are half-way between two others, or a third of the way.
+        places = np.round(parts[samples, first] / lengths[first, second], 3)
+        n_inside, n_places = len(np.unique(samples)), len(np.unique(places))
+        if n_inside >= max(FEWEST_ON_LINES, SHARE_ON_LINES * half) and n_places >= n_inside:
+            found.append(classes[rows[0]])
+    return np.array(found, dtype=np.int64)
 
 
 def outlying_rows(features: Floats, classes: Integers) -> Integers:

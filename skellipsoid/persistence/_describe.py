@@ -12,12 +12,26 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.pipelines import is_search
 from .._encoders.torch.backbone import TextBackbone
 from ._folder import Files
 from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, kind_of, rules_of
 
 ARRAYS = "arrays.safetensors"
 BACKBONE = "text_model"
+
+
+def saved_form(estimator: Any) -> Any:
+    """Give what is saved: the best estimator of a fitted search, and a Pipeline without samplers."""
+    if is_search(estimator) and hasattr(estimator, "best_estimator_"):
+        return saved_form(estimator.best_estimator_)
+    of_samplers = type(estimator).__module__.partition(".")[0] == "imblearn"
+    if isinstance(estimator, Pipeline) and (
+        of_samplers or any(hasattr(step, "fit_resample") for _, step in estimator.steps)
+    ):
+        steps = [(name, step) for name, step in estimator.steps if not hasattr(step, "fit_resample")]
+        return Pipeline(steps, verbose=estimator.verbose)
+    return estimator
 
 
 def describe(
@@ -32,6 +46,7 @@ def describe(
     sklearn.exceptions.NotFittedError
         If it is not fitted; with ``fitted=False`` only its parameters are kept.
     """
+    estimator = saved_form(estimator)
     if type(estimator) is not Pipeline:
         return _describe_part(estimator, folder or "estimator", what, fitted=fitted)
     files: Files = {}
@@ -87,8 +102,8 @@ def _check_kind(estimator: Any, what: str) -> None:
             f"{what} is a {type(estimator).__name__}, which cannot be saved without pickle; save keeps the estimators "
             f"of skellipsoid, {others} and Pipelines of them, use joblib.dump or skops.io.dump for everything else."
         )
-        if hasattr(estimator, "best_estimator_"):
-            msg += " Of a search, save best_estimator_."
+        if is_search(estimator):
+            msg += " Of a fitted search the best_estimator_ is saved."
         raise TypeError(msg)
 
 

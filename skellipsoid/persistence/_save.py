@@ -15,7 +15,7 @@ import numpy as np
 
 from .._version import __version__
 from ._card import parts_of, write_card
-from ._describe import describe
+from ._describe import describe, saved_form
 from ._folder import (
     FORMAT,
     FORMAT_VERSION,
@@ -43,7 +43,8 @@ def save(
         classifier of :mod:`skellipsoid.baselines`, an :class:`OpenShareMonitor` with all that it has seen, or a
         Pipeline of these classifiers and encoders, ``"passthrough"`` and scikit-learn's ``StandardScaler``,
         ``Normalizer``, ``PCA``, ``TruncatedSVD`` and ``FrozenEstimator`` (around any of these). The cache of a Pipeline
-        (``memory``) is not part of the model.
+        (``memory``) is not part of the model. Of a fitted search the best estimator is saved, and of imbalanced-learn's
+        Pipeline one without its samplers, which act in a fit alone.
     folder : str or Path
         Folder of the model. An interrupted save does not change an earlier model in it.
     overwrite : bool, default=False
@@ -102,6 +103,7 @@ def save_changed(estimator: Any, folder: Path, loaded: str | None, provenance: M
 
 def _save(estimator: Any, target: Path, provenance: Mapping[str, Any] | None, check: Callable[[Path], None]) -> None:
     """Save to a folder, unless ``check`` refuses it."""
+    estimator = saved_form(estimator)
     model, files = describe(estimator)
     manifest = {
         "format": FORMAT,

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import sklearn
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -88,6 +88,49 @@ def test_a_sampler_changes_no_answer_of_a_pipeline(fitted):
     pipe = Pipeline([("sampler", Sampler()), ("clf", fitted)])
     assert split_estimator(pipe) == ([], fitted)
     assert skellipsoid.explain(pipe, X, n_axes=1).answer.tolist() == fitted.predict(X).tolist()
+
+
+def test_classes_of_a_pipeline_with_a_sampler_change_and_it_is_saved_without_it(fitted, tmp_path):
+    pipe = Pipeline([("scale", StandardScaler().fit(X)), ("sampler", Sampler()), ("clf", fitted)])
+    plain = Pipeline([("scale", pipe["scale"]), ("clf", fitted)])
+    for change in (
+        lambda model: skellipsoid.add_classes(model, X[:8] + 30, ["far"] * 8),
+        lambda model: skellipsoid.remove_classes(model, fitted.classes_[:1]),
+        skellipsoid.refresh,
+    ):
+        assert change(pipe)["clf"].predict(X).tolist() == change(plain)["clf"].predict(X).tolist()
+    skellipsoid.save(pipe, tmp_path / "model")
+    loaded = skellipsoid.load(tmp_path / "model")
+    assert [name for name, _ in loaded.steps] == ["scale", "clf"]
+    np.testing.assert_array_equal(loaded.predict(X), plain.predict(X))
+
+
+class Search(BaseEstimator):
+    """As that of another library: it is no subclass of scikit-learn's."""
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+
+    @property
+    def best_params_(self):
+        return {}
+
+    def fit(self, X, y, groups=None, **params):
+        self.best_estimator_ = clone(self.estimator).fit(X, y, **params)
+        self.classes_ = self.best_estimator_.classes_
+        return self
+
+    def predict(self, X):
+        return self.best_estimator_.predict(X)
+
+
+def test_a_search_of_another_library_is_one(tmp_path):
+    inner = classifier()
+    tuned = skellipsoid.TunedOperatingPointCV(Search(inner), rejection_rate=0.2, cv=2).fit(X, LABELS)
+    assert tuned.offset_ == tuned.estimator_.best_estimator_.offset_
+    fitted = Search(inner).fit(X, LABELS)
+    skellipsoid.save(fitted, tmp_path / "model")
+    assert skellipsoid.load(tmp_path / "model").predict(X).tolist() == fitted.predict(X).tolist()
 
 
 # Names

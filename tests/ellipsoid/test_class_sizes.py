@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._ellipsoid.math.class_sizes import ERRORS, growths, mean_error
+from skellipsoid._ellipsoid.math.class_sizes import ERRORS, estimate_mean_error, growths
 
 
 def squares_of(sizes, error, rng, spread=0.0):
@@ -18,19 +18,21 @@ def squares_of(sizes, error, rng, spread=0.0):
 @pytest.mark.parametrize("error", [1.0, 3.0, 8.0])
 def test_the_error_is_found_in_classes_of_unlike_sizes(error):
     sizes = np.tile([4, 8, 20, 60, 200], 12)
-    found = [mean_error(*squares_of(sizes, error, np.random.default_rng(seed), spread=0.2)) for seed in range(5)]
+    found = [
+        estimate_mean_error(*squares_of(sizes, error, np.random.default_rng(seed), spread=0.2)) for seed in range(5)
+    ]
     assert np.exp(np.mean(np.log(found))) == pytest.approx(error, rel=0.35)
 
 
 def test_classes_of_one_size_say_nothing_of_the_error():
-    found = mean_error(*squares_of(np.full(9, 20), 5.0, np.random.default_rng(0)))
+    found = estimate_mean_error(*squares_of(np.full(9, 20), 5.0, np.random.default_rng(0)))
     assert found == pytest.approx(np.exp(np.log(ERRORS).mean()))
 
 
 @pytest.mark.parametrize("squares", [[], [0.0, 0.0], [4.0]])
 def test_hardly_any_samples_are_enough(squares):
     n = len(squares)
-    found = mean_error(np.array(squares), np.arange(n), np.full(n, 2.0), np.ones(n))
+    found = estimate_mean_error(np.array(squares), np.arange(n), np.full(n, 2.0), np.ones(n))
     assert ERRORS[0] <= found <= ERRORS[-1]
 
 

@@ -39,10 +39,10 @@ def _refused(tiny_model, classifier, pipeline):
             TypeError,
             r"estimator of FrozenEstimator is a MinMaxScaler, .* use joblib.dump or skops.io.dump for everything else",
         ),
-        "a search": (
-            GridSearchCV(EllipsoidOpenSetClassifier(), {"alpha": [1.0]}).set_params(cv=2).fit(*_CORNERS),
+        "a search without a best estimator": (
+            GridSearchCV(EllipsoidOpenSetClassifier(), {"alpha": [1.0]}, refit=False).set_params(cv=2).fit(*_CORNERS),
             TypeError,
-            "The estimator is a GridSearchCV, .* Of a search, save best_estimator_",
+            "The estimator is a GridSearchCV, .* Of a fitted search the best_estimator_ is saved",
         ),
         "a splitter of someone else": (
             TunedOperatingPointCV(EllipsoidOpenSetClassifier(), rejection_rate=0.5, cv=ShuffleSplit(2)).fit(*_CORNERS),

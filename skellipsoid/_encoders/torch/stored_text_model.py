@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from ..._torch.devices import kept_torch_state
 from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
+from ..._torch.threads import one_thread_each
 from .text_modules import build_module, check_mapping, check_module, describe_module, is_never, is_plain, pool
 from .tokenizer_rules import check_rules, encode
 
@@ -191,7 +192,9 @@ def restore(stored: StoredTextModel) -> TextModel:
         If the data hold anything that ``store`` does not write, or if they do not fit together.
     """
     description = check_description(stored.description)
-    with quiet_libraries(), kept_torch_state():  # layers draw random weights before the stored ones are set
+    # Layers draw random weights before the stored ones are set. One thread: a process that is forked afterwards has
+    # none of torch's threads, and would wait for them for ever.
+    with quiet_libraries(), kept_torch_state(), one_thread_each():
         tokenizer = restore_tokenizer(stored)
         with _explained("its weights"):
             weights = safetensors.torch.load(stored.files[WEIGHTS])
