@@ -1,6 +1,7 @@
 """Write a fitted classifier or Pipeline as one ONNX graph, completely or not at all."""
 
 import importlib.util
+import json
 from contextlib import suppress
 from datetime import UTC, datetime
 from io import BytesIO
@@ -282,6 +283,7 @@ def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]
     text = training = None
     if encoder is not None and backbone is not None:
         text, files[TOKENIZER] = _tokenizer(encoder)
+        files |= _settings_for_others(backbone)
         _verify(files[GRAPH], backbone, graph)
         kept = _seen(graph, encoder.training_features_) if hasattr(encoder, "training_texts_") else None
         if quantize:
@@ -294,13 +296,15 @@ def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]
             }
             np.save(content := BytesIO(), kept)
             files[TRAINING_FEATURES] = content.getvalue()
+    answers = _labels(classifier._possible_answers())
+    files[GRAPH] = _with_names(files[GRAPH], answers["values"])
     manifest = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "skellipsoid_version": __version__,
         "exported": datetime.now(UTC).isoformat(timespec="seconds"),
         "quantized": quantize,
-        "answers": _labels(classifier._possible_answers()),
+        "answers": answers,
         "offset": float(classifier.offset_),
         "class_offsets": classifier.class_offsets_.tolist(),
         "held_out_scores": None if held_out is None else held_out.tolist(),
@@ -325,6 +329,38 @@ def _tokenizer(encoder: TextFeatures) -> tuple[dict[str, Any], bytes]:
         "pad_token_id": encoder._backbone.tokenizer().pad_token_id or 0,
     }
     return settings, stored.files[TOKENIZER]
+
+
+def _settings_for_others(backbone: TextBackbone) -> Files:
+    """Give the files that tokenizers in other languages read beside ``tokenizer.json``."""
+    tokenizer: Any = backbone.tokenizer()
+    transformer: Any = backbone.transformer
+    special = {name: str(token) for name, token in tokenizer.special_tokens_map.items() if isinstance(token, str)}
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": backbone.longest,
+        "padding_side": "right",
+        "truncation_side": tokenizer.truncation_side,
+        "do_lower_case": backbone.lowers,
+        "clean_up_tokenization_spaces": False,
+        **special,
+    }
+    found = {
+        "tokenizer_config.json": settings,
+        "special_tokens_map.json": special,
+        "config.json": transformer.config.to_diff_dict(),
+    }
+    return {name: f"{json.dumps(content, indent=2, default=str)}\n".encode() for name, content in found.items()}
+
+
+def _with_names(content: bytes, answers: list[Any]) -> bytes:
+    """Write the labels into a graph, for those who read no manifest: ``answers[label]``, of which the last is open."""
+    import onnx
+
+    model = onnx.load_model_from_string(content)
+    names = {"answers": answers, "classes": answers[:-1], "open_label": answers[-1]}
+    onnx.helper.set_model_props(model, {name: json.dumps(value) for name, value in names.items()})
+    return bytes(model.SerializeToString())
 
 
 def _seen(graph: _Graph, features: NDArray[np.float32]) -> NDArray[np.float32]:

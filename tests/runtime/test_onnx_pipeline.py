@@ -4,11 +4,15 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 
 import dask.array as da
 import numpy as np
+import onnx
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -412,3 +416,40 @@ def test_scores_do_not_depend_on_the_other_texts(model, texts):
     assert any(a > b for a, b in pairwise(lengths))  # sorted by length, they change places
     for i, text in enumerate(texts[:6]):
         np.testing.assert_allclose(model.score_samples([text]), model.score_samples(texts)[[i]], atol=1e-5)
+
+
+# Other languages
+
+
+def test_a_graph_names_its_answers_and_the_folder_has_the_files_of_tokenizers(exported, pipeline):
+    folder = exported
+    names = {prop.key: json.loads(prop.value) for prop in onnx.load(folder / "model.onnx").metadata_props}
+    runtime = OnnxPipeline(folder)
+    assert names["classes"] == runtime.classes_.tolist()
+    assert names["open_label"] == runtime.open_label_
+    assert names["answers"] == [*names["classes"], names["open_label"]]
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    assert settings["model_max_length"] == pipeline[0]._backbone.longest
+    assert json.loads((folder / "special_tokens_map.json").read_text())["pad_token"] == "[PAD]"
+    assert json.loads((folder / "config.json").read_text())["hidden_size"] == 32
+
+
+@pytest.mark.slow
+def test_the_javascript_of_the_guide_answers_as_the_runtime_does(exported, texts, open_texts, tmp_path):
+    folder = exported
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        pytest.skip("node and npm are not installed")
+    page = (Path(__file__).parents[2] / "docs/guide/without_torch.rst").read_text(encoding="utf-8")
+    block = page.split(".. code-block:: javascript\n")[1].split("\n8-bit integers")[0]
+    (tmp_path / "predict.mjs").write_text(textwrap.dedent(block), encoding="utf-8")
+    packages = re.findall(r"npm install ([\w/@ -]+)", page)[0].split()
+    installed = subprocess.run(
+        ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", *packages], cwd=tmp_path, capture_output=True
+    )
+    if installed.returncode:
+        pytest.skip(f"npm could not install {packages}: {installed.stderr[-200:]!r}")
+    given = [*texts, *open_texts, "LIGHTS OFF \u00e9\U0001f600", "wake " * 100, "?"]
+    answer = subprocess.run(
+        ["node", "predict.mjs", str(folder), *given], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.splitlines() == OnnxPipeline(folder).predict(given).tolist()
