@@ -1,5 +1,7 @@
 """Classes come and go after a fit, also of a Pipeline: its transformers stay, its classifier changes."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any

@@ -4,6 +4,8 @@ A subclass implements ``_fit_boundaries`` and the two scoring methods; the publi
 is its own; those of a ``BoundaryOpenSetClassifier`` are margins, distances in units of a radius.
 """
 
+from __future__ import annotations
+
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Self
@@ -54,7 +56,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     #: Whether rows may weigh differently.
     _takes_weights: ClassVar[bool] = True
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: ArrayLike,

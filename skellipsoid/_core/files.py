@@ -1,8 +1,11 @@
 """Files that are there whole or not at all, also after a power failure, and files that one process at a time holds."""
 
 import csv
+import glob
 import os
 import secrets
+import shutil
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,20 +13,33 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+#: Seconds after which what a killed process has left is removed; until then another one may be writing it.
+_STALE = 3600.0
+
+
+def remove_stale(folder: Path, pattern: str) -> None:
+    """Remove what killed processes have left in a folder, where names match a pattern; nothing that is written now."""
+    for left in folder.glob(pattern) if folder.is_dir() else ():
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > _STALE:
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give the name under which a file is to be written; once it is complete, it takes the place of ``path``.
 
-    If the writing fails, ``path`` stays as it was. A killed process leaves ``.NAME.XXXXXXXX.tmp`` beside it.
+    If the writing fails, ``path`` stays as it was. A killed process leaves ``.NAME.XXXXXXXX.tmp`` beside it, which a
+    later one removes.
     """
+    remove_stale(path.parent, f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}.tmp")
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         yield partial
         to_disk(partial)
         partial.replace(path)
     except OSError as error:
-        if error.filename == str(partial):  # a name that nobody knows
+        if error.filename in (None, str(partial)):  # of a full disk, or a name that nobody knows
             error.filename = str(path)
         raise
     finally:

@@ -1,5 +1,6 @@
 """Labels of any container, and the open label cast to their kind."""
 
+import re
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,6 +14,8 @@ from .validation import in_memory, is_missing, masked_rows, name_rows
 _KINDS = "labels must be all numbers or all strings"
 #: Floats below are exact whole numbers; from here on one stands for several.
 EXACT_FLOATS = 2**53
+#: Half of a pair of surrogates.
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
@@ -60,6 +63,8 @@ def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
     elif labels.dtype == np.uint64:  # NumPy joins it with int64 to floats
         _refuse_inexact(name, labels[labels >= 2**63], labels.dtype)
         return labels.astype(np.int64)
+    if labels.dtype.kind == "U" or is_text(labels):
+        _check_letters(labels, name)
     return labels
 
 
@@ -89,6 +94,20 @@ def as_partial_labels(y: Any, name: str = "y") -> tuple[NDArray[Any], NDArray[np
     if not labelled.any():
         raise ValueError(f"{name} holds no label: label some rows, and leave the others None or NaN.")
     return as_labels(values[labelled], name), labelled
+
+
+def _check_letters(labels: NDArray[Any], name: str) -> None:
+    """Raise an error if a text holds half a character, which no file keeps."""
+    if labels.dtype.kind == "U":
+        letters = np.ascontiguousarray(labels, labels.dtype.newbyteorder("=")).view(np.uint32).reshape(len(labels), -1)
+        halves = np.flatnonzero(((letters >= 0xD800) & (letters <= 0xDFFF)).any(axis=1))
+    else:
+        halves = np.flatnonzero([not label.isascii() and bool(_HALF.search(label)) for label in labels.tolist()])
+    if len(halves):
+        raise ValueError(
+            f"{name} holds {ascii(str(labels[halves[0]]))[:80]} in {name_rows(halves)}, with half of a character, such "
+            "as half an emoji; replace it by a whole one."
+        )
 
 
 def check_given(y: Any, owner: str, alternative: str = "") -> None:

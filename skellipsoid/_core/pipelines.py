@@ -1,6 +1,7 @@
 """Split a fitted estimator into its transformers and the classifier at the end, and read its answers."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -80,11 +81,25 @@ def fingerprint(estimator: Any) -> str:
     digest = sha256()
     for step in (*steps, last):
         for name, value in sorted(vars(step).items()):
-            if isinstance(value, np.ndarray) and name != "class_offsets_":
-                head = value.flat[:_HEAD]
-                content = head.tobytes() if value.dtype.kind in "biuf" else repr(head.tolist()).encode()
-                digest.update(f"{name}{value.shape}".encode() + content)
+            if name in ("class_offsets_", "_kept"):  # samples that are kept say nothing more
+                continue
+            for array in _arrays(value):
+                head = array.flat[:_HEAD]
+                content = head.tobytes() if array.dtype.kind in "biuf" else repr(head.tolist()).encode()
+                digest.update(f"{name}{array.shape}".encode() + content)
     return digest.hexdigest()
+
+
+def _arrays(value: Any) -> Iterator[NDArray[Any]]:
+    """Arrays of an attribute, also of a record of several."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif is_dataclass(value):
+        for column in fields(value):
+            yield from _arrays(getattr(value, column.name))
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _arrays(part)
 
 
 def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, remedy: str = "") -> tuple[Any, Any]:

@@ -1,8 +1,9 @@
 """What is private in scikit-learn and used here, in one place: another release may move it."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from sklearn.base import _fit_context as fit_context
+from sklearn.base import _fit_context
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
@@ -23,6 +24,15 @@ __all__ = [
     "validate_params",
     "validate_steps",
 ]
+
+
+_Fit = TypeVar("_Fit", bound=Callable[..., Any])
+
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[_Fit], _Fit]:
+    """Validate the parameters before a fit, whose type stays: ``fit`` returns ``Self`` for type checkers, too."""
+    decorate: Callable[[_Fit], _Fit] = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+    return decorate
 
 
 def take_rows(X: Any, rows: Any) -> Any:

@@ -1,5 +1,7 @@
 """What estimators of texts have in common."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

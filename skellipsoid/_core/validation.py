@@ -1,5 +1,7 @@
 """Containers of data, checks of features, weights and groups, and the reset after a failed ``fit``."""
 
+from __future__ import annotations
+
 import re
 import sys
 from collections.abc import Hashable, Iterable, Iterator
@@ -19,6 +21,8 @@ LARGEST_VALUE = 1e150
 SMALLEST_SHARE = 1e-12
 #: Rows that a message names at most.
 _MOST_NAMED = 10
+#: Letters of a value that a message names at most.
+_LONGEST_NAMED = 100
 #: Types of dates and times; those of pandas are subclasses.
 _DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
 _DATES_OF_ARROW = ("date", "time", "timestamp", "duration", "month")
@@ -295,9 +299,15 @@ def name_rows(rows: NDArray[Any], what: str = "row") -> str:
 
 def enumerated(values: NDArray[Any]) -> str:
     """Name values for a message: the first ones, and how many more there are."""
-    names = ", ".join(map(repr, values[:_MOST_NAMED].tolist()))
+    names = ", ".join(shortened_repr(value) for value in values[:_MOST_NAMED].tolist())
     more = len(values) - _MOST_NAMED
     return names if more <= 0 else f"{names} and {more} more"
+
+
+def shortened_repr(value: Any) -> str:
+    """Write a value for a message; of a text of a page, its beginning."""
+    written = repr(value)
+    return written if len(written) <= _LONGEST_NAMED else f"{written[:_LONGEST_NAMED]}…"
 
 
 def unfit(estimator: Any) -> None:

@@ -1,5 +1,7 @@
 """Check of training features and labels."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any

@@ -1,5 +1,7 @@
 """Check of training texts and labels."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,5 +1,7 @@
 """The classifier with one ellipsoid per known class."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from numbers import Real
 from types import MappingProxyType
@@ -170,7 +172,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         self.device = device
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: ArrayLike,
@@ -296,7 +298,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         self,
         kept: KeptSamples,
         scale: float,
-        earlier: "EllipsoidOpenSetClassifier | None" = None,
+        earlier: EllipsoidOpenSetClassifier | None = None,
         same: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         """Fit to samples; after an earlier fit, with its shares and radius scale, or its matrices of ``same`` classes.

@@ -1,5 +1,7 @@
 """A language model as a text encoder: the hidden states of a causal model as features."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
@@ -135,7 +137,7 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
         "after it, put a new LLMTextEncoder before what is loaded, or use joblib.dump"
     )
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Load the language model.
 

@@ -1,5 +1,7 @@
 """What a fitted text encoder does: a text model, a linear layer behind it, unit length."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -134,6 +136,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Tags: texts as input, labels required unless nothing is trained."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = self.finetune != "none"
+        tags.transformer_tags.preserves_dtype = ["float32"]  # of whatever texts
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:

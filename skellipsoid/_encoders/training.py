@@ -1,5 +1,7 @@
 """How an encoder is trained: what is trained, on which rows, with which settings; features of the training texts."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import fields
 from numbers import Integral, Real
@@ -160,7 +162,7 @@ class TrainedTextFeatures(TextFeatures):
         """Give what ``fit_transform`` returns, from the features of all texts, where a layer was trained."""
         return features
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def _fit(
         self,
         X: ArrayLike,

@@ -1,5 +1,6 @@
 """Write a fitted classifier or Pipeline as one ONNX graph, completely or not at all."""
 
+import glob
 import importlib.util
 import json
 from contextlib import suppress
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .._core.base import BoundaryOpenSetClassifier
-from .._core.files import to_disk
+from .._core.files import remove_stale, to_disk
 from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
@@ -430,6 +431,7 @@ def _write(target: Path, files: Files) -> None:
     with explained_failure(target, sum(map(len, files.values()))):
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
+            remove_stale(target.parent, f".{glob.escape(target.name)}-????????")
             with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as beside:
                 model = Path(beside, "model")
                 model.mkdir()

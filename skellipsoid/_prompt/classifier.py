@@ -1,5 +1,7 @@
 """The classifier that asks a language model for the label."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
@@ -193,7 +195,7 @@ class PromptOpenSetClassifier(TextOpenSetClassifier):
         "again where it is used, which takes no request"
     )
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Note the classes, and with ``n_examples`` the training texts and their features; no request is sent.
 

@@ -1,5 +1,7 @@
 """Which answers change from one model to the next."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +35,7 @@ def compare(
     *,
     rename: Mapping[Any, Any] | None = None,
     repeats: Sequence[Any] = (),
-) -> "Comparison":
+) -> Comparison:
     """Compare the answers of two fitted models to the same samples, for instance before a retrained one goes live.
 
     Parameters

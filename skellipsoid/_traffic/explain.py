@@ -1,5 +1,7 @@
 """Explanation of answers: nearest class, margin, and the axes that contribute most."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

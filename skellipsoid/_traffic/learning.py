@@ -1,8 +1,9 @@
 """Labelled messages of a log are used for all that they are worth: which to label, and what to learn from them."""
 
+from __future__ import annotations
+
 from copy import copy
 from typing import Any, NamedTuple
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +13,7 @@ from .._changes import changed
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.validation import enumerated
-from .._core.warn import warn
+from .._core.warn import silenced, warn
 from .._ellipsoid.changes import with_samples
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._held_out.scores import Floats, HeldOutScores, Integers
@@ -254,8 +255,7 @@ def _scored_without_themselves(
         own, without = given.parts == part, classifier
         if not own.all():
             rest = given.features[~own], given.y[~own]
-            with catch_warnings():
-                simplefilter("ignore")  # the learned classifier has said it
+            with silenced():  # the learned classifier has said it
                 without = with_samples(classifier, *rest, what="learn", weight=WEIGHT, chosen_by=learned)
         scores[labelled[own]], assigned_there = score(without, given.features[own])
         assigned[labelled[own]] = learned._encode(without.classes_[assigned_there])

@@ -1,5 +1,7 @@
 """Watch whether the share of new samples has risen since a reference stretch of the traffic."""
 
+from __future__ import annotations
+
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from itertools import product

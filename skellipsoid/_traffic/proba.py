@@ -1,5 +1,7 @@
 """Probabilities of the known classes and of open."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
@@ -127,7 +129,8 @@ def _class_probabilities(held: HeldOutScores, scores: Floats, assigned: NDArray[
     )
     of_assigned = expit(log_odds)
     deviation = max(float(held.known.std()), 1e-12)
-    others = columns / deviation
+    # Scores of −∞ say nothing of the other classes: they are equal, and far below all others.
+    others = np.maximum(columns, np.finfo(np.float32).min) / deviation
     others[rows, assigned] = -np.inf
     probabilities = softmax(others, axis=1) * (1 - of_assigned)[:, np.newaxis]
     probabilities[rows, assigned] = of_assigned

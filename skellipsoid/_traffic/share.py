@@ -1,5 +1,7 @@
 """The share of open samples in traffic, by a log of which some messages may be labelled."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -77,6 +77,8 @@ def _write(path: Path, watching: OpenShareMonitor, log: str) -> None:
 def _read(path: Path, model: Any) -> tuple[OpenShareMonitor, str]:
     """Read the state of a model, and the hash of the last log."""
     watching = OpenShareMonitor(model)
+    if not path.is_file():  # a device would be read for ever
+        raise ValueError(f"--state {str(path)!r} is no file; pass another --state.")
     try:
         stored = json.loads(path.read_bytes())
         state, last = stored["state"], str(stored["last_log_sha256"])

@@ -21,7 +21,7 @@ from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.supcon import SupConTextEncoder
 from .._samples.folds import validation_rows
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
-from ..persistence._folder import read_manifest
+from ..persistence._folder import is_vacant, read_manifest
 from ..persistence._save import save_changed
 from ._options import OPEN_LABEL
 from ._split import Split, split_table
@@ -82,7 +82,7 @@ def check_folder(folder: Path | None, *, overwrite: bool) -> str | None:
         return None
     replaced = None
     if os.path.lexists(folder):
-        replaced = _check_replaced(folder, overwrite=overwrite)
+        replaced = None if is_vacant(folder) else _check_replaced(folder, overwrite=overwrite)
         place = folder
     else:
         place = next(parent for parent in folder.absolute().parents if parent.exists())

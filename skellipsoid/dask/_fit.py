@@ -13,6 +13,7 @@ from sklearn.base import clone
 from .._core.labels import cast_open_label
 from .._core.norms import usual_norms
 from .._core.sklearn import validate_params
+from .._core.warn import warn
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.fit import warn_of_few
 from .._ellipsoid.kept_samples import KeptSamples
@@ -48,8 +49,9 @@ def fit(
     Parameters
     ----------
     classifier : EllipsoidOpenSetClassifier
-        Its parameters count; it is unchanged. It must have ``trainer=None``, ``duplicates="off"``, ``outliers="keep"``
-        and ``keep_samples=False``, since no partition sees the duplicates in another one.
+        Its parameters count; it is unchanged. It must have ``trainer=None``. Duplicates are not searched, outliers are
+        not dropped and samples are not kept, since no partition sees the duplicates in another one: the result has
+        ``duplicates="off"``, ``outliers="keep"`` and ``keep_samples=False``, and a warning says what was switched off.
     X : dask.array.Array, dask.dataframe.DataFrame or dask.dataframe.Series
         Features: an array of shape (n_samples, n_features), numeric columns, or a column of vectors.
     y : dask.array.Array or dask.dataframe.Series
@@ -102,7 +104,7 @@ def fit(
 
     _check_parameters(classifier, samples_per_class)
     parts = _divided(X, y, groups)
-    fitted: EllipsoidOpenSetClassifier = clone(classifier)
+    fitted: EllipsoidOpenSetClassifier = _within_partitions(clone(classifier))
     names = list(getattr(X, "columns", [None]))
     if all(isinstance(name, str) for name in names):
         fitted.feature_names_in_ = np.array(names, dtype=object)
@@ -140,19 +142,30 @@ def _check_parameters(classifier: Any, samples_per_class: Any) -> None:
             "Pipeline's encoder come from skellipsoid.dask.transform."
         )
     validate_params(classifier)
-    needed = {"trainer": None, "duplicates": "off", "outliers": "keep", "keep_samples": False}
-    for name, value in needed.items():
-        if getattr(classifier, name) != value:
-            raise ValueError(
-                f"{name}={getattr(classifier, name)!r} needs all samples in one memory; set {name}={value!r} (drop "
-                "copies and outliers before, for instance with drop_duplicates), or fit the classifier itself to a "
-                "part of the data."
-            )
+    if classifier.trainer is not None:
+        raise ValueError(
+            "trainer=EliDecide() needs all samples in one memory; set trainer=None, or fit the classifier itself to a "
+            "part of the data."
+        )
     if not isinstance(samples_per_class, Integral) or samples_per_class < FEWEST_OF_CLASS:
         raise ValueError(
             f"samples_per_class={samples_per_class!r}, but must be a whole number of at least {FEWEST_OF_CLASS}, "
             "or left-out samples say too little."
         )
+
+
+def _within_partitions(classifier: EllipsoidOpenSetClassifier) -> EllipsoidOpenSetClassifier:
+    """Switch off what needs all samples in one memory, with one warning."""
+    needed = {"duplicates": "off", "outliers": "keep", "keep_samples": False}
+    changed = {name: value for name, value in needed.items() if getattr(classifier, name) != value}
+    if changed:
+        listed = ", ".join(f"{name}={value!r}" for name, value in changed.items())
+        warn(
+            f"Partitions do not see each other's samples, so the fit has {listed}; drop copies and outliers before, "
+            "for instance with drop_duplicates, and set these parameters to have no warning."
+        )
+    classifier.set_params(**changed)
+    return classifier
 
 
 def _divided(X: Any, y: Any, groups: Any) -> dict[str, list[Any]]:

@@ -1,5 +1,7 @@
 """Uncertainty of a metric because of the finite number of test samples."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 from warnings import catch_warnings, filterwarnings, simplefilter

@@ -1,5 +1,7 @@
 """Metrics of labels: a known class or *open* for each sample."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The open-set classification rate curve and its area."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Metrics of scores: the knownness of each sample, higher is more known."""
 
+from __future__ import annotations
+
 from typing import Any, Literal
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The open-set report: all metrics of labels."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

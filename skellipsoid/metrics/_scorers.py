@@ -1,5 +1,7 @@
 """Scorers for ``scoring=``: metrics of a fitted estimator that read every label it does not know as open."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from copy import copy
 from inspect import signature

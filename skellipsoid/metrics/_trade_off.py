@@ -1,5 +1,7 @@
 """What each operating point costs: known samples rejected, open samples noticed, wrong classes."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Splitters that draw the known classes at random, by the protocol of the literature."""
 
+from __future__ import annotations
+
 import numbers
 from collections.abc import Iterator
 from typing import Any

@@ -1,5 +1,7 @@
 """The split interface that every splitter shares."""
 
+from __future__ import annotations
+
 import numbers
 from abc import abstractmethod
 from collections.abc import Iterator

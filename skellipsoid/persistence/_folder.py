@@ -218,9 +218,14 @@ def locked(folder: Path) -> Iterator[bool]:
         yield is_held
 
 
+def is_vacant(target: Path) -> bool:
+    """Whether a folder is not there, or holds nothing but what a killed save has left."""
+    return not os.path.lexists(target) or (target.is_dir() and all(_is_unfinished(path) for path in target.iterdir()))
+
+
 def check_target(target: Path, overwrite: bool) -> None:
     """Refuse a folder that must not be touched: only what ``save`` wrote is replaced."""
-    if not target.exists() or (target.is_dir() and all(_is_unfinished(path) for path in target.iterdir())):
+    if is_vacant(target):
         return
     if not overwrite:
         raise FileExistsError(

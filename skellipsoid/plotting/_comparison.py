@@ -1,5 +1,7 @@
 """Answers that change from one model to the next."""
 
+from __future__ import annotations
+
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Self
 
@@ -62,13 +64,11 @@ class ComparisonDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(self, result: "Comparison") -> None:
+    def __init__(self, result: Comparison) -> None:
         self.result = result
 
     @classmethod
-    def from_estimators(
-        cls, before: Any, after: Any, X: ArrayLike, *, ax: "Axes | None" = None, **options: Any
-    ) -> Self:
+    def from_estimators(cls, before: Any, after: Any, X: ArrayLike, *, ax: Axes | None = None, **options: Any) -> Self:
         """Compare two models and draw what changes.
 
         Parameters
@@ -99,7 +99,7 @@ class ComparisonDisplay:
         return cls(compare(before, after, X, **options)).plot(ax=ax)
 
     @classmethod
-    def from_result(cls, result: "Comparison", *, ax: "Axes | None" = None, **plot_options: Any) -> Self:
+    def from_result(cls, result: Comparison, *, ax: Axes | None = None, **plot_options: Any) -> Self:
         """Draw a comparison that was made.
 
         Parameters
@@ -125,7 +125,7 @@ class ComparisonDisplay:
     def plot(
         self,
         *,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         n_pairs: int = 15,
         legend: bool = True,
         bar_kw: dict[str, Any] | None = None,

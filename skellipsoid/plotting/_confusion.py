@@ -1,5 +1,7 @@
 """Confusion matrices with open as one more class."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -107,7 +109,7 @@ class OpenSetConfusionMatrixDisplay:
         return np.array([[right, known[:, :-1].sum() - right, known[:, -1].sum()], [0, opened[:-1].sum(), opened[-1]]])
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, ax: "Axes | None" = None, **options: Any) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, ax: Axes | None = None, **options: Any) -> Self:
         """Draw the matrix of a fitted classifier's ``predict``.
 
         Parameters
@@ -147,7 +149,7 @@ class OpenSetConfusionMatrixDisplay:
         open_label: Any = -1,
         labels: ArrayLike | None = None,
         display_labels: Any = None,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         **plot_options: Any,
     ) -> Self:
         """Draw the matrix of any model's answers.
@@ -201,7 +203,7 @@ class OpenSetConfusionMatrixDisplay:
     def plot(
         self,
         *,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         coarse: bool = False,
         normalize: Literal["true", "pred", "all"] | None = "true",
         include_values: bool | Literal["auto"] = "auto",

@@ -1,5 +1,7 @@
 """Ellipsoids, samples and open space in two dimensions."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -167,7 +169,7 @@ class EllipsoidDisplay:
         label: Any = None,
         axes: Literal["shared", "contributing", "longest"] | tuple[int, int] = "shared",
         grid_resolution: int = 300,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         **plot_options: Any,
     ) -> Self:
         """Draw what a fitted classifier does with samples.
@@ -245,7 +247,7 @@ class EllipsoidDisplay:
     def plot(
         self,
         *,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         names: bool | Literal["auto"] = "auto",
         legend: bool = True,
         scatter_kw: dict[str, Any] | None = None,

@@ -1,5 +1,7 @@
 """Histograms of knownness."""
 
+from __future__ import annotations
+
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -80,7 +82,7 @@ class ScoreHistogramDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, *, ax: "Axes | None" = None, **plot_options: Any
+        cls, estimator: Any, X: Any, y: ArrayLike, *, ax: Axes | None = None, **plot_options: Any
     ) -> Self:
         """Draw the histograms of a fitted classifier's ``score_samples``, minus its ``class_offsets_``.
 
@@ -121,7 +123,7 @@ class ScoreHistogramDisplay:
         offset: float = 0.0,
         open_label: Any = -1,
         labels: ArrayLike | None = None,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         **plot_options: Any,
     ) -> Self:
         """Draw the histograms of any model's scores.
@@ -168,7 +170,7 @@ class ScoreHistogramDisplay:
     def plot(
         self,
         *,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         bins: int = 40,
         share: bool = True,
         legend: bool = True,

@@ -1,5 +1,7 @@
 """What every operating point does: the costs, F1, and the OSCR curve."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -156,7 +158,7 @@ class TradeOffDisplay:
         *,
         kind: Kind = "trade_off",
         name: str | None = None,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         **plot_options: Any,
     ) -> Self:
         """Draw the curves of a fitted classifier, its present offset marked.
@@ -227,7 +229,7 @@ class TradeOffDisplay:
         sample_weight: ArrayLike | None = None,
         kind: Kind = "trade_off",
         name: str | None = None,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         **plot_options: Any,
     ) -> Self:
         """Draw the curves of any model's answers and scores.
@@ -289,7 +291,7 @@ class TradeOffDisplay:
         *,
         kind: Kind = "trade_off",
         x: Literal["known_rejected", "offset"] = "known_rejected",
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         legend: bool = True,
         line_kw: dict[str, Any] | None = None,
     ) -> Self:

@@ -104,11 +104,14 @@ def test_a_long_line_is_not_repeated_whole(tmp_path):
 @pytest.mark.parametrize(("name", "separator"), [("table.tsv", b"\t"), ("table.csv", b",")])
 def test_lines_that_are_not_utf_8_are_named_and_read(tmp_path, name, separator):
     # A line that is UTF-8 says that the others should be.
-    content = b"wake m\xc3\xab|alarm\nlights \xf6ff|light\n\nm\xfcde|l\xedght\n".replace(b"|", separator)
+    content = b"wake m\xc3\xab|alarm\nlights \xf6ff|light\n\nm\xfcde|l\xedght\n" + b"dim it|light\n" * 37
+    content = content.replace(b"|", separator)
     sentence = rf"^lines 2, 4 of '.*{name}' are not UTF-8; each character that"
     with pytest.warns(UserWarning, match=sentence), pytest.warns(UserWarning, match="^line 3 of .* is empty"):
         rows = read(tmp_path, content, name)
-    assert rows == [("wake më", "alarm"), ("lights \ufffdff", "light"), ("m\ufffdde", "l\ufffdght")]
+    assert rows[:3] == [("wake më", "alarm"), ("lights \ufffdff", "light"), ("m\ufffdde", "l\ufffdght")]
+    with pytest.raises(ValueError, match=r"2 of 39 lines of .* are not UTF-8; name the encoding of the file with"):
+        read(tmp_path, content[: -len("dim it|light\n")], name)
 
 
 def test_one_damaged_line_and_many(tmp_path):
@@ -116,7 +119,7 @@ def test_one_damaged_line_and_many(tmp_path):
     with pytest.warns(UserWarning, match=r"^line 1 of '.*' is not UTF-8; "):
         assert read(tmp_path, b"a \xed\xa0\x80\tx\n")[0][0].startswith("a \ufffd")
     with pytest.warns(UserWarning, match=r"^lines 1, 2, 3, 4, 5 and 3 more of "):
-        assert len(read(tmp_path, b"\xff\tx\n" * 8)) == 8
+        assert len(read(tmp_path, b"\xff\tx\n" * 8 + b"\xc3\xa9\tx\n" * 152)) == 160
 
 
 def test_an_empty_table_has_no_rows(tmp_path):

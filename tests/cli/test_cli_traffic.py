@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -389,3 +390,9 @@ def test_a_state_that_does_not_fit_is_one_sentence(folder, log, texts, tmp_path,
     (tmp_path / "empty.txt").write_text("", encoding="utf-8")
     assert watch(folder, tmp_path / "empty.txt", "--state", tmp_path / "other.json") == 2
     assert "There is no text to be the reference" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_device_is_no_state(folder, log, capsys):
+    assert main(["monitor", "--model", str(folder), "--data", str(log), "--state", "/dev/full"]) == 2
+    assert "--state '/dev/full' is no file; pass another --state." in capsys.readouterr().err

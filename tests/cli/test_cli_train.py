@@ -243,12 +243,11 @@ def test_overwrite_replaces_a_model_and_nothing_else(tiny_command, table, tmp_pa
         f"skellipsoid: {str(folder)!r} exists; pass --overwrite to replace a model that was saved there, or another "
         "folder.\n"
     )
-    (tmp_path / "empty").mkdir()
     (tmp_path / "nowhere").symlink_to(tmp_path / "not there")
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "skellipsoid.json").write_text("{")
     before = sorted(tmp_path.iterdir())
-    for other in [tmp_path, table, *(tmp_path / name for name in ("empty", "nowhere", "damaged"))]:
+    for other in [tmp_path, table, tmp_path / "nowhere", tmp_path / "damaged"]:
         assert tiny_command([*words, "--save", str(other)]) == 2
         assert capsys.readouterr().err == (
             f"skellipsoid: {str(other)!r} holds no saved model, and --overwrite replaces nothing else; pass another "
@@ -393,6 +392,15 @@ def test_a_termination_during_the_save_leaves_what_was_there(
         assert process.wait(30) == 143
     assert {path: path.read_bytes() for path in folder.parent.rglob("*") if path.is_file()} == before
     assert [path.name for path in folder.parent.iterdir()] == ["mine"] * exists
+
+
+def test_what_a_killed_save_has_left_does_not_block_the_next(tiny_model, table, tmp_path):
+    folder = tmp_path / "model"
+    (folder / "parts-0123456789abcdef").mkdir(parents=True)
+    (folder / "parts-0123456789abcdef" / "arrays.safetensors").write_text("half")
+    assert train(tiny_model, table, "--save", folder) == 0
+    assert len(load(folder).classes_) == 4
+    assert train(tiny_model, table, "--save", folder) == 2
 
 
 @pytest.mark.parametrize(

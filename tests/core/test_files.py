@@ -1,5 +1,6 @@
 """A file is replaced whole or not at all."""
 
+import errno
 import os
 from contextlib import suppress
 
@@ -32,6 +33,25 @@ def test_an_error_names_the_file_that_was_asked_for(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         write_table(path, ["a", "b"], [["1", "2"]])
     assert caught.value.filename == str(path)
+
+
+def test_an_error_of_a_full_disk_names_the_file(tmp_path):
+    with pytest.raises(OSError, match="No space left") as caught, replacing(tmp_path / "file.tsv"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert caught.value.filename == str(tmp_path / "file.tsv")
+
+
+def test_what_a_killed_process_has_left_is_removed_once_it_is_old(tmp_path):
+    path = tmp_path / "file[1].tsv"
+    old, new, other = (
+        tmp_path / f".{name}.tmp" for name in ("file[1].tsv.0123abcd", "file[1].tsv.4567abcd", "x.89abcdef")
+    )
+    for left in (old, new, other):
+        left.write_text("half")
+    for left in (old, other):
+        os.utime(left, (0, 0))
+    write_table(path, ["a"], [["1"]])
+    assert sorted(tmp_path.iterdir()) == sorted([path, new, other])
 
 
 def test_a_table_of_text(tmp_path):

@@ -53,6 +53,25 @@ def assert_refused(read, y, message):
 
 
 @reading
+@pytest.mark.parametrize("kind", [list, np.array, lambda y: np.array(y).astype(">U4"), lambda y: np.array(y, object)])
+def test_half_a_character_is_refused(read, name, kind):
+    y = kind([*NAMES[:7], "b\ud83d", *NAMES[8:]])
+    assert_refused(read, y, rf"{name} holds 'b\\ud83d' in row 7, with half of a character, .* by a whole one\.")
+
+
+def test_whole_characters_are_labels():
+    names = np.where(NAMES == "a", "\U0001f600", NAMES)
+    assert EllipsoidOpenSetClassifier(random_state=0).fit(ROWS, names).classes_.tolist() == ["b", "c", "\U0001f600"]
+
+
+def test_a_long_label_is_shortened_in_errors():
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(ROWS, np.where(NAMES == "a", "a" * 10**6, NAMES))
+    with pytest.raises(ValueError, match=r"'aaa.*… is not a known class|'z' is not a known class") as error:
+        remove_classes(clf, ["z"])
+    assert len(str(error.value)) < 400
+
+
+@reading
 @pytest.mark.parametrize(
     "y",
     [

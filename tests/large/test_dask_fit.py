@@ -212,9 +212,6 @@ def test_real_open_samples_act(fit, samples, large_classifier):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"duplicates": "once"}, "duplicates='once' needs all samples in one memory; set duplicates='off'"),
-        ({"outliers": "drop"}, "outliers='drop' needs all samples in one memory; set outliers='keep'"),
-        ({"keep_samples": True}, "keep_samples=True needs all samples in one memory; set keep_samples=False"),
         ({"trainer": skellipsoid.EliDecide()}, "needs all samples in one memory; set trainer=None"),
         ({"alpha": -1}, "The 'alpha' parameter of EllipsoidOpenSetClassifier"),
     ],
@@ -222,6 +219,15 @@ def test_real_open_samples_act(fit, samples, large_classifier):
 def test_a_parameter_that_needs_all_samples_is_refused(change, sentence, fit, samples, large_classifier):
     with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
         fit(clone(large_classifier).set_params(**change), *samples[:2])
+
+
+def test_the_default_classifier_is_fitted_without_what_needs_all_samples(fit, samples, large_classifier):
+    default = clone(large_classifier).set_params(duplicates="once", outliers="drop", keep_samples=True)
+    with pytest.warns(UserWarning, match="so the fit has duplicates='off', outliers='keep', keep_samples=False; drop"):
+        found = fit(default, *samples[:2])
+    np.testing.assert_array_equal(found.radii_, fit(large_classifier, *samples[:2]).radii_)
+    assert (found.duplicates, found.outliers, found.keep_samples) == ("off", "keep", False)
+    assert default.duplicates == "once"
 
 
 def test_partitions_that_do_not_fit_name_themselves(fit, samples, large_classifier):

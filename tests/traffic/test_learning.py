@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -226,6 +227,16 @@ def test_bad_input_is_one_sentence(world, change, message):
         given["estimator"].fit(base._kept.rows, base._kept.classes)
     with pytest.raises((ValueError, TypeError), match=message):
         learn_from_traffic(**given)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_learning_in_threads_leaves_the_filters_of_warnings(world):
+    base, log = world
+    X, y = log(120, 0.2, 15)
+    before = list(warnings.filters)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: learn_from_traffic(base, X, with_labels(y, 20)), range(4)))
+    assert warnings.filters == before
 
 
 # Which to label

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 import skellipsoid
-from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, set_operating_point
+from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, predict_open_proba, set_operating_point
 from skellipsoid._core.pipelines import duplicate_groups, fit_with_groups
 from skellipsoid._held_out.scores import HeldOutScores
 from skellipsoid._samples.duplicates import in_order
@@ -717,6 +717,10 @@ def test_the_fitted_boundary_stays_where_the_gain_is_within_its_error(traffic):
         ({"open_share": (0.1, 0.2, 0.3)}, "is not a share"),
         ({"cost_open": 2}, "A cost needs traffic: pass a log as X with labels of some messages, or open_share"),
         ({"open_share": 0.2, "cost_open": -1}, "is not a cost; use a positive number"),
+        (
+            {"open_share": 0.2, "cost_open": 1e300},
+            r"cost_open=1e\+300 is not a cost; use a positive number, of at least",
+        ),
         ({"X": True}, "A log alone does not say where the limit goes"),
         ({"X": True, "y": [None] * 1500}, "y holds no label: label some rows, and leave the others None or NaN"),
         ({"X": True, "y": [0, None]}, "inconsistent numbers of samples"),
@@ -736,3 +740,18 @@ def test_options_of_a_share_that_do_not_fit_are_refused(traffic, options, messag
     with pytest.raises(ValueError, match=message):
         set_operating_point(clf, **given)
     assert clf.offset_ == 0
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_samples_whose_scores_are_infinite_leave_the_limit_finite():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 6)).astype("f4") + 5 * np.repeat(np.eye(6)[:4], 40, axis=0).astype("f4")
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, np.repeat(np.arange(4), 40))
+    log = np.concatenate([X[::2], np.full((30, 6), 3e25, dtype="f4")])
+    assert np.isinf(clf.score_samples(log)).sum() == 30
+    for options in ({"rejection_rate": 0.05}, {"open_acceptance_rate": 0.9}, {"open_share": 0.3}):
+        set_operating_point(clf, log, **options)
+        assert np.isfinite(clf.offset_)
+        assert (clf.predict(log[-30:]) == -1).all()
+    probabilities = predict_open_proba(clf, log)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)

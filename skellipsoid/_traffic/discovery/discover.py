@@ -1,5 +1,7 @@
 """Group what a classifier answers open."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

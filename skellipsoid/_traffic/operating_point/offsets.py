@@ -49,7 +49,7 @@ def select(scores: NDArray[np.floating], rows: NDArray[np.bool_], name: str, kin
 def rejection_offset(scores: NDArray[np.floating], rate: float) -> float:
     """Offset below which new samples lie at most at the ``rate``; with too few scores the lowest score."""
     beyond = most_beyond(len(scores), rate)
-    return float(np.sort(scores)[max(beyond, 0)]) if beyond < len(scores) else np.inf
+    return finite(np.sort(scores)[max(beyond, 0)]) if beyond < len(scores) else np.inf
 
 
 def acceptance_offset(scores: NDArray[np.floating], rate: float) -> float:
@@ -59,7 +59,12 @@ def acceptance_offset(scores: NDArray[np.floating], rate: float) -> float:
         return -np.inf
     # A score equal to the offset is accepted, so the offset is the next number above the first rejected score.
     first_rejected = np.sort(scores)[::-1][max(beyond, 0)]
-    return float(np.nextafter(first_rejected, scores.dtype.type(np.inf)))
+    return finite(np.nextafter(first_rejected, scores.dtype.type(np.inf)))
+
+
+def finite(offset: Any) -> float:
+    """Give a score as a finite offset: samples so far out that their scores are −∞ are always open."""
+    return float(np.maximum(offset, np.finfo(np.asarray(offset).dtype).min))
 
 
 _RESULTS = {

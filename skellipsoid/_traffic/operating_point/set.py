@@ -1,5 +1,7 @@
 """The operating point of a fitted classifier: by a rate and samples, by a log and the share of open ones, as fitted."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -185,8 +187,8 @@ def _check_costs(cost_open: Any, cost_reject: Any) -> tuple[float, float] | None
     """Read the costs; ``None`` if neither is given."""
     costs = {"cost_open": cost_open, "cost_reject": cost_reject}
     for name, cost in costs.items():
-        if cost is not None and not (isinstance(cost, int | float | np.number) and 0 < cost < np.inf):
-            raise ValueError(f"{name}={cost!r} is not a cost; use a positive number.")
+        if cost is not None and not (isinstance(cost, int | float | np.number) and 1e-9 <= cost <= 1e9):
+            raise ValueError(f"{name}={cost!r} is not a cost; use a positive number, of at least 1e-9 and at most 1e9.")
     if cost_open is None and cost_reject is None:
         return None
     found = [1.0 if cost is None else float(cost) for cost in costs.values()]

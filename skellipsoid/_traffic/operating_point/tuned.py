@@ -1,5 +1,7 @@
 """The operating point by cross-validation."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -133,7 +135,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.cv = cv
         self.n_jobs = n_jobs
 
-    @fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Choose the offset by cross-validation, then fit on all samples.
 
