@@ -6,7 +6,8 @@ import pytest
 from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 
-from skellipsoid._encoders.torch.tokenizer_rules import _shortest_match, check_rules, encode
+from skellipsoid._encoders.torch.rule_limits import _shortest_match, check_rules
+from skellipsoid._encoders.torch.tokenizer_rules import encode
 
 #: Tokenizers of transformers for the models that can be saved, and some that are built like them.
 USUAL = [

@@ -1,5 +1,7 @@
 """The runtime answers without torch, refuses what it should, and reads no more of a long text than counts."""
 
+import hashlib
+import io
 import json
 import os
 import re
@@ -24,9 +26,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 import skellipsoid
 import skellipsoid_runtime
 from skellipsoid._core.texts import check_texts
+from skellipsoid._encoders.torch import rule_limits
 from skellipsoid._encoders.torch.token_table import length_sorted_pieces as package_pieces
 from skellipsoid.persistence._folder import manifest_bytes
-from skellipsoid_runtime import OnnxPipeline, _texts
+from skellipsoid_runtime import OnnxPipeline, _rule_limits, _texts
 from skellipsoid_runtime._texts import TextReader, length_sorted_pieces
 
 WITHOUT_TORCH = """
@@ -232,6 +235,129 @@ def test_other_files_of_the_folder_are_not_read(copied, texts, model):
     (copied / "sitecustomize.py").write_text("raise SystemExit")
     (copied / "model.onnx.data").write_bytes(b"x")
     np.testing.assert_array_equal(OnnxPipeline(copied).predict(texts), model.predict(texts))
+
+
+def replaced(folder, name, content):
+    """Replace a file of a model, and its hash in the manifest, as an attacker would."""
+    (folder / name).write_bytes(content)
+    manifest = json.loads((folder / "skellipsoid_onnx.json").read_bytes())
+    altered(folder, sha256=manifest["sha256"] | {name: hashlib.sha256(content).hexdigest()})
+
+
+def with_loop(model):
+    body = onnx.helper.make_graph(
+        [onnx.helper.make_node("Identity", ["going"], ["goes"])],
+        "body",
+        [
+            onnx.helper.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
+            onnx.helper.make_tensor_value_info("going", onnx.TensorProto.BOOL, []),
+        ],
+        [onnx.helper.make_tensor_value_info("goes", onnx.TensorProto.BOOL, [])],
+    )
+    model.graph.node.append(onnx.helper.make_node("Loop", ["", ""], [], body=body))
+
+
+def with_external_data(model):
+    tensor = model.graph.initializer[0]
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="../secret")
+
+
+def with_function(model):
+    node = onnx.helper.make_node("Identity", ["a"], ["b"])
+    imports = [onnx.helper.make_opsetid("", 20)]
+    model.functions.append(onnx.helper.make_function("own", "f", ["a"], ["b"], [node], imports))
+
+
+def with_foreign_operator(model):
+    model.graph.node.append(onnx.helper.make_node("Call", [], ["z"], domain="com.example"))
+
+
+def without_an_output(model):
+    del model.graph.output[-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (with_loop, "the operator 'Loop', which could run for ever"),
+        (with_external_data, "weights in another file"),
+        (with_function, "has functions"),
+        (with_foreign_operator, "'Call' of another domain"),
+        (without_an_output, "cannot be used"),
+    ],
+)
+def test_a_graph_that_export_never_writes_is_refused(copied, change, part):
+    model = onnx.load(copied / "model.onnx")
+    change(model)
+    replaced(copied, "model.onnx", model.SerializeToString())
+    with pytest.raises(ValueError, match=part) as caught:
+        OnnxPipeline(copied)
+    assert str(copied) in str(caught.value)
+
+
+def test_a_graph_that_is_damaged_anywhere_is_one_sentence(copied):
+    content = (copied / "model.onnx").read_bytes()
+    rng = np.random.default_rng(0)
+    refusals = []
+    for place in rng.integers(len(content), size=60):
+        cut = rng.random() < 0.3
+        changed = content[:place] if cut else content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :]
+        replaced(copied, "model.onnx", changed)
+        try:
+            OnnxPipeline(copied)
+        except ValueError as error:
+            refusals.append(str(error))
+    assert len(refusals) > 10
+    assert all(str(copied) in refusal for refusal in refusals)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rules: rules.update(padding={"strategy": {"Fixed": 10**9}, "direction": "Right", "pad_id": 0}),
+        lambda rules: rules.update(normalizer={"type": "Prepend", "prepend": "x" * 2 * 10**6}),
+        lambda rules: rules.update(
+            normalizer={
+                "type": "Sequence",
+                "normalizers": [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 90}] * 9,
+            }
+        ),
+        lambda rules: rules.update(pre_tokenizer={"type": "Split", "pattern": {"Regex": "(a+)+$"}}),
+        lambda rules: rules.pop("model"),
+        lambda rules: rules.update(model="none"),
+    ],
+)
+def test_rules_of_a_tokenizer_that_could_take_the_machine_are_refused(copied, change):
+    rules = json.loads((copied / "tokenizer.json").read_bytes())
+    change(rules)
+    replaced(copied, "tokenizer.json", json.dumps(rules).encode())
+    with pytest.raises(ValueError, match="cannot be used") as caught:
+        OnnxPipeline(copied)
+    assert str(copied) in str(caught.value)
+
+
+def test_limits_of_rules_are_those_of_the_package():
+    texts = [Path(module.__file__).read_text(encoding="utf-8") for module in (rule_limits, _rule_limits)]
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda kept: kept[:-1],
+        lambda kept: kept[:, :-1],
+        lambda kept: kept * np.nan,
+        lambda kept: kept.astype(int),
+        lambda kept: np.array(["a"] * len(kept)),
+    ],
+)
+def test_training_features_of_another_form_are_refused(copied, change):
+    kept = np.load(copied / "training_features.npy")
+    np.save(content := io.BytesIO(), change(kept))
+    replaced(copied, "training_features.npy", content.getvalue())
+    with pytest.raises(ValueError, match=r"cannot be used .*training_features\.npy"):
+        OnnxPipeline(copied)
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):

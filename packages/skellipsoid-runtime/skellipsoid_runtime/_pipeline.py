@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,13 @@ import onnxruntime
 from numpy.typing import ArrayLike, NDArray
 
 from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, checked_path, read_file, read_manifest
+from ._graph import check_graph
 from ._texts import SETTINGS, WINDOW, TextReader, check_texts, length_sorted_pieces, only_column, padded
 
 #: Padded tokens in one run of the graph: enough to keep the matrix products busy, few enough for the caches.
 PIECE_TOKENS = 512
+#: What a graph gives.
+OUTPUTS = ("label", "nearest_class", "score", "margins", "features")
 #: More than any machine has use for, and started in seconds.
 MOST_THREADS = 1024
 #: What NumPy casts to numbers without an error, but is none.
@@ -77,17 +81,43 @@ class OnnxPipeline:
             raise ValueError(
                 f"The manifest of the model in {str(source)!r} is damaged ({error!r:.200}); do not trust this model."
             ) from error
-        self._reader = None if text is None else TextReader(read_file(source, TOKENIZER, manifest), text)
-        self._training_features = None
-        if self._training is not None:
-            content = read_file(source, TRAINING_FEATURES, manifest)
-            self._training_features = np.load(io.BytesIO(content), allow_pickle=False)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = int(n_threads), 1
-        options.log_severity_level = 3
-        # By path: of bytes, the session would keep a second copy of the weights.
-        path = str(checked_path(source, GRAPH, manifest))
-        self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        rules = None if text is None else read_file(source, TOKENIZER, manifest)
+        features = None if self._training is None else read_file(source, TRAINING_FEATURES, manifest)
+        path = checked_path(source, GRAPH, manifest)
+        with _one_sentence(source):
+            self._reader = None if text is None or rules is None else TextReader(rules, text)
+            self._training_features = None if features is None else self._read_features(features)
+            check_graph(path.read_bytes())
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads, options.inter_op_num_threads = int(n_threads), 1
+            options.log_severity_level = 3
+            # By path: of bytes, the session would keep a second copy of the weights.
+            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            self._check_answers()
+
+    def _read_features(self, content: bytes) -> NDArray[Any]:
+        """Read what the classifier sees of the training texts."""
+        features = np.load(io.BytesIO(content), allow_pickle=False)
+        n_texts = len(self._training["texts"])
+        if features.dtype.kind != "f" or features.ndim != 2 or len(features) != n_texts:
+            raise ValueError(f"training_features.npy holds no table of numbers with {n_texts} rows")
+        if not np.isfinite(features).all():
+            raise ValueError("training_features.npy holds numbers that are not finite")
+        return np.asarray(features)
+
+    def _check_answers(self) -> None:
+        """Answer once, so that what does not fit is found here."""
+        given = np.zeros((1, self.n_features_)) if self._reader is None else ["one text"]
+        found = self._run(given, *OUTPUTS)
+        n_classes = len(self.classes_)
+        shapes = {"label": (1,), "nearest_class": (1,), "score": (1,), "margins": (1, n_classes)}
+        for name, shape in shapes.items():
+            if found[name].shape != shape:
+                raise ValueError(f"the graph gives {name} of shape {found[name].shape}, but {shape} is needed")
+        if not (0 <= found["label"][0] <= n_classes and 0 <= found["nearest_class"][0] < n_classes):
+            raise ValueError("the graph answers with a class that the manifest does not name")
+        if self._training_features is not None and self._training_features.shape[1] != found["features"].shape[1]:
+            raise ValueError("training_features.npy has other features than the graph")
 
     def _take(self, manifest: dict[str, Any]) -> dict[str, Any] | None:
         """Take what a manifest says, and give the settings of the tokenizer."""
@@ -104,6 +134,10 @@ class OnnxPipeline:
         self.takes_texts = text is not None
         if self.class_offsets_.shape != self.classes_.shape or min(self._rows_at_once, self.n_features_) < 1:
             raise ValueError("numbers that do not fit each other")
+        if self.held_out_scores_ is not None and (
+            self.held_out_scores_.ndim != 1 or np.isnan(self.held_out_scores_).any()
+        ):
+            raise ValueError("held-out scores that are no numbers")
         manifest["sha256"].keys()
         # Version 1 of the format had no prompt.
         return None if text is None else {name: ({"prompt": ""} | text)[name] for name in SETTINGS}
@@ -173,7 +207,7 @@ class OnnxPipeline:
             ``margins`` (n_samples, n_classes), ``features`` (n_samples, n_features) that the classifier sees, and
             ``p_value`` if the model has held-out scores.
         """
-        found = self._run(X, "label", "nearest_class", "score", "margins", "features")
+        found = self._run(X, *OUTPUTS)
         found["label"] = self._answers[found["label"]]
         found["nearest_class"] = self.classes_[found["nearest_class"]]
         if self.held_out_scores_ is not None:
@@ -285,6 +319,21 @@ class OnnxPipeline:
         if not finite.all():
             raise ValueError(f"Row {int(np.argmin(finite))} of X holds NaN or infinity; fill or drop such rows first.")
         return features
+
+
+@contextmanager
+def _one_sentence(source: Path) -> Iterator[None]:
+    """Turn any error of a damaged model into one sentence with the name of its folder."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # onnxruntime and tokenizers raise many types
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(
+            f"The model in {str(source)!r} cannot be used ({type(error).__name__}: {reason}); do not trust it, and "
+            "export it again."
+        ) from error
 
 
 def _table(X: Any) -> NDArray[Any]:

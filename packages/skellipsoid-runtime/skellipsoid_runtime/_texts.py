@@ -1,11 +1,14 @@
 """Texts to token ids: the checks and the tokenizer of the package, and no more of a long text than counts."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
+
+from ._rule_limits import check_rules
 
 #: Letters of a text that are read at first for each token that counts. Usual texts have four to six.
 _LETTERS_PER_TOKEN = 32
@@ -80,7 +83,10 @@ class TextReader:
     """The tokenizer of an exported model."""
 
     def __init__(self, rules: bytes, settings: dict[str, Any]) -> None:
-        self._cut = Tokenizer.from_str(rules.decode())
+        parsed = json.loads(rules)
+        check_rules(parsed)
+        # Written again: of a name that stands twice, the library would read another value than was checked.
+        self._cut = Tokenizer.from_str(json.dumps(parsed))
         self._whole: Tokenizer | None = None  # the same without a limit, made for the first long text
         self.longest: int = settings["max_length"]
         self.padding: int = settings["pad_token_id"]

@@ -20,8 +20,9 @@ from ..._torch.devices import kept_torch_state
 from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
 from ..._torch.threads import one_thread_each
+from .rule_limits import check_rules
 from .text_modules import build_module, check_mapping, check_module, describe_module, is_never, is_plain, pool
-from .tokenizer_rules import check_rules, encode
+from .tokenizer_rules import encode
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 #: Names of both files of a stored text model.
