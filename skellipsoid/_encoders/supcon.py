@@ -139,7 +139,7 @@ class SupConTextEncoder(TrainedTextFeatures):
         that ``np.random.seed`` repeats a fit; nothing else of the caller's random state is touched.
 
     verbose : int, default=0
-        Whether to show progress bars, if standard error is a terminal or a notebook.
+        Whether ``fit`` shows progress bars, if standard error is a terminal or a notebook.
 
     Attributes
     ----------

@@ -147,13 +147,13 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _n_features_out(self) -> int:
         return self._width if self.weight_ is None else len(self.weight_)
 
-    def _pooled(self, texts: list[str]) -> torch.Tensor:
+    def _pooled(self, texts: list[str], *, verbose: int | bool = 0) -> torch.Tensor:
         """Pooled vectors of the text model, on the CPU, before W; equal texts are embedded once."""
         backbone = self._backbone.to(resolve_device(self.device, fallback=True))
         if self.pooling == "mean" and len(backbone.model.after):
             raise ValueError("pooling='mean', but the encoder was fitted with another pooling; fit it again.")
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        vectors = backbone.embed(list(distinct), verbose=self.verbose)
+        vectors = backbone.embed(list(distinct), verbose=verbose)
         return vectors[[distinct[text] for text in texts]]
 
     def _embed(self, texts: list[str]) -> NDArray[np.float32]:

@@ -194,7 +194,7 @@ class TrainedTextFeatures(TextFeatures):
         self.training_data_sha256_ = hash_table(texts, None if labels is None else as_labels(y).tolist())
         what = f"{self.finetune!r} training of {self.model_name!r} on {len(texts)} texts"
         with explain_out_of_memory(what, REMEDIES):
-            embeddings = None if self.finetune == "full" else self._pooled(texts)
+            embeddings = None if self.finetune == "full" else self._pooled(texts, verbose=self.verbose)
             training, history = self._train(texts, labels, given, embeddings, validation, device)
             if self.keep_texts:
                 self._keep_texts(texts, kept, embeddings)

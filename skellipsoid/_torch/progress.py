@@ -4,20 +4,35 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TextIO
 
 from tqdm.std import tqdm
 
 from .devices import PROCESS_STATE
 
+#: Whether every bar is shown in this thread: a command shows what takes long, also where a model answers.
+_SHOWN = ContextVar("shown", default=False)
 
-def progress_bar(total: int, label: str, unit: str, verbose: int | bool) -> tqdm:
-    """Make a bar on standard error, only if that is a terminal or a notebook.
+
+@contextmanager
+def all_bars_shown() -> Iterator[None]:
+    """Show the bars of what answers, too, inside the block."""
+    before = _SHOWN.set(True)
+    try:
+        yield
+    finally:
+        _SHOWN.reset(before)
+
+
+def progress_bar(total: int, label: str, unit: str, verbose: int | bool, *, least: int = 1) -> tqdm:
+    """Make a bar on standard error, only if that is a terminal or a notebook, and of the ``least`` total.
 
     A bar redraws itself with carriage returns, which would fill a log file. It is text in notebooks too: tqdm's
     notebook bar warns if ipywidgets is missing.
     """
-    return tqdm(total=total, desc=label, unit=unit, disable=not (verbose and _is_watched()))
+    is_wanted = (verbose or _SHOWN.get()) and total >= least
+    return tqdm(total=total, desc=label, unit=unit, disable=not (is_wanted and _is_watched()))
 
 
 def _is_watched() -> bool:

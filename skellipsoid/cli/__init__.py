@@ -13,7 +13,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -32,6 +32,8 @@ _MODULE_OF = {
     "review": "learn",
     "set_line": "line",
 }
+#: Commands that show how far they are with the texts of a file.
+_SHOW_BARS = {"add", "evaluate", "learn", "review", "traffic"}
 #: Remedies of messages, as they are written for Python, and the options that do the same.
 _OPTIONS = (
     (r"pass open_label=", "pass --open-label "),
@@ -139,7 +141,10 @@ def _tidy_termination() -> Iterator[None]:
 def _run(options: argparse.Namespace) -> int:
     name = options.command.replace("-", "_")
     command = getattr(import_module(f"._{_MODULE_OF.get(name, name)}", __name__), name)
-    return _ALARM if command(options) else 0  # of all commands monitor alone gives an answer
+    from .._torch.progress import all_bars_shown
+
+    with all_bars_shown() if name in _SHOW_BARS and not options.quiet else nullcontext():
+        return _ALARM if command(options) else 0  # of all commands monitor alone gives an answer
 
 
 @contextmanager

@@ -28,7 +28,7 @@ _FEWEST_LETTERS = 5
 def add(options: argparse.Namespace) -> None:
     """Add the labelled texts of a file, or of groups: new classes, and more texts of known ones."""
     check_target(options)
-    model, manifest = load_model(options.model, verbose=int(not options.quiet))
+    model, manifest = load_model(options.model)
     classifier = split_estimator(model)[1]
     texts, labels = _read_groups(options, classifier) or read_labelled(options, classifier)
     if not len(texts):
@@ -168,7 +168,7 @@ def _is_one_edit(first: str, second: str) -> bool:
 def remove(options: argparse.Namespace) -> None:
     """Remove classes."""
     check_target(options)
-    model, manifest = load_model(options.model, verbose=0)
+    model, manifest = load_model(options.model)
     model = remove_classes(model, np.array(options.labels))
     _keep(model, manifest, options, f"Removed {_named(options.labels)}")
 
@@ -176,7 +176,7 @@ def remove(options: argparse.Namespace) -> None:
 def merge(options: argparse.Namespace) -> None:
     """Merge classes into one, or rename a class."""
     check_target(options)
-    model, manifest = load_model(options.model, verbose=0)
+    model, manifest = load_model(options.model)
     model = merge_classes(model, {options.into: options.labels})
     _keep(model, manifest, options, f"Merged {_named(options.labels)} into {printable(options.into)}")
 

@@ -25,7 +25,7 @@ COLUMNS = ("message", "proposed_label", "nearest_text", "weight", "label")
 def review(options: argparse.Namespace) -> None:
     """Write messages of a log to a file, to be labelled."""
     check_unlabelled(options.save)
-    model = load_model(options.model, verbose=int(not options.quiet))[0]
+    model = load_model(options.model)[0]
     names, cells, texts = _log(options)
     if not texts:
         raise ValueError("There is no text to review; pass a log with one message a line, or a file with --data.")
@@ -73,7 +73,7 @@ def _log(options: argparse.Namespace) -> tuple[list[str], list[list[Any]], list[
 def learn(options: argparse.Namespace) -> None:
     """Learn from a reviewed file, and from the log that it is of."""
     check_target(options)
-    model, manifest = load_model(options.model, verbose=int(not options.quiet))
+    model, manifest = load_model(options.model)
     classifier = split_estimator(model)[1]
     texts, y, weights = _reviewed(options.data, classifier)
     labelled = [label for label in y.tolist() if label is not None]

@@ -19,7 +19,7 @@ from ._use import load_model, log_of_file
 def set_line(options: argparse.Namespace) -> None:
     """Say in one sentence what another limit changes, and save the model with it."""
     _check_options(options)
-    model, manifest = load_model(options.model, verbose=0)
+    model, manifest = load_model(options.model)
     classifier, log = open_set_classifier(model), None
     texts, labels = log_of_file(options, classifier)
     if texts is not None:

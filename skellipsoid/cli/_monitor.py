@@ -21,7 +21,7 @@ from ._use import load_model, texts_of_file, with_content
 def monitor(options: argparse.Namespace) -> bool:
     """Take a log as the reference, or compare it with the reference; returns whether there is an alarm."""
     texts = with_content(texts_of_file(options))
-    model = load_model(options.model, verbose=0)[0]
+    model = load_model(options.model)[0]
     folder = options.model if options.model.name else options.model.absolute()
     path: Path = options.state or folder.with_name(f"{folder.name}.monitor.json")
     log = sha256("\n".join(texts).encode(errors="replace")).hexdigest()

@@ -62,7 +62,7 @@ def predict(options: argparse.Namespace) -> None:
     given: Any = None
     if options.out is None:
         given = read(options.data) if options.keep_columns else texts_of_file(options)
-    pipeline, manifest = load_model(options.model, verbose=0)
+    pipeline, manifest = load_model(options.model)
     _check_explained(pipeline, options)
     classifier = split_estimator(pipeline)[1]
     scores = options.scores or (options.keep_columns and isinstance(classifier, EllipsoidOpenSetClassifier))
@@ -191,7 +191,7 @@ def evaluate(options: argparse.Namespace) -> None:
     """Report on the texts of a file, and draw the confusion matrix."""
     if options.plot is not None:
         require_matplotlib("--plot")
-    pipeline = load_model(options.model, verbose=int(not options.quiet))[0]
+    pipeline = load_model(options.model)[0]
     classifier = split_estimator(pipeline)[1]
     texts, labels = read_labelled(options, classifier)
     if not len(texts):
@@ -229,7 +229,7 @@ def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str
     return "\n".join(map(printable, str(found).split("\n")))  # labels of a model may hold anything
 
 
-def load_model(folder: Path, verbose: int) -> tuple[Any, dict[str, Any]]:
+def load_model(folder: Path) -> tuple[Any, dict[str, Any]]:
     """Load a model that takes texts, and use it once; the second result is the manifest that it was loaded by."""
     with explained(f"The model in {str(folder)!r}", OSError, ValueError):
         pipeline, manifest = load_with_manifest(folder)
@@ -238,8 +238,6 @@ def load_model(folder: Path, verbose: int) -> tuple[Any, dict[str, Any]]:
         raise ValueError(
             f"The model in {str(folder)!r} does not take texts; save a Pipeline of encoder and classifier."
         )
-    for encoder in encoders:
-        encoder.set_params(verbose=verbose)
     with explained(f"The model in {str(folder)!r}"):
         pipeline.predict(["the first call builds the text model"])
     return pipeline, manifest

@@ -289,7 +289,7 @@ class _LookedUp(SupConTextEncoder):
         """Say what the text model makes of each text."""
         return type(cls.__name__, (cls,), {"_vectors": vectors})
 
-    def _pooled(self, texts: Sequence[str]) -> Any:
+    def _pooled(self, texts: Sequence[str], *, verbose: int | bool = 0) -> Any:
         import torch
 
         return torch.from_numpy(np.stack([self._vectors[text] for text in texts]))

@@ -178,7 +178,7 @@ def in_windows(
 ) -> Tensor:
     """Embed texts without gradients, (n_texts, width) in single precision on the CPU, one window after the other."""
     found = []
-    with progress_bar(len(texts), label, "text", verbose and len(texts) > 1) as progress:
+    with progress_bar(len(texts), label, "text", verbose, least=2) as progress:
         for start in range(0, len(texts), WINDOW):
             with torch.inference_mode():
                 window = tokenize(texts[start : start + WINDOW])
