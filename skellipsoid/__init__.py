@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import base, baselines, dask, datasets, metrics, model_selection, plotting
+    from . import base, baselines, dask, datasets, metrics, model_selection, plotting, utils
     from ._changes import add_classes, merge_classes, refresh, remove_classes
     from ._data_check import check_training_features, check_training_texts
     from ._ellipsoid.classifier import EllipsoidOpenSetClassifier
@@ -62,6 +62,7 @@ __all__ = [
     "remove_classes",
     "save",
     "set_operating_point",
+    "utils",
 ]
 
 #: Modules that a name is imported from when it is first used: torch and scikit-learn take seconds to import.
@@ -94,7 +95,7 @@ _MODULE_OF = {
     "save": "persistence",
     "set_operating_point": "_traffic.operating_point",
 }
-_MODULES = ("base", "baselines", "dask", "datasets", "metrics", "model_selection", "persistence", "plotting")
+_MODULES = ("base", "baselines", "dask", "datasets", "metrics", "model_selection", "persistence", "plotting", "utils")
 
 
 def __getattr__(name: str) -> Any:

@@ -34,18 +34,14 @@ import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, baselines
 from skellipsoid._core.base import BaseOpenSetClassifier, BoundaryOpenSetClassifier
 from skellipsoid.baselines import (
-    ADBClassifier,
     BallClassifier,
-    DOCClassifier,
     EnergyClassifier,
     KNNOpenSetClassifier,
     LOFOpenSetClassifier,
-    MahalanobisClassifier,
     MaxLogitClassifier,
     OpenMaxClassifier,
-    PLDAClassifier,
-    SoftmaxOpenSetClassifier,
 )
+from skellipsoid.utils import expected_failed_checks
 from skellipsoid_bench.literature import CLABClassifier, MOGBClassifier
 
 #: Parameters for this package's own checks, where the defaults do not suit their few rows.
@@ -64,51 +60,17 @@ CLASSIFIERS = {classifier: PARAMETERS.get(classifier, {}) for classifier in (Ell
 #: Of classes far apart every draw of seeds gives the same balls.
 SEEDLESS = {MOGBClassifier}
 
-#: scikit-learn's checks that a classifier rightly fails, and why. ``xfail_strict`` makes a needless one an error.
-ANSWERED_OPEN = (
-    "Training rows outside of the boundary are answered with the open label, where the check wants the "
-    "class with the largest decision value; check_open_set_decision_argmax_is_predict_known replaces it."
-)
-COUNTED_ONCE = (
-    "By default duplicates weigh as much as one row, so that a row repeated is not a row of integer weight. With "
-    "duplicates='each' it is (check_open_set_integer_weights_are_repetitions), in the same order of the rows: this "
-    "check shuffles them, and synthetic classes, batches and folds depend on their order."
-)
-NO_WEIGHTS = "What counts neighbours refuses weights that differ, where the check wants them to act."
-BOUNDARY = {
-    "check_sample_weight_equivalence_on_dense_data": COUNTED_ONCE,
-    "check_classifiers_train": ANSWERED_OPEN,
-    "check_classifiers_classes": ANSWERED_OPEN,
+#: scikit-learn's checks that classifiers of the other distribution rightly fail. ``xfail_strict`` makes a needless one
+#: an error.
+OF_LITERATURE = {
+    CLABClassifier: expected_failed_checks(BallClassifier()),
+    MOGBClassifier: expected_failed_checks(EnergyClassifier()),
 }
-#: No row of that check is below the threshold.
-HALF = {name: reason for name, reason in BOUNDARY.items() if name != "check_classifiers_classes"}
-NEIGHBORS = {
-    "check_sample_weights_not_overwritten": NO_WEIGHTS,
-    "check_sample_weight_equivalence_on_dense_data": NO_WEIGHTS,
-    "check_classifiers_train": ANSWERED_OPEN,
-}
-BALLS = BOUNDARY | {"check_classifiers_one_label": ANSWERED_OPEN}
-EXPECTED_FAILED_CHECKS = {
-    EllipsoidOpenSetClassifier: BOUNDARY,
-    BallClassifier: BALLS,
-    ADBClassifier: BALLS,
-    CLABClassifier: BALLS,
-    MOGBClassifier: HALF,
-    KNNOpenSetClassifier: NEIGHBORS,
-    LOFOpenSetClassifier: NEIGHBORS,
-    MahalanobisClassifier: BOUNDARY,
-    PLDAClassifier: BOUNDARY,
-    OpenMaxClassifier: BOUNDARY,
-    SoftmaxOpenSetClassifier: HALF,
-    MaxLogitClassifier: HALF,
-    EnergyClassifier: HALF,
-    DOCClassifier: HALF,
-    TunedOperatingPointCV: {
-        "check_classifiers_one_label": ANSWERED_OPEN,  # the wanted rate is 40 %
-        "check_classifiers_train": ANSWERED_OPEN,
-        "check_classifiers_classes": ANSWERED_OPEN,
-    },
-}
+
+
+def expected_failures(estimator):
+    return OF_LITERATURE.get(type(estimator)) or expected_failed_checks(estimator)
+
 
 #: The default, one of each template, and what wraps a classifier.
 SOURCES = {
@@ -155,9 +117,9 @@ def sklearn_checks():
     What ``parametrize_with_checks`` does, as a list: scikit-learn 1.6 passes a generator, of which pytest warns.
     """
     for estimator in [*map(sklearn_instance, CLASSIFIERS), tuned_instance()]:
-        expected = EXPECTED_FAILED_CHECKS.get(type(estimator))
-        mark = "skip" if expected is None else "xfail"
-        for case in estimator_checks_generator(estimator, expected_failed_checks=expected or BOUNDARY, mark=mark):
+        for case in estimator_checks_generator(
+            estimator, expected_failed_checks=expected_failures(estimator), mark="xfail"
+        ):
             values, marks = getattr(case, "values", case), [*getattr(case, "marks", ())]
             if type(estimator) not in SOURCES and values[1].func.__name__ not in OF_THE_CLASS:
                 marks.append(pytest.mark.slow)
@@ -185,7 +147,8 @@ def test_expected_failures_are_strict(pytestconfig):
 )
 def test_expected_failures_name_checks_that_run(estimator):
     names = {check.func.__name__ for _, check in estimator_checks_generator(estimator)}
-    assert set(EXPECTED_FAILED_CHECKS.get(type(estimator), {})) <= names
+    assert set(expected_failures(estimator)) <= names
+    assert expected_failures(estimator)
 
 
 # This package's own checks. Each takes an unfitted classifier whose open label is -1.

@@ -14,7 +14,7 @@ ROOT = Path(skellipsoid.__file__).parent
 ROOMS = (
     *("_version", "_torch", "_samples", "_core", "datasets", "metrics", "model_selection", "_held_out"),
     *("_encoders", "_ellipsoid", "_changes"),
-    *("_prompt", "baselines", "_data_check", "_traffic", "plotting", "persistence", "_onnx", "dask", "base"),
+    *("_prompt", "baselines", "_data_check", "_traffic", "plotting", "persistence", "_onnx", "dask", "base", "utils"),
     *("cli", "__main__"),
 )
 #: Rooms of computations, in torch and NumPy.
@@ -65,7 +65,7 @@ def test_public_modules_import_torch_or_do_not(fresh_python):
     answer = fresh_python(script)
     assert answer.stderr == ""
     assert sorted(answer.stdout.splitlines()) == [
-        *(f"with {name}" for name in ("base", "baselines", "dask", "persistence")),
+        *(f"with {name}" for name in ("base", "baselines", "dask", "persistence", "utils")),
         *(f"without {name}" for name in ("cli", "datasets", "metrics", "model_selection", "plotting")),
     ]
 
