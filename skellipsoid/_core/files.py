@@ -6,8 +6,9 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +89,8 @@ def holding(path: Path, *, waits: bool) -> Iterator[bool]:
             with suppress(OSError):
                 path.unlink()
             lock.release()
+
+
+def unused_name(name: str, taken: Container[str]) -> str:
+    """Give a column a name that no other has: with a number after it where it is taken."""
+    return next(each for each in chain([name], (f"{name}_{i}" for i in count(2))) if each not in taken)

@@ -21,7 +21,7 @@ def set_line(options: argparse.Namespace) -> None:
     _check_options(options)
     model, manifest = load_model(options.model)
     classifier, log = open_set_classifier(model), None
-    texts, labels = log_of_file(options, classifier)
+    texts, labels, _ = log_of_file(options, classifier)
     if texts is not None:
         log = read_estimator(model, texts, MEMBERS, "set-line")[1]
     before, offset, of_classes = _effect(classifier, log), classifier.offset_, classifier.class_offsets_

@@ -8,13 +8,13 @@ import numpy as np
 
 from .._core.messages import numbered
 from .._core.pipelines import read_estimator, split_estimator
-from .._core.texts import is_visible, printable
+from .._core.texts import printable
 from .._traffic.discovery import DiscoveredClasses
 from .._traffic.discovery.discover import group_open, read_traffic
 from .._traffic.discovery.result import members_path
 from .._traffic.log import MEMBERS
 from .._traffic.share import estimate_open_share
-from ._text_files.read import read_file, read_labels, read_rows
+from ._text_files.read import read_file, read_labels
 from ._use import load_model, log_of_file, with_content
 
 #: Intents that are listed.
@@ -26,7 +26,7 @@ def traffic(options: argparse.Namespace) -> None:
     if options.save is not None:
         check_unlabelled(options.save)
     pipeline = load_model(options.model)[0]
-    texts, labels = log_of_file(options, split_estimator(pipeline)[1])
+    texts, labels, columns = log_of_file(options, split_estimator(pipeline)[1])
     if texts is None:
         texts = with_content(None)
     if not texts:
@@ -42,22 +42,8 @@ def traffic(options: argparse.Namespace) -> None:
     if options.save is not None:
         groups = group_open(log)
         check_unlabelled(options.save)  # somebody may have labelled them meanwhile
-        groups.to_tsv(options.save, _other_columns(options, len(texts)))
+        groups.to_tsv(options.save, columns)
         print(_described_groups(groups, options.save))
-
-
-def _other_columns(options: argparse.Namespace, n_texts: int) -> dict[str, list[str]]:
-    """Columns of the log beside its texts, such as the numbers of the messages, for the rows that were read."""
-    if options.data is None:
-        return {}
-    table, texts, column = read_rows(options.data, text_column=options.text_column, encoding=options.encoding)
-    has_text = is_visible if options.label_column is not None else str.strip
-    rows = [row for row, text in enumerate(texts) if has_text(text)]
-    if len(rows) != n_texts:  # somebody has written to it
-        raise ValueError(f"{str(options.data)!r} has changed while it was read; run the command again.")
-    names = [name for i, name in enumerate(table.names) if name and i != column]
-    cells = {name: table.named_cells(name) for name in names}
-    return {name: [found[row] for row in rows] for name, found in cells.items()}
 
 
 def describe(classifier: Any, features: Any, labels: Any = None) -> list[str]:

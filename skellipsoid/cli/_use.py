@@ -31,7 +31,7 @@ from ..plotting._pictures import require_matplotlib, save_picture
 from ._many_files import answer_files
 from ._text_files.decode import decode_lines
 from ._text_files.delimited import find_table
-from ._text_files.read import PARQUET, read_partly_labelled, read_rows, read_table, read_texts
+from ._text_files.read import PARQUET, read_log, read_partly_labelled, read_rows, read_table, read_texts
 from ._text_files.write import write_rows
 from ._trade_off import MEMBERS, tested_trade_off
 
@@ -127,37 +127,48 @@ def _on_terminal(line: Any) -> str:
 
 def texts_of_file(options: argparse.Namespace) -> list[str] | None:
     """Texts of ``--data``; ``None`` if they come from standard input."""
-    if options.text_column is not None and options.data is None:
-        raise ValueError("--text-column names a column of the file of --data; pass a file, or leave --text-column out.")
-    if options.encoding is not None and options.data is None:
-        raise ValueError("--encoding is that of the file of --data; pass a file, or leave --encoding out.")
+    _check_data(options)
     if options.data is None:
         return None
     return read_texts(options.data, text_column=options.text_column, encoding=options.encoding)
 
 
-def log_of_file(options: argparse.Namespace, classifier: Any) -> tuple[list[str] | None, NDArray[np.object_] | None]:
-    """Texts of ``--data``, and their labels with ``--label-column``: ``None`` where nobody has labelled."""
+def _check_data(options: argparse.Namespace) -> None:
+    """Refuse options of a file without one."""
+    if options.text_column is not None and options.data is None:
+        raise ValueError("--text-column names a column of the file of --data; pass a file, or leave --text-column out.")
+    if options.encoding is not None and options.data is None:
+        raise ValueError("--encoding is that of the file of --data; pass a file, or leave --encoding out.")
+
+
+def log_of_file(
+    options: argparse.Namespace, classifier: Any
+) -> tuple[list[str] | None, NDArray[np.object_] | None, dict[str, list[str]]]:
+    """Texts of ``--data``, their labels with ``--label-column``, ``None`` where nobody has labelled, and the rest."""
     if options.label_column is None:
-        texts = texts_of_file(options)
-        return None if texts is None else with_content(texts), None
+        _check_data(options)
+        if options.data is None:
+            return None, None, {}
+        texts, _, columns = read_log(options.data, text_column=options.text_column, encoding=options.encoding)
+        return texts, None, columns
     if options.data is None:
         raise ValueError("--label-column names a column of the file of --data; pass a file, or leave it out.")
     known = {str(label): label for label in classifier.classes_.tolist()}
-    texts, labels = read_partly_labelled(
+    texts, labels, columns = read_partly_labelled(
         options.data,
         text_column=options.text_column,
         label_column=options.label_column,
         kept={*known, str(classifier.open_label_)},
         encoding=options.encoding,
     )
+    labels = labels or []
     if texts and not any(labels):
         raise ValueError(
             f"The column {options.label_column!r} of {str(options.data)!r} holds no label; label about 30 texts that "
             f"are drawn at random, those of no intent with {str(classifier.open_label_)!r}."
         )
     y = [known.get(label, classifier.open_label_) if label else None for label in labels]
-    return texts, np.array(y, dtype=object)
+    return texts, np.array(y, dtype=object), columns
 
 
 def lines_of_input() -> Iterator[str]:

@@ -88,6 +88,39 @@ def test_members_of_groups_keep_the_columns_of_the_log(saved, texts, open_texts,
         assert row["log_text"] == f"m{row['id']}"
 
 
+@pytest.mark.parametrize(
+    ("name", "header", "row", "expected"),
+    [
+        ("log.txt", "", "m{i}\t{text}\t{label}", {"column_1": "m{i}"}),
+        ("log.csv", "id,id,message,label", "{i},x{i},{text},{label}", {"id": "{i}", "id_2": "x{i}"}),
+        (
+            "log.csv",
+            "text,message,log_text,label",
+            "a{i},{text},b{i},{label}",
+            {"log_text": "b{i}", "log_text_2": "a{i}"},
+        ),
+    ],
+    ids=["no header", "twice", "taken"],
+)
+def test_columns_of_any_log_get_names_of_their_own(saved, texts, open_texts, tmp_path, name, header, row, expected):
+    model = load(saved)
+    model[-1].offset_ = 1e9
+    save(model, tmp_path / "model")
+    log = [f"{text} {word}" for text in [*texts, *open_texts] for word in ("please", "now", "in the hall", "early")]
+    log = [text.replace(",", "") for text in log]
+    lines = [row.format(i=i, text=text, label="-1" if i % 9 == 0 else "") for i, text in enumerate(log)]
+    (tmp_path / name).write_text("\n".join([header, *(line.rstrip("\t") for line in lines)]).lstrip("\n"))
+    command = ["traffic", "--model", str(tmp_path / "model"), "--data", str(tmp_path / name)]
+    command += ["--text-column", "message" if header else "2", "--label-column", "label" if header else "3"]
+    assert main([*command, "--save", str(tmp_path / "groups.tsv")]) == 0
+    with (tmp_path / "groups-members.tsv").open(newline="") as file:
+        members = list(csv.DictReader(file, delimiter="\t"))
+    assert len(members) > 20
+    for member in members:
+        i = log.index(member["text"])
+        assert {column: member[column] for column in expected} == {k: v.format(i=i) for k, v in expected.items()}
+
+
 def test_labels_are_not_overwritten(saved, texts, tmp_path, capsys, give_input):
     path = tmp_path / "groups.tsv"
     words = ["traffic", "--model", str(saved), "--save", str(path)]

@@ -644,7 +644,9 @@ def test_empty_cells_at_the_end_of_a_row_may_be_missing_or_too_many(tmp_path, na
     delimiter = "\t" if name == "mine.tsv" else ","
     rows = [["id", "message", "category", "note"], ["1", "wake me", "alarm"], ["2", "lights", "light", "", "", ""]]
     path = write(tmp_path, "".join(delimiter.join(row) + "\n" for row in rows), name)
-    assert read(path)[0] == [("wake me", "alarm"), ("lights", "light")]
+    found, said = read(path)
+    assert found == [("wake me", "alarm"), ("lights", "light")]
+    assert any("ends before the last column" in warning and warning.startswith("Line 2 of ") for warning in said)
     path = write(tmp_path, "".join(delimiter.join(row) + "\n" for row in [*rows, ["3", "up", "alarm", "", "x"]]), name)
     with pytest.raises(ValueError, match=r"Line 4 .* with 5 fields, but line 1 has 4"):
         read(path)
@@ -736,6 +738,26 @@ def test_a_path_of_names_leads_into_nested_objects(tmp_path):
 def test_the_columns_of_dialogflow_are_known(tmp_path):
     rows = [("Intent Display Name", "Language", "Phrase"), *((label, "en", text) for text, label in ROWS)]
     assert read(write(tmp_path, written(rows)))[0] == list(ROWS)
+
+
+def test_rows_that_a_line_break_has_cut_are_no_empty_cells(tmp_path):
+    rows = [f"{i},text {i},alarm,yes" for i in range(40)]
+    rows[20] = "20,a text that\nis cut,alarm,yes"
+    path = write(tmp_path, "id,message,category,note\n" + "\n".join(rows), "mine.csv")
+    with pytest.raises(ValueError, match=r"Line 22 .* with 2 fields, but line 1 has 4.*line break"):
+        read(path)
+
+
+def test_a_line_above_a_table_is_not_its_only_column(tmp_path):
+    path = write(tmp_path, "My tickets\n" + "".join(f"{i},wake me,alarm\n" for i in range(9)), "mine.csv")
+    with pytest.raises(ValueError, match=r"The first line of .* has one field, but those below are a table of 3"):
+        read_texts(path)
+
+
+def test_half_an_emoji_deep_in_a_record_is_replaced(tmp_path):
+    path = write(tmp_path, '{"data": {"text": "hi \\ud83d"}, "label": ["a"]}\n' * 2, "mine.jsonl")
+    with pytest.warns(UserWarning, match="half an emoji"):
+        assert read_texts(path, text_column="data.text") == ["hi \ufffd"] * 2
 
 
 def test_half_an_emoji_is_replaced_and_named(tmp_path):

@@ -280,9 +280,9 @@ def without_an_output(model):
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        (with_loop, "the operator 'Loop', which could run for ever"),
-        (with_external_data, "weights in another file"),
-        (with_function, "has functions"),
+        (with_loop, "'Loop' has the field 6 of onnx.proto"),
+        (with_external_data, "a tensor has the field 13"),
+        (with_function, "a model has the field 25"),
         (with_foreign_operator, "'Call' of another domain"),
         (without_an_output, "cannot be used"),
     ],
@@ -294,6 +294,33 @@ def test_a_graph_that_export_never_writes_is_refused(copied, change, part):
     with pytest.raises(ValueError, match=part) as caught:
         OnnxPipeline(copied)
     assert str(copied) in str(caught.value)
+
+
+def test_a_graph_within_a_graph_is_found_however_its_tag_is_written(copied):
+    model = onnx.load(copied / "model.onnx")
+    with_loop(model)
+    loop = model.graph.node[-1]
+    body = loop.attribute[0].SerializeToString()
+    tag = bytes([0x32])  # field 6, of a length
+    assert body.count(tag) == 1
+    longer = body.replace(tag, bytes([0xB2, 0x80, 0x80, 0x80, 0x10]))  # bits that a reader of 32 bits drops
+    del loop.attribute[0]
+    node = loop.SerializeToString() + bytes([0x2A, *_varint(len(longer))]) + longer
+    del model.graph.node[-1]
+    graph = model.graph.SerializeToString() + bytes([0x0A, *_varint(len(node))]) + node
+    model.ClearField("graph")
+    content = model.SerializeToString() + bytes([0x3A, *_varint(len(graph))]) + graph
+    replaced(copied, "model.onnx", content)
+    with pytest.raises(ValueError, match=r"has the field \d+ of onnx.proto"):
+        OnnxPipeline(copied)
+
+
+def _varint(number):
+    found = []
+    while number > 127:
+        found.append(number % 128 + 128)
+        number //= 128
+    return [*found, number]
 
 
 def test_a_graph_that_is_damaged_anywhere_is_one_sentence(copied):

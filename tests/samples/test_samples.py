@@ -464,6 +464,9 @@ def test_points_have_no_outlying_rows():
 
 # Made-up samples
 
+#: Five features that are multiples of each other.
+PRICES = np.random.default_rng(0).lognormal(size=(400, 1)) * [1, 1.19, 0.9, 2, 30]
+
 
 def with_made_up(rng, n_real, n_made, n_features, dtype):
     """Samples, and after them such as SMOTE makes: each between a sample and one of its five nearest neighbours."""
@@ -477,9 +480,11 @@ def with_made_up(rng, n_real, n_made, n_features, dtype):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize(("n_real", "n_made", "n_features"), [(12, 48, 384), (40, 40, 20), (8, 8, 5)])
-def test_samples_that_were_made_up_are_noticed(n_real, n_made, n_features, dtype):
+@pytest.mark.parametrize("largest", [1, 1000])
+def test_samples_that_were_made_up_are_noticed(n_real, n_made, n_features, dtype, largest):
     rng = np.random.default_rng(0)
     rows = with_made_up(rng, n_real, n_made, n_features, dtype)
+    rows[:, 0] *= largest
     others = rng.normal(size=(60, n_features)).astype(dtype)
     classes = np.repeat([0, 1], [60, len(rows)])
     assert made_up_classes(np.concatenate([others, rows]), classes).tolist() == [1]
@@ -494,8 +499,16 @@ def test_samples_that_were_made_up_are_noticed(n_real, n_made, n_features, dtype
         np.repeat(np.random.default_rng(0).normal(size=(40, 8)), 10, axis=0),
         np.linspace(0, 1, 400)[:, np.newaxis] * np.ones(5),
         np.random.default_rng(0).normal(size=(400, 4)),
+        np.random.default_rng(0).normal(size=(400, 6)) * [1, 1, 1, 1, 1, 1e6] + [0, 0, 0, 0, 0, 1e7],
+        np.random.default_rng(0).lognormal(sigma=6, size=(400, 12)),
+        np.hstack([np.random.default_rng(0).lognormal(sigma=2, size=(400, 1)), PRICES.round(2) > 1]),
+        np.hstack([PRICES, np.random.default_rng(1).integers(2, size=(400, 3))]),
+        PRICES,
     ],
-    ids=["digits", "grid", "choices", "copies", "line", "normal"],
+    ids=[
+        *("digits", "grid", "choices", "copies", "line", "normal", "one large", "heavy tails", "one number"),
+        *("multiples", "line without order"),
+    ],
 )
 def test_real_samples_are_not_taken_for_made_up_ones(rows):
     assert not len(made_up_classes(rows, np.arange(len(rows)) % 5))

@@ -217,7 +217,7 @@ def headed(train, known, opened):
     vectors = {text: x for rows in (train, known, opened) for text, x in zip(rows.texts, rows.X, strict=True)}
 
     class Looked(SupConTextEncoder):
-        def _pooled(self, texts):
+        def _pooled(self, texts, *, verbose=0):
             return torch.from_numpy(np.stack([vectors[text] for text in texts]))
 
     head = Looked(finetune="head", random_state=0)

@@ -6,12 +6,13 @@ kind. The numbers are those of ``onnx.proto``.
 
 from collections.abc import Iterator
 
-#: Fields of a ModelProto, a GraphProto, a NodeProto, an AttributeProto and a TensorProto.
-_GRAPH, _FUNCTIONS = 7, 25
-_NODE, _INITIALIZER, _SPARSE = 1, 5, 15
-_OP_TYPE, _ATTRIBUTE, _DOMAIN = 4, 5, 7
-_SUBGRAPH, _SUBGRAPHS, _TENSOR = 6, 11, 5
-_EXTERNAL_DATA, _DATA_LOCATION = 13, 14
+_GRAPH, _NODE, _INITIALIZER, _OP_TYPE, _ATTRIBUTE, _DOMAIN, _TENSOR, _DATA_LOCATION = 7, 1, 5, 4, 5, 7, 5, 14
+#: Fields that each message may have; others hold functions, training, graphs in graphs, sparse or external tensors.
+_MODEL_FIELDS = {1, 2, 3, 4, 5, 6, _GRAPH, 8, 14}
+_GRAPH_FIELDS = {_NODE, 2, _INITIALIZER, 10, 11, 12, 13, 14, 16}
+_NODE_FIELDS = {1, 2, 3, _OP_TYPE, _ATTRIBUTE, 6, _DOMAIN, 8, 9}
+_ATTRIBUTE_FIELDS = {1, 2, 3, 4, _TENSOR, 7, 8, 9, 13, 20}
+_TENSOR_FIELDS = {1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, _DATA_LOCATION, 16}
 #: Operators of other domains are not those of ONNX.
 _DOMAINS = {b"", b"ai.onnx"}
 
@@ -24,49 +25,44 @@ def check_graph(content: bytes) -> None:
     ValueError
         If it holds control flow, functions, operators of another domain, or tensors in other files, or is damaged.
     """
-    view = memoryview(content)
-    for number, part in _fields(view):
-        if number == _FUNCTIONS:
-            raise ValueError("the graph has functions, which export_onnx never writes")
+    for number, part in _fields(memoryview(content), _MODEL_FIELDS, "a model"):
         if number == _GRAPH:
             _check_graph(part)
 
 
 def _check_graph(graph: memoryview) -> None:
-    for number, part in _fields(graph):
+    for number, part in _fields(graph, _GRAPH_FIELDS, "a graph"):
         if number == _NODE:
             _check_node(part)
         elif number == _INITIALIZER:
             _check_tensor(part)
-        elif number == _SPARSE:
-            raise ValueError("the graph has sparse tensors, which export_onnx never writes")
 
 
 def _check_node(node: memoryview) -> None:
-    parts = list(_fields(node))
+    parts = list(_fields(node, _NODE_FIELDS, "an operator"))
     name = next((bytes(part).decode(errors="replace") for number, part in parts if number == _OP_TYPE), "")
     if any(number == _DOMAIN and bytes(part) not in _DOMAINS for number, part in parts):
         raise ValueError(f"the graph has the operator {name[:80]!r} of another domain, which export_onnx never writes")
     for number, part in parts:
-        for inner, value in _fields(part) if number == _ATTRIBUTE else ():
-            if inner in (_SUBGRAPH, _SUBGRAPHS):
-                raise ValueError(f"the graph has the operator {name[:80]!r}, which could run for ever")
+        for inner, value in _fields(part, _ATTRIBUTE_FIELDS, f"{name[:80]!r}") if number == _ATTRIBUTE else ():
             if inner == _TENSOR:
                 _check_tensor(value)
 
 
 def _check_tensor(tensor: memoryview) -> None:
-    for number, part in _fields(tensor):
-        if number == _EXTERNAL_DATA or (number == _DATA_LOCATION and bytes(part) != b"\0"):
+    for number, part in _fields(tensor, _TENSOR_FIELDS, "a tensor"):
+        if number == _DATA_LOCATION and bytes(part) != b"\0":
             raise ValueError("the graph has weights in another file, which export_onnx never writes")
 
 
-def _fields(message: memoryview) -> Iterator[tuple[int, memoryview]]:
-    """Give the number and the content of each field of a message."""
+def _fields(message: memoryview, allowed: set[int], what: str) -> Iterator[tuple[int, memoryview]]:
+    """Give the number and the content of each field of a message, of which others than those allowed are refused."""
     place = 0
     while place < len(message):
         key, place = _number(message, place)
         kind, start = key & 7, place
+        if key >> 3 not in allowed:
+            raise ValueError(f"{what} has the field {key >> 3} of onnx.proto, which export_onnx never writes")
         if kind == 0:
             _, place = _number(message, place)
         elif kind == 2:

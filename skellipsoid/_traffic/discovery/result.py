@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core.files import write_table
+from ..._core.files import unused_name, write_table
 
 #: Typical texts in the file of groups.
 _N_EXAMPLES = 3
@@ -135,9 +135,12 @@ class DiscoveredClasses:
             Existing files are replaced once the new ones are complete.
         columns : mapping of str to sequence of length n_samples, default=None
             Further columns of the file of members, such as the numbers of the messages. The name of one that the file
-            has already gets ``log_`` before it.
+            has already gets ``log_`` before it, and a number after it where that is taken, too.
         """
-        own = {name if name not in MEMBER_COLUMNS else f"log_{name}": cells for name, cells in (columns or {}).items()}
+        own: dict[str, Sequence[Any]] = {}
+        for name, cells in (columns or {}).items():
+            taken = {*MEMBER_COLUMNS, *own, *(columns or {})} - {name}
+            own[unused_name(f"log_{name}", taken) if name in MEMBER_COLUMNS else name] = cells
         path = Path(path)
         rows = np.flatnonzero((self.labels >= 0) & (self.first_rows == np.arange(len(self.labels))))
         rows = rows[np.lexsort((rows, -self.scores[rows], self.labels[rows]))]

@@ -132,8 +132,8 @@ def _decode_as(content: bytes, encoding: str, path: Path) -> list[str]:
         raise ValueError(
             f"--encoding {encoding!r} is not known; pass a name of Python's, such as cp1251, gb18030 or shift_jis."
         ) from error
-    except UnicodeDecodeError as error:
-        number = len(content[: error.start].splitlines()) or 1
+    except UnicodeError as error:
+        number = len(content[: getattr(error, "start", 0)].splitlines()) or 1
         raise ValueError(
             f"Line {number} of {str(path)!r} cannot be read as --encoding {encoding} says; name another encoding."
         ) from error

@@ -6,7 +6,8 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from ..._core.messages import numbered, say_empty
+from ..._core.messages import named, numbered, say_empty
+from ..._core.warn import warn
 from ..._data_check.headers import looks_like_header, rank_label, rank_text
 from .table import Table
 
@@ -16,8 +17,12 @@ _DELIMITERS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}
 _SAMPLE, _MOST_LETTERS = 500, 100
 #: From so many rows on, a first row of single words is a header if so large a share of the other texts is longer.
 _FEWEST_ROWS, _LONG_SHARE = 10, 0.8
-#: A delimiter that stands in no file: a line is one cell.
-_NO_DELIMITER = "\x1f"
+#: Delimiters of which one stands in no file: then a line is one cell.
+_NO_DELIMITERS = ("\x1f", "\x1e", "\x1d", "\ue000")
+#: Share of short rows from which they are trimmed, and not broken.
+_SHORT_SHARE = 0.1
+#: Rows below a single cell that make a table, if nearly all have the same number of cells.
+_FEWEST_BELOW = 3
 #: Share of rows with one number of cells from which lines are a table, and not messages with commas.
 _TABLE_SHARE = 0.9
 #: Words of a name of a column at most.
@@ -57,11 +62,17 @@ def read_delimited(
     is_csv = path.suffix.lower() == ".csv"
     delimiter = declared[1] if declared else _find_delimiter(lines, is_csv=is_csv)
     skipped = int(declared is not None)
-    if fewest == 1 and not declared and _begins_with_one_cell(lines):
-        rows, empty = _rows(lines, _NO_DELIMITER, path, skipped, 1)
-        delimiter = "," if is_csv else "\t"  # of what is written beside it
+    if fewest == 1 and _begins_with_one_cell(lines[skipped:], declared[1] if declared else None):
+        if not declared and (table := _table_below(lines)):
+            raise ValueError(
+                f"The first line of {str(path)!r} has one field, but those below are {table}; remove it, or put quotes "
+                "around the texts if they hold such characters."
+            )
+        alone = next((each for each in _NO_DELIMITERS if not any(each in line for line in lines)), _NO_DELIMITERS[0])
+        rows, empty = _rows(lines, alone, path, skipped, 1)
+        delimiter = delimiter if declared else "," if is_csv else "\t"  # of what is written beside it
     else:
-        rows, empty = _rows(lines, delimiter, path, skipped, 1 if is_partial else 2)
+        rows, empty = _rows(lines, delimiter, path, skipped, 1 if is_partial or fewest == 1 else 2)
     say_empty(empty, path)
     number, first = rows[0] if rows else (0, [])
     first = [cell.strip() for cell in first]
@@ -95,11 +106,21 @@ def find_table(lines: list[str]) -> str | None:
     return None
 
 
-def _begins_with_one_cell(lines: list[str]) -> bool:
-    """Whether no delimiter divides the first line that is not empty."""
+def _begins_with_one_cell(lines: list[str], declared: str | None) -> bool:
+    """Whether no delimiter, or not the declared one, divides the first line that is not empty."""
     first = next((number for number, line in enumerate(lines) if line.strip()), 0)
-    rows = [next(csv.reader(lines[first:], delimiter=delimiter), []) for delimiter in _DELIMITERS]
-    return all(len(row) == 1 for row in rows)
+    delimiters = _DELIMITERS if declared is None else [declared]
+    return all(len(next(csv.reader(lines[first:], delimiter=each), [])) == 1 for each in delimiters)
+
+
+def _table_below(lines: list[str]) -> str | None:
+    """Describe the table that all lines but the first are; ``None`` if they are texts, some of them with commas."""
+    sample = [line for line in lines if line.strip()][1 : 1 + _SAMPLE]
+    for delimiter, name in _DELIMITERS.items():
+        rows, width, share = _divided(sample, delimiter)
+        if len(rows) >= _FEWEST_BELOW and share >= _TABLE_SHARE:
+            return f"a table of {width} columns with a {name} between them"
+    return None
 
 
 def _find_delimiter(lines: list[str], *, is_csv: bool) -> str:
@@ -156,10 +177,11 @@ def _parsed(
         delimiter=delimiter,
         quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
         skipinitialspace=quoted,  # a quote after a comma and a blank is one
-        strict=quoted,
+        strict=quoted and delimiter not in _NO_DELIMITERS,
     )
     rows: _Rows = []
     empty: list[int] = []
+    short: list[int] = []  # rows that end before the first one does
     while True:
         number = reader.line_num + 1 + skipped  # a quoted cell may go over several lines
         try:
@@ -169,26 +191,54 @@ def _parsed(
                 f"Line {number} of {str(path)!r} cannot be read ({error}); correct its quotes or shorten it."
             ) from error
         if row is None:
-            return rows, [number for number in empty if rows and number < rows[-1][0]]  # not the end of the file
+            break
         cells = [cell.strip() for cell in row]
         if not any(cells):
             empty.append(number)
             continue
-        width = len(rows[0][1]) if rows else max(1 if delimiter == _NO_DELIMITER else 2, len(cells))
+        width = len(rows[0][1]) if rows else max(1 if delimiter in _NO_DELIMITERS else 2, len(cells))
         if len(cells) > width and not any(cells[width:]):
             row, cells = row[:width], cells[:width]
         is_begun = not quoted and row[0].lstrip().startswith('"')  # a quoted cell with a line break
-        if fewest <= len(cells) < width and rows and not is_begun:
-            row, cells = [*row, *[""] * (width - len(row))], [*cells, *[""] * (width - len(cells))]
-        if len(cells) != width:
-            line = delimiter.join(row)
-            shown = line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]}…"
-            raise ValueError(
-                f"Line {number} of {str(path)!r} is {shown!r} with {numbered(len(cells), 'field')}, but "
-                f"{_needed(rows, delimiter)}"
-                f"{_remedy(len(cells) - width, delimiter, quoted=quoted) if rows else ''}."
-            )
+        if rows and fewest <= len(cells) < width and not is_begun:
+            short.append(len(rows))
+        elif len(cells) != width:
+            raise _other_width(number, row, rows, path, delimiter, quoted=quoted)
         rows.append((number, row))
+    if short and not _are_trimmed(rows, short, is_partial=fewest == 1):
+        number, row = rows[short[0]]
+        raise _other_width(number, row, rows, path, delimiter, quoted=quoted)
+    width = len(rows[0][1]) if rows else 0
+    for place in short:
+        number, row = rows[place]
+        rows[place] = number, [*row, *[""] * (width - len(row))]
+    if short and fewest > 1:
+        numbers = named("line", [rows[place][0] for place in short]).capitalize()
+        end = "ends" if len(short) == 1 else "end"
+        warn(f"{numbers} of {str(path)!r} {end} before the last column, and the rest is read as empty.")
+    return rows, [number for number in empty if rows and number < rows[-1][0]]  # not the end of the file
+
+
+def _are_trimmed(rows: _Rows, short: list[int], *, is_partial: bool) -> bool:
+    """Whether short rows lack empty cells, as programs write them, and are not parts of a broken row.
+
+    Then many rows are short, or the cells that they lack are empty in a row that is not.
+    """
+    width, whole = len(rows[0][1]), [row for place, (_, row) in enumerate(rows) if place and place not in set(short)]
+    shortest = min(len(rows[place][1]) for place in short)
+    are_empty_elsewhere = any(not any(cell.strip() for cell in row[shortest:]) for row in whole)
+    is_last = is_partial and shortest == width - 1
+    return is_last or are_empty_elsewhere or len(short) >= max(2, _SHORT_SHARE * len(rows))
+
+
+def _other_width(number: int, row: list[str], rows: _Rows, path: Path, delimiter: str, *, quoted: bool) -> ValueError:
+    """Describe a row with another number of cells than the first."""
+    line, width = delimiter.join(row), len(rows[0][1]) if rows else 2
+    shown = line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]}…"
+    return ValueError(
+        f"Line {number} of {str(path)!r} is {shown!r} with {numbered(len(row), 'field')}, but "
+        f"{_needed(rows, delimiter)}{_remedy(len(row) - width, delimiter, quoted=quoted) if rows else ''}."
+    )
 
 
 def _needed(rows: _Rows, delimiter: str) -> str:
@@ -201,8 +251,8 @@ def _needed(rows: _Rows, delimiter: str) -> str:
 def _remedy(surplus: int, delimiter: str, *, quoted: bool) -> str:
     if not quoted:
         return "; correct it" if delimiter == "\t" else ""
-    what = _DELIMITERS.get(delimiter, repr(delimiter)) if surplus > 0 else "line break"
-    return f"; put quotes around a text that holds a {what}"
+    what = _DELIMITERS.get(delimiter, repr(delimiter))
+    return f"; put quotes around a text that holds a {what if surplus > 0 else f'line break or a {what}'}"
 
 
 def _is_header(rows: list[list[str]]) -> bool:

@@ -32,6 +32,14 @@ _MISSING = {
 }
 
 
+class Log(NamedTuple):
+    """Texts of a log, their labels, empty where there is none, and the cells of the other columns beside them."""
+
+    texts: list[str]
+    labels: list[str] | None
+    columns: dict[str, list[str]]
+
+
 class LabelledTexts(NamedTuple):
     """Texts and labels of a file, and where each row of it begins."""
 
@@ -126,6 +134,13 @@ def read_texts(path: Path, *, text_column: str | None = None, encoding: str | No
     return read_rows(path, text_column=text_column, encoding=encoding)[1]
 
 
+def read_log(path: Path, *, text_column: str | None = None, encoding: str | None = None) -> Log:
+    """Read the texts of a file as ``read_texts`` does, and its other columns; rows without a text are left out."""
+    table, texts, column = read_rows(path, text_column=text_column, encoding=encoding)
+    rows = [row for row, text in enumerate(texts) if text.strip()]
+    return Log([texts[row] for row in rows], None, table.columns_beside(column, rows))
+
+
 def read_rows(
     path: Path, *, text_column: str | None = None, encoding: str | None = None
 ) -> tuple[Table, list[str], int]:
@@ -154,19 +169,20 @@ def read_partly_labelled(
     label_column: str,
     kept: Collection[str] = (),
     encoding: str | None = None,
-) -> tuple[list[str], list[str]]:
-    """Read the texts of a file, and their labels, empty where there is none; rows without a text are left out."""
+) -> Log:
+    """Read the texts of a file, their labels, and its other columns; rows without a text are left out."""
     table = read_file(path, text_column, label_column, encoding=encoding, is_partial=True)
     if not table.n_columns or not table.rows:
-        return [], []
+        return Log([], [], {})
     text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
     if is_guess:
         _say_guess(table, path, "--text-column chooses another", texts=text_at)
     for column in (text_at, label_at):
         _check_scalars(table, path, column)
     labels = read_labels(table.cells(label_at), kept)
-    rows = [(text, label) for text, label in zip(table.cells(text_at), labels, strict=True) if is_visible(text)]
-    return [text for text, _ in rows], [label for _, label in rows]
+    texts = table.cells(text_at)
+    rows = [row for row, text in enumerate(texts) if is_visible(text)]
+    return Log([texts[row] for row in rows], [labels[row] for row in rows], table.columns_beside(text_at, rows))
 
 
 def read_labels(cells: list[str], kept: Collection[str] = ()) -> list[str]:
@@ -175,11 +191,18 @@ def read_labels(cells: list[str], kept: Collection[str] = ()) -> list[str]:
     Programs write whole numbers with a fraction where some are missing, and 1.0 as 1: what is ``kept`` wins.
     """
     labels = [label if label in kept or (is_visible(label) and label not in _MISSING) else "" for label in cells]
-    labels = [whole if label not in kept and (whole := f"{label}.0") in kept else label for label in labels]
+    labels = [label if label in kept else _as_kept(label, kept) for label in labels]
     written = {label for label in labels if label}
     if written.isdisjoint(kept) and all(map(_WHOLE.fullmatch, written)):
         labels = [_WHOLE.sub(r"\1", label) for label in labels]
     return labels
+
+
+def _as_kept(label: str, kept: Collection[str]) -> str:
+    """Give a whole number as a class of a model is written, with or without a fraction."""
+    whole = _WHOLE.fullmatch(label)
+    other = whole[1] if whole else f"{label}.0"
+    return other if other in kept else label
 
 
 def read_file(

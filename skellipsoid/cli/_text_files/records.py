@@ -29,10 +29,10 @@ def read_json(lines: list[str], path: Path, wanted: Sequence[str] = ()) -> Table
     """
     first = next((line.lstrip() for line in lines if line.strip()), "")
     found = _array(lines, path) if first.startswith("[") else _objects(lines, path)
+    found = _mended(found, "record" if first.startswith("[") else "line", path)
     names = list(dict.fromkeys(name for _, record in found for name in record))
     rows = [[record.get(name) for name in names] for _, record in found]
     unit = "record" if first.startswith("[") else "line"
-    _mend(found, rows, unit, path)
     added = [name for name in wanted if "." in name and name not in names]
     added = [name for name in added if any(_inside(record, name) is not None for _, record in found)]
     rows = [[*row, *(_inside(record, name) for name in added)] for row, (_, record) in zip(rows, found, strict=True)]
@@ -44,27 +44,33 @@ def _inside(value: Any, name: str) -> Any:
     for part in name.split("."):
         if isinstance(value, dict):
             value = value.get(part)
-        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
+        elif isinstance(value, list) and part.isascii() and part.isdigit() and int(part) < len(value):
             value = value[int(part)]
         else:
             return None
     return value
 
 
-def _mend(found: list[tuple[int, dict[str, Any]]], rows: list[list[Any]], unit: str, path: Path) -> None:
+def _mended(found: list[tuple[int, dict[str, Any]]], unit: str, path: Path) -> list[tuple[int, dict[str, Any]]]:
     """Replace halves of surrogate pairs, such as half an emoji, which no text holds."""
-    halves = []
-    for (number, _), row in zip(found, rows, strict=True):
-        for i, cell in enumerate(row):
-            if isinstance(cell, str) and not cell.isascii() and _HALF.search(cell):
-                row[i] = _HALF.sub("\ufffd", cell)
-                halves.append(number)
-    if halves:
-        numbers = list(dict.fromkeys(halves))
-        warn(
-            f"{named(unit, numbers).capitalize()} of {str(path)!r} {'holds' if len(numbers) == 1 else 'hold'} half a "
-            "character, such as half an emoji, which is replaced by \ufffd."
-        )
+    halves = [number for number, record in found if _HALF.search(json.dumps(record, ensure_ascii=False))]
+    if not halves:
+        return found
+    warn(
+        f"{named(unit, halves).capitalize()} of {str(path)!r} {'holds' if len(halves) == 1 else 'hold'} half a "
+        "character, such as half an emoji, which is replaced by \ufffd."
+    )
+    return [(number, _without_halves(record)) for number, record in found]
+
+
+def _without_halves(value: Any) -> Any:
+    if isinstance(value, str):
+        return _HALF.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_without_halves(part) for part in value]
+    if isinstance(value, dict):
+        return {_HALF.sub("\ufffd", name): _without_halves(part) for name, part in value.items()}
+    return value
 
 
 def _array(lines: list[str], path: Path) -> list[tuple[int, dict[str, Any]]]:

@@ -1,6 +1,9 @@
 """A file as a table: rows of cells, and the names of its columns where it has some."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+from ..._core.files import unused_name
 
 
 class Table(NamedTuple):
@@ -44,6 +47,16 @@ class Table(NamedTuple):
     def cells(self, column: int) -> list[str]:
         """Cells of a column as text."""
         return [cell_text(row[column]) for row in self.rows]
+
+    def columns_beside(self, column: int, rows: Sequence[int]) -> dict[str, list[str]]:
+        """Cells of all columns but one, in some of the rows, as text; each column gets a name of its own."""
+        found: dict[str, list[str]] = {}
+        for i in range(self.n_columns):
+            if i != column:
+                cells = self.cells(i)
+                name = unused_name(self.names[i] if self.names and self.names[i] else f"column_{i + 1}", found)
+                found[name] = [cells[row] for row in rows]
+        return found
 
     def named_cells(self, name: str) -> list[str]:
         """Cells of the column of a name as text."""
