@@ -15,7 +15,7 @@ from .._core.validation import enumerated
 from .._core.warn import warn
 from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.duplicates import equal_rows, find_duplicates
-from .._samples.samples import made_up_classes
+from .._samples.made_up import made_up_classes
 from .._torch.devices import resolve_device, resolve_seed
 from .kept_samples import KeptSamples
 from .math.boundaries import Boundaries, Fitted

@@ -1,4 +1,5 @@
 """Training samples before a fit.
 
-``samples`` (weights, groups, outliers), ``moments``, ``duplicates`` (exact and near copies) and ``folds``.
+``samples`` (weights, groups, outliers), ``moments``, ``duplicates`` (exact and near copies), ``made_up``
+(samples of SMOTE) and ``folds``.
 """

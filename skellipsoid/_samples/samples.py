@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import pdist
 from scipy.stats import median_abs_deviation
 
 from .duplicates import equal_rows, find_duplicates, in_order
@@ -28,11 +28,6 @@ OUTLYING = 20.0
 OUTLYING_DEVIATIONS = 10.0
 #: Smallest ratio of a distance to the median distance, for its logarithm.
 SMALLEST_RATIO = 1e-12
-# Made-up samples, by hand: of SMOTE's samples nearly all lie on a line between two others, of real ones none.
-FEWEST_FEATURES_OF_LINES, FEWEST_ON_LINES, MOST_OF_LINES = 4, 3, 24
-SHARE_ON_LINES, LINE_TOLERANCE = 0.2, 1e-7
-# Rounding of a feature in single precision, relative to its value, and how many times that two ends differ at least.
-FEATURE_TOLERANCE, SMALLEST_STEP = 2e-6, 1000
 #: Number of fresh samples whose distances, relative to those of the others, are trusted by half; chosen by hand.
 HALF_FRESH = 20
 #: Smallest class with a median distance of its own; smaller classes are compared with the others.
@@ -298,57 +293,6 @@ def usable_scale(scale: float, mean: Floats, dtype: np.dtype[Any]) -> float:
     return scale if scale > 4 * rounding else 1.0
 
 
-def made_up_classes(features: NDArray[np.floating], classes: Integers) -> Integers:
-    """Find classes many of whose samples lie exactly between two others, as those that SMOTE makes up.
-
-    Of each class the last samples are compared with the first ones: what is made up is appended. With fewer than four
-    features samples lie on a line by chance.
-    """
-    found = []
-    for rows in _members(classes) if features.shape[1] >= FEWEST_FEATURES_OF_LINES else ():
-        half = min(MOST_OF_LINES, len(rows) // 2)
-        if half < FEWEST_ON_LINES:
-            continue
-        places = _places_on_lines(features[rows[:half]].astype(np.float64), features[rows[-half:]].astype(np.float64))
-        n_inside = sum(map(bool, places))
-        # On a grid they are half-way between two others, or a third of the way.
-        if n_inside >= max(FEWEST_ON_LINES, SHARE_ON_LINES * half) and len(set().union(*places)) >= n_inside:
-            found.append(classes[rows[0]])
-    return np.array(found, dtype=np.int64)
-
-
-def _places_on_lines(ends: Floats, between: Floats) -> list[set[float]]:
-    """Give for each sample its places, from 0 to 1, on those lines between two ends that it lies on in all features.
-
-    The detour over the sample chooses the lines that are looked at. It is next to nothing in features of which one is
-    much larger than the others, too; so each feature is compared by itself, and four have to tell the ends apart.
-    """
-    scale = np.ptp(np.concatenate([ends, between]), axis=0)
-    scale = np.where(scale > 0, scale, 1)
-    lengths, parts = cdist(ends / scale, ends / scale), cdist(between / scale, ends / scale)
-    detours = parts[:, :, np.newaxis] + parts[:, np.newaxis] - lengths
-    are_inside = np.minimum(parts[:, :, np.newaxis], parts[:, np.newaxis]) > LINE_TOLERANCE * lengths
-    on_line = np.triu((detours <= LINE_TOLERANCE * lengths) & are_inside)
-    found: list[set[float]] = []
-    for sample, lines in enumerate(on_line):
-        first, second = np.nonzero(lines)
-        places = parts[sample, first] / lengths[first, second]
-        steps = ends[second] - ends[first]
-        off = np.abs(between[sample] - ends[first] - places[:, np.newaxis] * steps)
-        rounding = FEATURE_TOLERANCE * (np.abs(steps) + np.maximum(np.abs(ends[first]), np.abs(ends[second])))
-        tell_apart = np.abs(steps) > SMALLEST_STEP * rounding
-        lines = np.flatnonzero((off <= rounding).all(axis=1) & (tell_apart.sum(axis=1) >= FEWEST_FEATURES_OF_LINES))
-        fit = [line for line in lines if not _are_on_one_line(ends[:, tell_apart[line]] / scale[tell_apart[line]])]
-        found.append(set(np.round(places[fit], 3).tolist()))
-    return found
-
-
-def _are_on_one_line(samples: Floats) -> bool:
-    """Whether all samples lie on one line, as those of features that are multiples of each other."""
-    sizes = np.linalg.svd(samples - samples.mean(axis=0), compute_uv=False)
-    return bool(len(sizes) < 2 or sizes[1] <= FEATURE_TOLERANCE * sizes[0])
-
-
 def outlying_rows(features: Floats, classes: Integers) -> Integers:
     """Find samples so far from their class that they would dominate its mean and scatter.
 
@@ -365,7 +309,7 @@ def outlying_rows(features: Floats, classes: Integers) -> Integers:
     -------
     rows : ndarray of shape (n_outlying,)
     """
-    members = list(_members(classes))
+    members = list(members_of(classes))
     distances = np.zeros(len(features))
     typical = np.zeros(len(members))
     for k, rows in enumerate(members):
@@ -400,7 +344,7 @@ def _is_cluster(rows: Floats, distances: Floats) -> bool:
     return bool(np.median(pdist(rows)) < np.median(distances) / 2)
 
 
-def _members(classes: Integers) -> Iterator[Integers]:
+def members_of(classes: Integers) -> Iterator[Integers]:
     """List the samples of each class."""
     order = np.argsort(classes, kind="stable")
     yield from np.split(order, np.flatnonzero(np.diff(classes[order])) + 1)

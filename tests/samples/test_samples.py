@@ -11,7 +11,8 @@ from skellipsoid._ellipsoid.math.geometry import class_centroids, class_spheres,
 from skellipsoid._ellipsoid.math.mixtures import draw_mixtures, draw_synthetic_classes
 from skellipsoid._ellipsoid.paper.fit import hold_out, hold_out_open
 from skellipsoid._samples.duplicates import find_duplicates, in_order
-from skellipsoid._samples.samples import Samples, effective_number, gather, made_up_classes, outlying_rows
+from skellipsoid._samples.made_up import made_up_classes
+from skellipsoid._samples.samples import Samples, effective_number, gather, outlying_rows
 
 
 def samples(classes, weights=None, units=None, groups=None, n_features=3):

@@ -1,0 +1,67 @@
+"""Samples that a sampler such as SMOTE made up: each lies exactly between two others."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from .samples import members_of
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# Made-up samples, by hand: of SMOTE's samples nearly all lie on a line between two others, of real ones none.
+FEWEST_FEATURES_OF_LINES, FEWEST_ON_LINES, MOST_OF_LINES = 4, 3, 24
+SHARE_ON_LINES, LINE_TOLERANCE = 0.2, 1e-7
+# Rounding of a feature in single precision, relative to its value, and how many times that two ends differ at least.
+FEATURE_TOLERANCE, SMALLEST_STEP = 2e-6, 1000
+
+
+def made_up_classes(features: NDArray[np.floating], classes: Integers) -> Integers:
+    """Find classes many of whose samples lie exactly between two others, as those that SMOTE makes up.
+
+    Of each class the last samples are compared with the first ones: what is made up is appended. With fewer than four
+    features samples lie on a line by chance.
+    """
+    found = []
+    for rows in members_of(classes) if features.shape[1] >= FEWEST_FEATURES_OF_LINES else ():
+        half = min(MOST_OF_LINES, len(rows) // 2)
+        if half < FEWEST_ON_LINES:
+            continue
+        places = _places_on_lines(features[rows[:half]].astype(np.float64), features[rows[-half:]].astype(np.float64))
+        n_inside = sum(map(bool, places))
+        # On a grid they are half-way between two others, or a third of the way.
+        if n_inside >= max(FEWEST_ON_LINES, SHARE_ON_LINES * half) and len(set().union(*places)) >= n_inside:
+            found.append(classes[rows[0]])
+    return np.array(found, dtype=np.int64)
+
+
+def _places_on_lines(ends: Floats, between: Floats) -> list[set[float]]:
+    """Give for each sample its places, from 0 to 1, on those lines between two ends that it lies on in all features.
+
+    The detour over the sample chooses the lines that are looked at. It is next to nothing in features of which one is
+    much larger than the others, too; so each feature is compared by itself, and four have to tell the ends apart.
+    """
+    scale = np.ptp(np.concatenate([ends, between]), axis=0)
+    scale = np.where(scale > 0, scale, 1)
+    lengths, parts = cdist(ends / scale, ends / scale), cdist(between / scale, ends / scale)
+    detours = parts[:, :, np.newaxis] + parts[:, np.newaxis] - lengths
+    are_inside = np.minimum(parts[:, :, np.newaxis], parts[:, np.newaxis]) > LINE_TOLERANCE * lengths
+    on_line = np.triu((detours <= LINE_TOLERANCE * lengths) & are_inside)
+    found: list[set[float]] = []
+    for sample, lines in enumerate(on_line):
+        first, second = np.nonzero(lines)
+        places = parts[sample, first] / lengths[first, second]
+        steps = ends[second] - ends[first]
+        off = np.abs(between[sample] - ends[first] - places[:, np.newaxis] * steps)
+        rounding = FEATURE_TOLERANCE * (np.abs(steps) + np.maximum(np.abs(ends[first]), np.abs(ends[second])))
+        tell_apart = np.abs(steps) > SMALLEST_STEP * rounding
+        lines = np.flatnonzero((off <= rounding).all(axis=1) & (tell_apart.sum(axis=1) >= FEWEST_FEATURES_OF_LINES))
+        fit = [line for line in lines if not _are_on_one_line(ends[:, tell_apart[line]] / scale[tell_apart[line]])]
+        found.append(set(np.round(places[fit], 3).tolist()))
+    return found
+
+
+def _are_on_one_line(samples: Floats) -> bool:
+    """Whether all samples lie on one line, as those of features that are multiples of each other."""
+    sizes = np.linalg.svd(samples - samples.mean(axis=0), compute_uv=False)
+    return bool(len(sizes) < 2 or sizes[1] <= FEATURE_TOLERANCE * sizes[0])
