@@ -161,7 +161,6 @@ def log_of_file(
         kept={*known, str(classifier.open_label_)},
         encoding=options.encoding,
     )
-    labels = labels or []
     if texts and not any(labels):
         raise ValueError(
             f"The column {options.label_column!r} of {str(options.data)!r} holds no label; label about 30 texts that "

@@ -224,7 +224,8 @@ def _are_trimmed(rows: _Rows, short: list[int], *, is_partial: bool) -> bool:
 
     Then many rows are short, or the cells that they lack are empty in a row that is not.
     """
-    width, whole = len(rows[0][1]), [row for place, (_, row) in enumerate(rows) if place and place not in set(short)]
+    width = len(rows[0][1])
+    whole = [row for _, row in rows[1:] if len(row) == width]
     shortest = min(len(rows[place][1]) for place in short)
     are_empty_elsewhere = any(not any(cell.strip() for cell in row[shortest:]) for row in whole)
     is_last = is_partial and shortest == width - 1

@@ -36,7 +36,7 @@ class Log(NamedTuple):
     """Texts of a log, their labels, empty where there is none, and the cells of the other columns beside them."""
 
     texts: list[str]
-    labels: list[str] | None
+    labels: list[str]
     columns: dict[str, list[str]]
 
 
@@ -138,7 +138,7 @@ def read_log(path: Path, *, text_column: str | None = None, encoding: str | None
     """Read the texts of a file as ``read_texts`` does, and its other columns; rows without a text are left out."""
     table, texts, column = read_rows(path, text_column=text_column, encoding=encoding)
     rows = [row for row, text in enumerate(texts) if text.strip()]
-    return Log([texts[row] for row in rows], None, table.columns_beside(column, rows))
+    return Log([texts[row] for row in rows], [""] * len(rows), table.columns_beside(column, rows))
 
 
 def read_rows(
