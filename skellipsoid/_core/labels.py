@@ -1,6 +1,5 @@
 """Labels of any container, and the open label cast to their kind."""
 
-import re
 from numbers import Integral, Real
 from typing import Any
 
@@ -8,14 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
+from .texts import is_unicode
 from .validation import in_memory, is_missing, masked_rows, name_rows
 
 #: Allowed labels, for error messages.
 _KINDS = "labels must be all numbers or all strings"
 #: Floats below are exact whole numbers; from here on one stands for several.
 EXACT_FLOATS = 2**53
-#: Half of a pair of surrogates.
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
@@ -102,7 +100,7 @@ def _check_letters(labels: NDArray[Any], name: str) -> None:
         letters = np.ascontiguousarray(labels, labels.dtype.newbyteorder("=")).view(np.uint32).reshape(len(labels), -1)
         halves = np.flatnonzero(((letters >= 0xD800) & (letters <= 0xDFFF)).any(axis=1))
     else:
-        halves = np.flatnonzero([not label.isascii() and bool(_HALF.search(label)) for label in labels.tolist()])
+        halves = np.flatnonzero([not is_unicode(label) for label in labels.tolist()])
     if len(halves):
         raise ValueError(
             f"{name} holds {ascii(str(labels[halves[0]]))[:80]} in {name_rows(halves)}, with half of a character, such "

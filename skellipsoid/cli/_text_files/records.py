@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._core.messages import named
+from ..._core.texts import is_unicode
 from ..._core.warn import warn
 from .decode import read_bytes
 from .table import Table
@@ -53,7 +54,7 @@ def _inside(value: Any, name: str) -> Any:
 
 def _mended(found: list[tuple[int, dict[str, Any]]], unit: str, path: Path) -> list[tuple[int, dict[str, Any]]]:
     """Replace halves of surrogate pairs, such as half an emoji, which no text holds."""
-    halves = [number for number, record in found if _HALF.search(json.dumps(record, ensure_ascii=False))]
+    halves = [number for number, record in found if not is_unicode(json.dumps(record, ensure_ascii=False))]
     if not halves:
         return found
     warn(
