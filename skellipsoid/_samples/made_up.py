@@ -36,7 +36,9 @@ def made_up_classes(features: NDArray[np.floating], classes: Integers) -> Intege
 
 
 def _places_on_lines(ends: Floats, between: Floats) -> list[set[float]]:
-    """Give for each sample its places, from 0 to 1, on those lines between two ends that it lies on in all features.
+    """Give the places, from 0 to 1, of each sample on those lines between two ends that it lies on in all features.
+
+    Samples that lie on no line are left out.
 
     The detour over the sample chooses the lines that are looked at. It is next to nothing in features of which one is
     much larger than the others, too; so each feature is compared by itself, and four have to tell the ends apart.
@@ -48,8 +50,8 @@ def _places_on_lines(ends: Floats, between: Floats) -> list[set[float]]:
     are_inside = np.minimum(parts[:, :, np.newaxis], parts[:, np.newaxis]) > LINE_TOLERANCE * lengths
     on_line = np.triu((detours <= LINE_TOLERANCE * lengths) & are_inside)
     found: list[set[float]] = []
-    for sample, lines in enumerate(on_line):
-        first, second = np.nonzero(lines)
+    for sample in np.flatnonzero(on_line.any(axis=(1, 2))):
+        first, second = np.nonzero(on_line[sample])
         places = parts[sample, first] / lengths[first, second]
         steps = ends[second] - ends[first]
         off = np.abs(between[sample] - ends[first] - places[:, np.newaxis] * steps)
