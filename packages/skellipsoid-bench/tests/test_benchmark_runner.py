@@ -227,7 +227,7 @@ def test_kept_features_are_those_of_the_encoder(finetune, text_plan, intents_fol
     task = Task(made.data[0], None, 0.5, 0, made.encoders[0], 5, str(text_plan["cache"]), "cpu")
     features = _case.case_features(task)
     case, data = task.draw(), task.load()
-    encoder = SupConTextEncoder(random_state=0, **params)
+    encoder = SupConTextEncoder(random_state=0, device="cpu", **params)
     train = encoder.fit_transform(data.rows[case.train], data.labels[case.train])
     np.testing.assert_allclose(features.train, train, atol=2e-5)
     np.testing.assert_allclose(features.other, encoder.transform(data.rows[case.test]), atol=2e-5)

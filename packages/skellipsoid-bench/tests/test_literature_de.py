@@ -38,9 +38,11 @@ def layer_answers(clf, texts):
     with torch.no_grad():
         found = []
         for text in texts:
-            ids = torch.tensor([clf._backbone.tokenize([text])[0]])
+            ids = torch.tensor(
+                [clf._backbone.tokenize([text])[0]], device=next(clf._backbone.transformer.parameters()).device
+            )
             states = clf._backbone.transformer(input_ids=ids, output_hidden_states=True).hidden_states[1:]
-            means = np.stack([state[0].mean(0).numpy() for state in states])
+            means = np.stack([state[0].mean(0).cpu().numpy() for state in states])
             features = np.tanh(np.einsum("li,loi->lo", means, clf.weight_) + clf.bias_)
             answers = (np.einsum("li,lki->lk", features, clf.class_weight_) + clf.class_bias_).argmax(1)
             scores = [
