@@ -12,7 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skellipsoid_bench.datasets import _cache, fetch_banking77, fetch_clinc_oos, fetch_stackoverflow
+from skellipsoid_bench.datasets import (
+    _cache,
+    fetch_banking77,
+    fetch_clinc_oos,
+    fetch_mattress_bot,
+    fetch_stackoverflow,
+)
 
 FILES = {
     "banking/train.tsv": 'text\tlabel\nwhere is my cash\tcash\n"\nsay "hi"\tgreet\na\tb\tc\nwhere is it?\tcash\n',
@@ -325,3 +331,44 @@ def test_real_files_through_a_download(real_data, server, tmp_path):
     bunch = fetch_stackoverflow(subset="dev", data_home=tmp_path)
     np.testing.assert_array_equal(bunch.data, fetch_stackoverflow(subset="dev", data_home=real_data).data)
     assert sorted(server.requests) == sorted(names)
+
+
+BOT = {
+    "real/sofmattress_train.csv": 'sentence,label\n"size, please",SIZE\ncan I pay later,EMI\n',
+    "real/sofmattress_test.csv": "sentence,label\n😳,NO_NODES_DETECTED\nemi??,EMI\n",
+}
+
+
+@pytest.fixture
+def bot(server, monkeypatch):
+    """Serve small files of the bot, each at an address of its own."""
+    for name, text in BOT.items():
+        server.answers[f"elsewhere/{Path(name).name}"] = [text.encode()]
+        monkeypatch.setitem(_cache._URLS, name, f"{server.url}elsewhere/{Path(name).name}")
+        monkeypatch.setitem(_cache._SHA256, name, hashlib.sha256(text.encode()).hexdigest())
+    return server
+
+
+def test_the_bot_is_downloaded_from_its_own_addresses(bot, tmp_path):
+    test = fetch_mattress_bot(subset="test", data_home=tmp_path)
+    assert test.data.tolist() == ["😳", "emi??"]
+    assert test.target.tolist() == ["-1", "EMI"]
+    assert test.target_names == ["EMI", "SIZE"]
+    texts, labels = fetch_mattress_bot(data_home=tmp_path, return_X_y=True)
+    assert texts.tolist() == ["size, please", "can I pay later"]
+    assert labels.tolist() == ["SIZE", "EMI"]
+    assert bot.requests == ["elsewhere/sofmattress_train.csv", "elsewhere/sofmattress_test.csv"]
+
+
+def test_where_the_files_of_the_bot_are_put(bot, tmp_path):
+    with pytest.raises(OSError, match=r"get sofmattress_train\.csv from .*elsewhere.* and put it into .*real"):
+        fetch_mattress_bot(data_home=tmp_path, download_if_missing=False)
+    with pytest.raises(ValueError, match="subset='dev' names no part of the data: use 'train', 'train_reduced'"):
+        fetch_mattress_bot(subset="dev", data_home=tmp_path)
+
+
+def test_the_bot_beside_the_repository(real_data):
+    counts = {"train": (328, 0), "train_reduced": (180, 0), "test": (397, 144), "test_v1": (397, 166)}
+    for subset, (n_texts, n_open) in counts.items():
+        found = fetch_mattress_bot(subset=subset, data_home=real_data, download_if_missing=False)
+        assert (len(found.data), (found.target == "-1").sum(), len(found.target_names)) == (n_texts, n_open, 21)

@@ -1,5 +1,5 @@
-"""The public data sets that the literature compares on."""
+"""The public data sets that the literature compares on, and messages of real users."""
 
-from ._fetchers import fetch_banking77, fetch_clinc_oos, fetch_stackoverflow
+from ._fetchers import fetch_banking77, fetch_clinc_oos, fetch_mattress_bot, fetch_stackoverflow
 
-__all__ = ["fetch_banking77", "fetch_clinc_oos", "fetch_stackoverflow"]
+__all__ = ["fetch_banking77", "fetch_clinc_oos", "fetch_mattress_bot", "fetch_stackoverflow"]

@@ -1,12 +1,13 @@
 """Fetchers of the public data sets that the open-intent literature compares on."""
 
+import csv
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import Bunch
 
 from ._cache import PathLike, local_files
-from ._texts import read_rows, resolve_open_label, resolve_subset
+from ._texts import SUBSETS, read_rows, resolve_open_label, resolve_subset
 
 
 class _DataSet(NamedTuple):
@@ -59,6 +60,18 @@ StackOverflow question titles
 :Licence: none stated by its publishers; contributions to Stack Overflow are under CC BY-SA
 """,
 )
+
+_MATTRESS_DESCRIPTION = """\
+A chat bot of a mattress shop
+-----------------------------
+
+:Number of intents: 21
+:Number of texts: train 328 (180 in the reduced set), messages of users 397, of which 144 belong to no intent
+:Source: Arora et al. (2020), HINT3, version 2 of the messages; version 1 is there, too
+:Licence: Open Database License 1.0
+
+The training texts were written for the bot; the test texts are messages of its users.
+"""
 
 
 def fetch_banking77(
@@ -320,7 +333,8 @@ def _fetch(
 ) -> Any:
     """Read the rows of ``subset``; the classes are those of the training file."""
     parts = resolve_subset(subset)
-    paths = local_files(data_set.folder, data_home, download_if_missing=download_if_missing)
+    names = {part: f"{data_set.folder}/{part}.tsv" for part in SUBSETS}
+    paths = local_files(names, data_home, download_if_missing=download_if_missing)
     rows = {}
     for part in {"train", *parts}:
         with paths[part].open(encoding="utf-8", newline="") as lines:
@@ -340,4 +354,113 @@ def _fetch(
         split=np.repeat(parts, [len(rows[part]) for part in parts]),
         DESCR=data_set.description,
         filenames=[str(paths[part]) for part in parts],
+    )
+
+
+_MATTRESS = {
+    "train": "real/sofmattress_train.csv",
+    "train_reduced": "real/sofmattress_subset_train.csv",
+    "test": "real/sofmattress_test.csv",
+    "test_v1": "real/sofmattress_test_v1.csv",
+}
+
+
+def fetch_mattress_bot(
+    *,
+    subset: str = "train",
+    data_home: PathLike | None = None,
+    download_if_missing: bool = True,
+    open_label: int | str = -1,
+    return_X_y: bool = False,
+) -> Any:
+    """Load the chat bot of a mattress shop, downloading it if necessary: its texts, and messages of its users.
+
+    =============  =====  =======  ====
+    subset         texts  intents  open
+    =============  =====  =======  ====
+    train            328       21     0
+    train_reduced    180       21     0
+    test             397       21   144
+    test_v1          397       21   166
+    =============  =====  =======  ====
+
+    The training texts are what the shop wrote for its bot; the test texts are what users wrote to it. Open are messages
+    that belong to no intent. It is one of three bots of HINT3 [1]_. "train_reduced" leaves out texts that others
+    entail. "test_v1" has the labels of the first version, for which predictions of platforms were published.
+
+    Licence: Open Database License 1.0. If you publish results on it, cite [1]_.
+
+    Parameters
+    ----------
+    subset : {"train", "train_reduced", "test", "test_v1"}, default="train"
+        The part to load.
+    data_home : str or path-like, default=None
+        Folder that holds, or will hold, the files in its subfolder ``real``. ``None`` is the folder that the
+        environment variable ``SKELLIPSOID_DATA`` names, else ``~/skellipsoid_data``.
+    download_if_missing : bool, default=True
+        If false, raise an error when a file is missing or not as published, instead of downloading it.
+    open_label : int or str, default=-1
+        The label of open messages, as a string: -1 becomes ``"-1"``.
+    return_X_y : bool, default=False
+        If true, return ``(data, target)`` instead of the Bunch.
+
+    Returns
+    -------
+    bunch : :class:`~sklearn.utils.Bunch`
+        ``data`` and ``target``: text and label of each row, arrays of shape (n_samples,); ``target_names``: the 21
+        intents, sorted, without the open label; ``DESCR``, ``filenames``.
+    (data, target) : tuple if ``return_X_y`` is true
+        The arrays of these names.
+
+    Raises
+    ------
+    ValueError
+        If ``subset`` is unknown, or if ``open_label`` is the name of an intent.
+    OSError
+        If a file is missing and cannot be downloaded, or must not be downloaded; the message says where to put it.
+    ImportError
+        If a file is missing and pooch, the extra ``skellipsoid-bench[datasets]``, is not installed.
+
+    Warns
+    -----
+    UserWarning
+        If a file in ``data_home`` is not as published (its SHA-256 differs); it is then replaced by a download.
+
+    See Also
+    --------
+    fetch_clinc_oos : 150 intents of ten domains, with out-of-scope queries.
+
+    References
+    ----------
+    .. [1] G. Arora, C. Jain, M. Chaturvedi, K. Modi, "HINT3: Raising the bar for Intent Detection in the Wild",
+       Proceedings of the First Workshop on Insights from Negative Results in NLP, 2020.
+
+    Examples
+    --------
+    >>> from skellipsoid_bench.datasets import fetch_mattress_bot
+    >>> test = fetch_mattress_bot(subset="test")  # doctest: +SKIP
+    >>> len(test.data), int((test.target == "-1").sum())  # doctest: +SKIP
+    (397, 144)
+    """
+    if subset not in _MATTRESS:
+        raise ValueError(f"subset={subset!r} names no part of the data: use {', '.join(map(repr, _MATTRESS))}.")
+    names = {part: _MATTRESS[part] for part in ("train", subset)}
+    paths = local_files(names, data_home, download_if_missing=download_if_missing)
+    rows = {}
+    for part, path in paths.items():
+        with path.open(encoding="utf-8", newline="") as lines:
+            rows[part] = list(csv.reader(lines))[1:]
+    target_names = sorted({label for _, label in rows["train"]})
+    open_text = resolve_open_label(open_label, target_names)
+    texts, labels = zip(*rows[subset], strict=True)
+    data = np.array(texts, dtype=object)
+    target = np.array([open_text if label == "NO_NODES_DETECTED" else label for label in labels])
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        target_names=target_names,
+        DESCR=_MATTRESS_DESCRIPTION,
+        filenames=[str(paths[subset])],
     )
