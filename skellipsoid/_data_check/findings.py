@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import Bunch
 
+from .._core.results import Result
 from .._core.validation import name_rows
 
 #: Largest number of rows that a message names.
@@ -28,7 +29,7 @@ def as_bunch(findings: list[Finding]) -> Bunch:
     for i, finding in enumerate(findings):
         columns["kind"][i], columns["label"][i] = finding.kind, finding.label
         columns["rows"][i], columns["message"][i] = tuple(finding.rows), finding.message
-    return Bunch(**columns)
+    return Result(**columns)
 
 
 def grouped(items: Iterable[Any], key: Callable[[Any], Hashable]) -> dict[Any, list[Any]]:

@@ -9,6 +9,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.pipelines import less_class_offsets
+from .._core.results import Result
 
 
 class KeepsHeldOutMixin:
@@ -50,7 +51,7 @@ class KeepsHeldOutMixin:
         real = ~synthetic_rows(self._held_out)
         codes = {name: column[real] for name, column in self._held_out.items()}
         answers = self._possible_answers()  # type: ignore[attr-defined]
-        return Bunch(
+        return Result(
             is_open=codes["is_open"],
             label=answers[codes["classes"]],
             nearest_class=self.classes_[codes["nearest"]],

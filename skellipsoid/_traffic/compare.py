@@ -13,6 +13,7 @@ from sklearn.utils import Bunch
 
 from .._core.labels import as_kind_of
 from .._core.pipelines import less_class_offsets, read_estimator
+from .._core.results import Result, html_table
 from .._core.texts import check_texts, printable
 from .explain import takes_texts
 
@@ -89,7 +90,7 @@ def compare(
     # First what both models were sure of.
     sureness = np.minimum(np.abs(one.margin), np.abs(other.margin))[rows]
     rows = rows[np.argsort(-sureness, kind="stable")]
-    changed = Bunch(
+    changed = Result(
         row=rows,
         before=old[rows],
         after=new[rows],
@@ -123,7 +124,7 @@ def _checked_names(rename: Mapping[Any, Any] | None, before: _Answers, after: _A
 
 def _count_pairs(before: NDArray[Any], after: NDArray[Any]) -> Bunch:
     counts = Counter(zip(before.tolist(), after.tolist(), strict=True)).most_common()
-    return Bunch(
+    return Result(
         before=np.array([pair[0] for pair, _ in counts], dtype=object),
         after=np.array([pair[1] for pair, _ in counts], dtype=object),
         count=np.array([count for _, count in counts], dtype=np.int64),
@@ -138,7 +139,7 @@ def _count_classes(before: NDArray[Any], after: NDArray[Any]) -> Bunch:
     found = {"label": np.array(labels, dtype=object)}
     for name, count in zip(("n_before", "n_after", "n_lost", "n_gained"), counts, strict=True):
         found[name] = np.array([count[label] for label in labels], dtype=np.int64)
-    return Bunch(**found)
+    return Result(**found)
 
 
 @dataclass(eq=False, repr=False)
@@ -197,6 +198,10 @@ class Comparison:
         if self.n_changed:
             lines += ["", *self._pair_lines(), "", *self._class_lines()]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        head = f"<p>{self.n_changed:,} of {self.n_samples:,} answers changed</p>"
+        return head + html_table(self.pairs) if self.n_changed else head
 
     def _pair_lines(self) -> list[str]:
         lines = ["Most frequent changes:"]

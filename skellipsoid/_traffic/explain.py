@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from .._core.pipelines import read_estimator, split_estimator
+from .._core.results import Result
 from .._core.texts import check_texts
 from .._core.warn import warn
 from .._ellipsoid.axes import decompose
@@ -113,7 +114,7 @@ def explain(
     if n_neighbors:
         columns, candidates = _candidates(estimator, reference, n_neighbors, takes_texts=of_texts)
         found |= _neighbors(rows, classifier._validate_scored_data(candidates), columns, n_neighbors)
-    return Bunch(**found)
+    return Result(**found)
 
 
 def takes_texts(estimator: Any) -> bool:

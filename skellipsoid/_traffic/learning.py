@@ -12,6 +12,7 @@ from sklearn.utils import Bunch, check_random_state
 from .._changes import changed
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import less_class_offsets, read_estimator
+from .._core.results import Result
 from .._core.validation import enumerated
 from .._core.warn import silenced, warn
 from .._ellipsoid.changes import with_samples
@@ -84,7 +85,7 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n={n!r} is not a number of messages to label; use a whole number of at least 1.")
     rows, weights = drawn(log.scores, log.copies, n, check_random_state(random_state).uniform())
-    return Bunch(rows=rows, weights=weights)
+    return Result(rows=rows, weights=weights)
 
 
 def drawn(scores: Floats, copies: Integers, n: int, start: float) -> tuple[Integers, Floats]:

@@ -10,6 +10,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.pipelines import split_estimator
+from .._core.results import Result
 from .._held_out.scores import HeldOutScores
 from .log import Log, read_log
 from .log_model import NormalScores, bins_of
@@ -92,7 +93,7 @@ def estimate_open_share(
     share = found.traffic()["open_share"]
     known = 1 - found.open_probability()[bins_of(NormalScores(held)(log.scores))]
     of_class = np.bincount(log.assigned, known, minlength=len(classifier.classes_))
-    return Bunch(
+    return Result(
         share=share,
         low=low,
         high=high,

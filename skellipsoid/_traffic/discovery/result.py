@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.files import unused_name, write_table
+from ..._core.results import html_table
 
 #: Typical texts in the file of groups.
 _N_EXAMPLES = 3
@@ -93,6 +95,9 @@ class DiscoveredClasses:
     def __repr__(self) -> str:
         n_groups = f"{self.n_groups} group{'' if self.n_groups == 1 else 's'}"
         return f"<DiscoveredClasses: {int(self.sizes.sum())} of {int(self.is_open.sum())} open rows are in {n_groups}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self)[1:-1])}</p>{html_table(self.table())}"
 
     def table(self) -> dict[str, list[Any]]:
         """Columns of one line per group, which ``pandas.DataFrame`` accepts.
