@@ -55,8 +55,8 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     Warns
     -----
     UserWarning
-        If outliers are dropped, if a new class has no spread, or if the classifier has fewer than four classes and the
-        new one has more: the new one is without a covariance between classes until it is refreshed.
+        If outliers are dropped, if a new class has no spread, or if the classifier had fewer than four classes and has
+        more now: it has no covariance between classes until it is refreshed.
 
     Examples
     --------

@@ -26,11 +26,14 @@ PAGES = {
 }
 MARKDOWN = [*ROOT.glob("*.md"), *ROOT.glob("packages/*/*.md")]
 #: Pages whose console blocks are run.
-CONSOLE_PAGES = ["guide/command_line.rst", "guide/month.rst", "guide/benchmark_runner.rst", "guide/own_method.rst"]
+CONSOLE_PAGES = [
+    *(f"guide/{name}.rst" for name in ("command_line", "month", "traffic", "monitoring", "changing")),
+    *(f"guide/{name}.rst" for name in ("benchmark_runner", "own_method")),
+]
 #: Pages whose Python blocks are slow.
-SLOW_PAGES = ["coming_from.rst", "inspecting.rst", "quick_start.rst", "text.rst", "without_torch.rst"]
+SLOW_PAGES = ["coming_from.rst", "inspecting.rst", "quick_start.rst", "serving.rst", "text.rst"]
 #: Blocks of commands that CI runs as the README has them, or as `.ci/run` has them; benchmarks take hours.
-NOT_RUN_HERE = {"contributing.rst", "guide/literature.rst", "guide/quick_start.rst", "install.rst"}
+NOT_RUN_HERE = {"contributing.rst", "guide/quick_start.rst", "install.rst"}
 #: Characters that a line of code has at most: more are cut at a window of 1,280 pixels.
 WIDEST = 68
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -127,7 +130,7 @@ def test_every_code_block_is_of_a_kind_that_is_run():
     }
     # tests/runtime runs what is in JavaScript.
     assert {kind for _, kind in kinds if kind != "javascript"} <= {"console"}
-    assert {page for page, kind in kinds if kind == "javascript"} == {"guide/without_torch.rst"}
+    assert {page for page, kind in kinds if kind == "javascript"} == {"guide/serving.rst"}
     kinds = {(page, kind) for page, kind in kinds if kind != "javascript"}
     assert {page for page, _ in kinds} <= {*CONSOLE_PAGES, "guide/serving.rst"} | NOT_RUN_HERE
 
@@ -135,7 +138,7 @@ def test_every_code_block_is_of_a_kind_that_is_run():
 @pytest.mark.slow
 @pytest.mark.parametrize("page", CONSOLE_PAGES)
 def test_console_blocks_do_what_the_page_says(page, tmp_path):
-    for name in re.findall(r"^\.\. literalinclude:: (.*)", PAGES[page], re.M):
+    for name in re.findall(r"(?:^\.\. literalinclude:: |:download:`)([\w.]+)", PAGES[page], re.M):
         shutil.copy((DOCS / page).parent / name, tmp_path)
     commands = console_commands(PAGES[page])
     assert commands

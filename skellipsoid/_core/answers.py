@@ -38,7 +38,7 @@ class LabelProblem(NamedTuple):
     weight : ndarray of shape (n_samples,)
         What each row weighs: more than 0.
     present : ndarray of shape (n_given,)
-        Which of the given rows these are: those that weigh more than 0.
+        Whether each given row weighs more than 0.
     """
 
     true: NDArray[np.int64]

@@ -98,9 +98,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Warns
         -----
         UserWarning
-            If fewer than two classes remain beside samples that were read as open, or if only the
-            classes 0 and 1 remain beside samples of the label -1, which may be a class; if outliers are dropped; or if
-            a class is a single group.
+            If -1 may be a class: only the classes 0 and 1, or fewer than two, remain beside open samples. If outliers
+            are dropped, or if a class is a single group.
         """
         unfit(self)
         try:

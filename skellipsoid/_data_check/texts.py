@@ -80,8 +80,8 @@ def check_training_texts(
           and white space.
         - ``"near_duplicates"``: texts of one label whose characters are much more similar than those of its other
           texts.
-        - ``"variants"``: most texts are variants of another text of their class, as texts are that somebody wrote for
-          the training. Messages of users are not, so that more of them are rejected than such texts foretell.
+        - ``"variants"``: most texts are variants of another text of their class, as if written for the training.
+          Messages of users differ more, so more of them are rejected than such texts predict.
 
     Raises
     ------

@@ -66,7 +66,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         Exact and near duplicates within a class are held out together. ``"once"``: together they weigh as much as one
         sample. ``"each"``: each has its own weight. ``"off"``: they are not searched. See :ref:`repeated`.
     outliers : {"drop", "keep"}, default="drop"
-        Whether samples more than 20 times as far from the middle of their class as a typical one are not used.
+        ``"drop"`` leaves out samples more than 20 times as far from the middle of their class as a typical one.
     keep_samples : bool, default=True
         Whether training samples are kept, so that :ref:`classes can be added and removed <changing_classes>`.
     open_label : int or str, default=-1
@@ -226,10 +226,9 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         Warns
         -----
         UserWarning
-            If fewer than two classes remain beside samples that were read as open, or if only the
-            classes 0 and 1 remain beside samples of the label -1, which may be a class; if outliers, or duplicates in
-            ``X_val``, are dropped; if a class is a single group; or if many samples of a class were made up between
-            others, as SMOTE does.
+            If -1 may be a class: only the classes 0 and 1, or fewer than two, remain beside open samples. If outliers,
+            or duplicates in ``X_val``, are dropped. If a class is a single group. If many samples of a class were made
+            up between others, as SMOTE does.
         """
         if self.trainer is not None:
             validate_params(self.trainer)

@@ -61,7 +61,7 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
         Whether features have unit length.
 
     max_length : int, default=None
-        Largest number of tokens of a text with its prompt. Of a longer text the end is cut; the prompt stays whole.
+        Largest number of tokens of a text with its prompt. The end of a longer text is cut, never the prompt.
         ``None`` is the model's own limit.
 
     dtype : {"auto", "float32", "bfloat16", "float16"}, default="auto"

@@ -116,7 +116,7 @@ class SupConTextEncoder(TrainedTextFeatures):
         are, the larger is the weight of the out-of-fold features. Training takes about three times as long as one head.
         With ``finetune="full"``, ``validation_fraction`` of each class's texts is not trained on. The features of the
         others are moved away from their class mean, until they are as far from it as those of the texts left out. With
-        ``X_val``, which needs ``early_stopping``, the validation texts take this part, and all texts are trained on.
+        ``X_val``, which needs ``early_stopping``, these texts are used instead, and all texts are trained on.
 
     keep_texts : bool, default=False
         Whether the fitted encoder keeps its training texts, with their labels and features, so that

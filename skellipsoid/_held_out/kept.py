@@ -79,7 +79,7 @@ def synthetic_rows(held_out: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
 def held_out_rows(classifier: Any, caller: str) -> dict[str, Any]:
     """Labels, answers and scores of what a fitted classifier held out, as arguments of metrics and displays of scores.
 
-    From scores the class offsets are subtracted, so that what lies below the offset is what ``predict`` rejects.
+    The class offsets are subtracted from the scores, so that ``predict`` rejects what lies below the offset.
 
     Raises
     ------

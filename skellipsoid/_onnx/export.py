@@ -70,8 +70,8 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
         Fitted: an :class:`EllipsoidOpenSetClassifier`, with or without a trainer, or a classifier of
         :mod:`skellipsoid.baselines` with a closed form (not those that look at neighbours); or a Pipeline of a text
         encoder of this package whose text model is a BERT, DistilBERT, MPNet or RoBERTa, scikit-learn's
-        ``StandardScaler``, ``Normalizer``, ``PCA`` or ``TruncatedSVD``, and such a classifier. Of a fitted search or
-        :class:`TunedOperatingPointCV` the fitted estimator inside is exported. The operating point is part of the
+        ``StandardScaler``, ``Normalizer``, ``PCA`` or ``TruncatedSVD``, and such a classifier. A fitted search or
+        :class:`TunedOperatingPointCV` exports the fitted estimator inside. The operating point is part of the
         graph.
     folder : str or Path
         A new or empty folder. It is complete or not there at all.

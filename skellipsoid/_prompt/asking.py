@@ -97,7 +97,7 @@ class _Call:
     asked: list[bytes] = field(default_factory=list)
 
     def ask_all(self, waiting: Sequence[Request]) -> None:
-        """Ask what no other process asks for now; then await the answers of the others, and ask what they left."""
+        """Ask what no other process is asking; then wait for the others, and ask what they left."""
         start, patience = time.monotonic(), self.server.patience
         while waiting:
             n_before, waiting = len(waiting), self._ask_free(waiting)

@@ -17,10 +17,10 @@ FEATURE_TOLERANCE, SMALLEST_STEP = 2e-6, 1000
 
 
 def made_up_classes(features: NDArray[np.floating], classes: Integers) -> Integers:
-    """Find classes many of whose samples lie exactly between two others, as those that SMOTE makes up.
+    """Find classes with many samples exactly between two others, as SMOTE makes them.
 
-    Of each class the last samples are compared with the first ones: what is made up is appended. With fewer than four
-    features samples lie on a line by chance.
+    In each class the last samples are compared with the first: synthetic samples are usually appended. With fewer than
+    four features samples lie on a line by chance.
     """
     found = []
     for rows in members_of(classes) if features.shape[1] >= FEWEST_FEATURES_OF_LINES else ():
@@ -40,8 +40,8 @@ def _places_on_lines(ends: Floats, between: Floats) -> list[set[float]]:
 
     Samples that lie on no line are left out.
 
-    The detour over the sample chooses the lines that are looked at. It is next to nothing in features of which one is
-    much larger than the others, too; so each feature is compared by itself, and four have to tell the ends apart.
+    The detour over the sample chooses the lines to check. If one feature is much larger than the others, the detour is
+    small everywhere. So each feature is compared by itself, and at least four have to differ between the ends.
     """
     scale = np.ptp(np.concatenate([ends, between]), axis=0)
     scale = np.where(scale > 0, scale, 1)

@@ -49,8 +49,8 @@ def compare(
         Classes of ``before`` that have another name in ``after``, such as ``{"lost_card": "card", "stolen_card":
         "card"}`` after a merge. A changed name is then no change.
     repeats : sequence of estimators, default=()
-        Models that differ from ``before`` by chance alone: trained on the same data with other seeds. What they change
-        is what two trainings of the same model differ by.
+        Models that differ from ``before`` by chance alone: trained on the same data with other seeds. They show how
+        much two trainings of the same model differ.
 
     Returns
     -------

@@ -126,7 +126,7 @@ class _Labelled(NamedTuple):
 
 
 def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Any:
-    """Learn from a log of which some messages are labelled: classes, shapes, size and the limit.
+    """Learn from a log with some labels: classes, shapes, size and the limit.
 
     No text model is trained again. Call it again when there are more labels.
 

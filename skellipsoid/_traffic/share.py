@@ -1,4 +1,4 @@
-"""The share of open samples in traffic, by a log of which some messages may be labelled."""
+"""The share of open samples in traffic, by a log with or without labels."""
 
 from __future__ import annotations
 

@@ -60,8 +60,7 @@ def fit(
     groups : dask.array.Array or dask.dataframe.Series, default=None
         Group of each sample. Groups are drawn whole and left out whole, also if they lie in several partitions.
     samples_per_class : int, default=256
-        Number of samples that are drawn of each class; with groups it is exceeded by a part of the last group, and by
-        those samples of the drawn groups that lie in other classes.
+        Number of samples that are drawn of each class. With groups there may be more, since groups are drawn whole.
 
     Returns
     -------

@@ -21,8 +21,7 @@ class Counts(NamedTuple):
     Attributes
     ----------
     correct, answered, support : ndarray of shape (n_classes + 1,)
-        Samples that are the class and are answered so; that are answered so; that are the class: numbers, or sums of
-        weights.
+        Right answers, answers and samples of each class: numbers, or sums of weights.
     n_false_rejections : int or float
         Known samples that are answered open.
     classes : ndarray of shape (n_classes,)

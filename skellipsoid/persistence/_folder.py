@@ -70,7 +70,7 @@ def read_model(source: Path) -> tuple[dict[str, Any], Files]:
 
 
 def read_manifest(source: Path) -> tuple[dict[str, Any], bytes]:
-    """Read the manifest of a folder, checked as far as to know that ``save`` wrote it; and its bytes."""
+    """Read the manifest of a folder and its bytes, and check that ``save`` wrote it."""
     path = source / MANIFEST
     if not source.exists():
         raise FileNotFoundError(f"There is no folder {str(source)!r}; check the path of the saved model.")

@@ -2,7 +2,7 @@
 
 Those of this package declare their fitted state beside their code, in ``_state`` and ``_check_state``. That of
 scikit-learn's is here. Another distribution registers its classes, which declare theirs likewise, by entry points of
-the group ``skellipsoid.estimators``. A folder of a model chooses nothing of what is imported: all of them are.
+the group ``skellipsoid.estimators``. All of them are imported, whatever the folder of a model says.
 """
 
 from collections.abc import Callable, Mapping

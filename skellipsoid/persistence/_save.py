@@ -43,8 +43,8 @@ def save(
         classifier of :mod:`skellipsoid.baselines`, an :class:`OpenShareMonitor` with all that it has seen, or a
         Pipeline of these classifiers and encoders, ``"passthrough"`` and scikit-learn's ``StandardScaler``,
         ``Normalizer``, ``PCA``, ``TruncatedSVD`` and ``FrozenEstimator`` (around any of these). The cache of a Pipeline
-        (``memory``) is not part of the model. Of a fitted search the best estimator is saved, and of imbalanced-learn's
-        Pipeline one without its samplers, which act in a fit alone.
+        (``memory``) is not part of the model. A fitted search is saved as its best estimator, and imbalanced-learn's
+        Pipeline without its samplers, which act in a fit alone.
     folder : str or Path
         Folder of the model. An interrupted save does not change an earlier model in it.
     overwrite : bool, default=False

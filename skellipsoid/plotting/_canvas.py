@@ -120,7 +120,7 @@ def styled(defaults: dict[str, Any], chosen: dict[str, Any] | None, artist: Any)
 def shorten(name: Any, most: int = 30) -> str:
     """Write a name in one line of at most that many characters, the end of it cut off.
 
-    Dollar signs are escaped, between two of which matplotlib would read a formula.
+    Dollar signs are escaped: matplotlib would read a formula between two of them.
     """
     text = " ".join(str(name).split())
     return (text if len(text) <= most else text[: most - 1] + "…").replace("$", r"\$")

@@ -185,8 +185,8 @@ class EllipsoidDisplay:
         label : int or str, default=None
             The class whose axes span the plane. ``None`` draws the features themselves, if there are two.
         axes : {"shared", "contributing", "longest"} or pair of int, default="shared"
-            Which two axes span the plane. ``"shared"``: two of the ``shared_axes``, along which class means differ:
-            those along which the samples assigned to the class lie farthest out. Each is named by its two poles. The
+            Which two axes span the plane. ``"shared"``: the two ``shared_axes`` along which the samples of the
+            class lie farthest out. Each is named by its two poles. The
             other values are axes of the class's own ellipsoid. ``"contributing"``: the two that contribute most to the
             distance of these samples. ``"longest"``: the two longest. A pair of int: positions as in
             ``ellipsoid_axes``, where 0 is the longest and -1 the shortest. If classes share fewer than two axes,

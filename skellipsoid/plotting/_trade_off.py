@@ -51,7 +51,7 @@ _GID = "skellipsoid.oscr"
 class TradeOffDisplay:
     """What each operating point does: known samples rejected, open samples noticed, wrong classes; F1; the OSCR curve.
 
-    Shows what a choice costs before it is made: what "reject at most 5 % of the known samples" does to the open ones.
+    Shows the cost of a choice, such as how many open ones pass if at most 5 % of the known samples are rejected.
     No open data is needed: held-out samples of the fit stand in for new known samples, and samples whose whole class
     was held out stand in for open samples.
 

@@ -1,7 +1,7 @@
-"""The pictures of the pages *Benchmarks* and *Compared*, and the README's table by texts per class.
+"""The picture of methods that people use today, and the README's table by texts per class.
 
-They are made from the committed results by ``python studies/charts.py``. The pictures are narrow, with large
-letters, so that they can be read on a phone. The table is printed.
+They are made from the committed results by ``python studies/charts.py``. The picture is narrow, with large letters,
+so that it can be read on a phone. The table is printed.
 """
 
 import json
@@ -13,13 +13,11 @@ from today import AUTO, case_of, cases_of, with_auto
 
 HERE = Path(__file__).parents[1]
 PICTURES = HERE.parents[1] / "docs" / "images"
-DEFAULT = "ellipsoid"
 #: From this number of texts per class on, the table has the linear head in place of the frozen text model.
 HEAD_FROM = 25
 
 
 def main() -> None:
-    draw_methods(read("methods"))
     draw_today(with_auto(read("today")))
     print_texts_per_class(read("texts_per_class"))
 
@@ -45,26 +43,6 @@ def print_texts_per_class(records: list[dict]) -> None:
         print(f"| {size} | {len(votes)} |", *(f"{figure:.0f} % |" for figure in figures))
 
 
-def draw_methods(records: list[dict]) -> None:
-    frozen, head = (mean_f1(records, encoder) for encoder in ("none", "head"))
-    names = sorted(frozen, key=frozen.get)
-    places = np.arange(len(names))
-    colours = ["#D55E00" if name == DEFAULT else "#8DB9D9" for name in names]
-
-    plt.rcParams.update({"font.size": 13, "axes.spines.top": False, "axes.spines.right": False})
-    fig, ax = plt.subplots(figsize=(6, 9), layout="constrained")
-    ax.barh(places, [frozen[name] for name in names], height=0.72, color=colours, label="frozen text model")
-    for place, name in zip(places, names, strict=True):
-        ax.text(2, place, f"{frozen[name]:.1f}", va="center", color="white" if name == DEFAULT else "black")
-    with_head = [head.get(name, np.nan) for name in names]
-    ax.plot(with_head, places, "o", markersize=8, color="black", label="with the linear head")
-    ax.set(yticks=places, xlim=(0, 100), ylim=(-0.7, len(names) - 0.3), xlabel="F1, percent")
-    ax.set_yticklabels([f"{name}\n(the default)" if name == DEFAULT else name for name in names])
-    ax.tick_params(axis="y", length=0)
-    fig.legend(loc="outside upper center", ncols=2, frameon=False)
-    fig.savefig(PICTURES / "methods.png", dpi=110)
-
-
 def draw_today(records: list[dict]) -> None:
     """Draw what each method does with known and with open texts, the best F1 on top."""
     every = cases_of(records, AUTO)
@@ -81,6 +59,7 @@ def draw_today(records: list[dict]) -> None:
     places = np.arange(len(names))
     right = [100 - mean(name, "rejected") - mean(name, "wrong") for name in names]
     noticed = [mean(name, "noticed") for name in names]
+    plt.rcParams.update({"font.size": 13, "axes.spines.top": False, "axes.spines.right": False})
     fig, ax = plt.subplots(figsize=(6, 8), layout="constrained")
     ax.hlines(places, right, noticed, color="#CCCCCC", linewidth=3, zorder=0)
     ax.plot(right, places, "o", markersize=9, color="#0072B2", label="known texts answered right")
@@ -95,15 +74,6 @@ def draw_today(records: list[dict]) -> None:
     ax.tick_params(axis="y", length=0)
     fig.legend(loc="outside upper center", frameon=False)
     fig.savefig(PICTURES / "today.png", dpi=110)
-
-
-def mean_f1(records: list[dict], encoder: str) -> dict[str, float]:
-    """Mean F1 over all settings and draws, of every method."""
-    found: dict[str, list[float]] = {}
-    for record in records:
-        if record["encoder"] == encoder:
-            found.setdefault(record["method"], []).append(record["f1"])
-    return {name: float(np.mean(values)) for name, values in found.items()}
 
 
 if __name__ == "__main__":

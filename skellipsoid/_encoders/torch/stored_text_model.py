@@ -276,7 +276,7 @@ def _declared_settings(kind: Any) -> set[str]:
 
 
 def _transformer(description: Mapping[str, Any], weights: dict[str, Tensor]) -> Any:
-    """Build the transformer with these weights, every one of which must be there."""
+    """Build the transformer with these weights; none may be missing."""
     import transformers
 
     kind: Any = getattr(transformers, description["class"], None)

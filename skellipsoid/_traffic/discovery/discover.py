@@ -37,8 +37,8 @@ def discover_classes(
 ) -> DiscoveredClasses:
     """Group the samples that a classifier answers open: the new classes in the traffic.
 
-    The number of groups is not given. Two groups are merged if it is likelier that they share a class than that they
-    do not, given how samples vary within the known classes and how far class means lie apart. This is the
+    The number of groups is not given. Two groups are merged if they more probably share a class than not, given how
+    samples vary within the known classes and how far class means lie apart. This is the
     two-covariance model (probabilistic linear discriminant analysis) [1]_ [2]_ as a linkage. Samples that fit no group
     are noise.
 

@@ -44,11 +44,11 @@ def place_line(
     found : LogModel
         Of the log, or of a share alone.
     scores : ndarray of shape (n_messages,)
-        Scores of the log; none of a share alone. F1 is expected of the log where there is one, of traffic that is drawn
-        as the model says otherwise.
+        Scores of the log; none of a share alone. The expected F1 is that of the log, or without one of traffic that is
+        drawn from the model.
     n_classes : int
     costs : pair of float, default=None
-        Of an open sample that is accepted, and of a known one that is rejected.
+        Cost of an accepted open sample, and of a rejected known one.
     """
     normal = NormalScores(held)
     log = np.bincount(bins_of(normal(scores)), minlength=len(CENTRES)) / len(scores) if len(scores) else None

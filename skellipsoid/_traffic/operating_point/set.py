@@ -39,7 +39,7 @@ def set_operating_point(
 
     There are five ways to call it:
 
-    - with a log of which some messages are labelled, ``set_operating_point(clf, log, y)``: thirty labels are enough;
+    - with a log and some labels, ``set_operating_point(clf, log, y)``: thirty labels are enough;
     - with a log and a share that you know, ``set_operating_point(clf, log, open_share=0.05)``;
     - with the share alone, ``set_operating_point(clf, open_share=0.05)``;
     - with a rate, and samples that it refers to;
@@ -88,9 +88,9 @@ def set_operating_point(
     ------
     ValueError
         If both rates are given, if a rate is outside [0, 1], or if no sample of the wanted kind is there. If options of
-        the share and of a rate are mixed, or a cost is not positive. If a log comes without a label and without a
-        share: known messages that are worded unlike the training texts look like open ones, so that a log alone does
-        not say where the limit goes. If nothing was held out of the fit that a share needs.
+        the share and of a rate are mixed, or a cost is not positive. If a log has neither labels nor a share: in a log
+        alone, known messages with another wording look like open ones. If a share is given and the fit held out
+        nothing.
     TypeError
         If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one. If a share is
         used and the classifier has no ``held_out_``.
@@ -100,7 +100,7 @@ def set_operating_point(
     UserWarning
         If there are fewer samples than a rate needs: 1 / rate − 1. The warning says which rates so few can keep. If the
         fitted boundary stays, since another one is not expected to gain more than half of its error. If the labelled
-        known messages lie farther out than held-out training samples: then the fit foretold too few rejections.
+        known messages lie farther out than held-out training samples: then the fit predicted too few rejections.
 
     Notes
     -----

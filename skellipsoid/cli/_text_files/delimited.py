@@ -45,7 +45,7 @@ def read_delimited(
     lines : list of str
         With their ends.
     path : Path
-        A name that ends in ``.csv`` is not taken for a tab-separated file because a text of it holds a tab.
+        A tab in a text does not make a file tab-separated whose name ends in ``.csv``.
     wanted : list of str
         Names of columns that the user gave; a first line that holds one is a header.
     fewest : int

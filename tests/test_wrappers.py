@@ -1,0 +1,100 @@
+"""The open answer inside scikit-learn's meta-estimators, as the page *Recipes* says of each."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.inspection import DecisionBoundaryDisplay
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    StratifiedKFold,
+    TunedThresholdClassifierCV,
+)
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV
+from skellipsoid.plotting import EllipsoidDisplay
+
+PAGE = (Path(__file__).parent.parent / "docs/guide/recipes.rst").read_text(encoding="utf-8")
+FOLDS = StratifiedKFold(3)
+CLF = EllipsoidOpenSetClassifier(random_state=0)
+PAIR = [("open_set", CLF), ("closed", LogisticRegression())]
+SEARCH = GridSearchCV(CLF, {"beta": [0.1, 0.5]}, cv=FOLDS)
+OUTCOMES = [
+    (make_pipeline(StandardScaler(), CLF), "kept"),
+    (SEARCH, "kept"),
+    (TunedOperatingPointCV(CLF, rejection_rate=0.1, cv=FOLDS), "kept"),
+    (TunedOperatingPointCV(SEARCH, rejection_rate=0.1, cv=FOLDS), "kept"),
+    (CalibratedClassifierCV(CLF, cv=3), "**lost**"),
+    (StackingClassifier(PAIR), "**lost**"),
+    (VotingClassifier(PAIR, voting="hard"), "error"),
+    (VotingClassifier(PAIR, voting="soft"), "error"),
+    (OneVsRestClassifier(CLF), "**lost**"),
+    (OneVsOneClassifier(CLF), "**lost**"),
+    (BaggingClassifier(CLF, random_state=0), "**lost**"),
+    (AdaBoostClassifier(CLF, random_state=0), "**lost**"),
+    (FixedThresholdClassifier(CLF), "**lost**"),
+    (TunedThresholdClassifierCV(CLF, scoring="accuracy"), "**lost**"),
+]
+FAR_AWAY = [[-40.0, -40.0], [40.0, 40.0], [40.0, -50.0]]
+
+
+@pytest.fixture(scope="module")
+def samples():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(centre, 1, size=(60, 2)) for centre in (0, 10)])
+    return X, np.repeat(["left", "right"], 60)
+
+
+def said(name):
+    """What the page says of a wrapper."""
+    row = next(row for row in PAGE.split("   * - ") if name in row.splitlines()[0])
+    return row.splitlines()[1].strip().removeprefix("- ")
+
+
+@pytest.mark.parametrize(("model", "expected"), OUTCOMES, ids=[type(model).__name__ for model, _ in OUTCOMES])
+def test_a_wrapper_does_with_the_open_answer_what_the_page_says(model, expected, samples):
+    try:
+        answers = clone(model).fit(*samples).predict(FAR_AWAY)
+    except (AttributeError, ValueError):
+        found = "error"
+    else:
+        found = "kept" if (answers == "-1").all() else "**lost**"
+    assert found == expected == said(type(model).__name__)
+
+
+def test_a_frozen_classifier_keeps_the_open_answer(samples):
+    frozen = FrozenEstimator(clone(CLF).fit(*samples))
+    assert (frozen.fit(*samples).predict(FAR_AWAY) == "-1").all()
+    assert said("FrozenEstimator") == "kept"
+
+
+def test_self_training_needs_probabilities(samples):
+    labels = np.repeat([0, 1], 60)
+    labels[::3] = -1  # unlabelled
+    with pytest.raises(AttributeError, match="has no attribute 'predict_proba'"):
+        SelfTrainingClassifier(CLF).fit(samples[0], labels)
+    assert said("SelfTrainingClassifier") == "error"
+
+
+def test_only_the_display_of_this_package_draws_open_space(samples):
+    pytest.importorskip("matplotlib").use("Agg")
+    X, y = np.append(samples[0], [[0.0, 20.0]] * 60, axis=0), np.append(samples[1], ["up"] * 60)
+    X = X + np.random.default_rng(0).normal(size=X.shape)
+    clf = clone(CLF).fit(X, y)
+    assert (clf.predict(FAR_AWAY) == "-1").all()
+    drawn = DecisionBoundaryDisplay.from_estimator(clf, X, grid_resolution=20, eps=50)
+    assert drawn.response.shape[-1] == len(clf.classes_)  # there is no colour for open
+    with pytest.raises(ValueError, match="previously unseen labels"):
+        DecisionBoundaryDisplay.from_estimator(clf, X, response_method="predict", grid_resolution=20, eps=50)
+    assert EllipsoidDisplay.from_estimator(clf, X, y, grid_resolution=20).is_open.any()
+    assert said("DecisionBoundaryDisplay") == "**lost**"
