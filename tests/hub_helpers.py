@@ -44,8 +44,8 @@ class Hub(ThreadingHTTPServer):
         self.repositories, self.requests, self.created = {}, [], []
         #: Content of large files by their SHA-256, and their names.
         self.objects, self.names = {}, {}
-        #: Status that all answers have, if any: a hub that is down.
-        self.status = None
+        #: Status that all answers have, if any: a hub that is down; and whether its storage takes no files.
+        self.status, self.refuses = None, False
 
     @property
     def address(self):
@@ -112,8 +112,8 @@ class Handler(BaseHTTPRequestHandler):
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = unquote(urlsplit(self.path).path)
         self.server.requests.append((self.command, path))
-        if self.server.status:
-            return self._answer(self.server.status)
+        if self.server.status or (self.command == "PUT" and self.server.refuses):
+            return self._answer(self.server.status or 501)
         for way, pattern, method in _ROUTES:
             if self.command in way.split() and (found := re.fullmatch(pattern, path)):
                 return method(self, *found.groups())

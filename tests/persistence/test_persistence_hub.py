@@ -213,8 +213,8 @@ def test_a_repository_without_a_model(hub, tmp_path):
     (tmp_path / "else" / "config.json").write_text("{}")
     hub.add(NAME, tmp_path / "else")
     assert refused(ValueError) == (
-        f"The repository {NAME!r} on the hub holds no model of this package: it has no {MANIFEST}; pass the name of one "
-        "that skellipsoid.push_to_hub wrote."
+        f"The repository {NAME!r} on the hub holds no model of this package: it has no {MANIFEST}; pass the name of "
+        "one that skellipsoid.push_to_hub wrote."
     )
     assert hub.downloaded() == {}
 

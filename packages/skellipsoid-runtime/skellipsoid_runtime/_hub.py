@@ -5,14 +5,21 @@
 
 import os
 import re
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 _PART = "[A-Za-z0-9_](?:[A-Za-z0-9_]|[-.](?![-.]))*(?<![-.])"
 #: Names of repositories.
 NAME = re.compile(f"{_PART}/{_PART}")
+_COMMIT = re.compile("[0-9a-f]{40}")
+_PORTS = {"http": 80}
+#: Time for a connection.
+_SECONDS = 10.0
 _LOGIN = "log in with `hf auth login`, set HF_TOKEN, or pass token"
 
 
@@ -44,20 +51,35 @@ def download(name: str, repository: str, revision: str | None, token: str | bool
     ConnectionError
         If the file is not in the cache, and the hub cannot be asked.
     """
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
+    options: Any = {"revision": revision, "token": token, "library_name": "skellipsoid"}
+    if revision is not None and _COMMIT.fullmatch(revision):  # what is in the cache needs no network
+        with suppress(LocalEntryNotFoundError):
+            return Path(hf_hub_download(repository, name, local_files_only=True, **options))
+    reason = "" if constants.HF_HUB_OFFLINE else _no_connection(constants.ENDPOINT)
     try:
-        with _one_sentence(repository, revision):
-            return Path(hf_hub_download(repository, name, revision=revision, token=token, library_name="skellipsoid"))
-    except LocalEntryNotFoundError:
-        raise
+        with _one_sentence(repository, revision, reason):
+            return Path(hf_hub_download(repository, name, local_files_only=bool(reason), **options))
     except EntryNotFoundError:
         return None
 
 
+def _no_connection(address: str) -> str:
+    """Say why there is no connection to the hub, whose client would try for half a minute; empty if there is one."""
+    place = urlsplit(address)
+    if getproxies().keys() & {place.scheme, "all"}:
+        return ""
+    try:
+        with socket.create_connection((place.hostname or "", place.port or _PORTS.get(place.scheme, 443)), _SECONDS):
+            return ""
+    except OSError as error:
+        return error.strerror or str(error)
+
+
 @contextmanager
-def _one_sentence(repository: str, revision: str | None) -> Iterator[None]:
+def _one_sentence(repository: str, revision: str | None, no_connection: str) -> Iterator[None]:
     """Turn the errors of the hub's client, which writes paragraphs, into one sentence each."""
     from huggingface_hub import errors
 
@@ -81,16 +103,16 @@ def _one_sentence(repository: str, revision: str | None) -> Iterator[None]:
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled, http_error()) as error:
         if isinstance(error, errors.EntryNotFoundError) and not isinstance(error, errors.LocalEntryNotFoundError):
             raise
-        raise _not_asked(repository, error) from error
+        raise _not_asked(repository, error, no_connection) from error
 
 
-def _not_asked(repository: str, error: Exception) -> OSError:
+def _not_asked(repository: str, error: Exception, no_connection: str) -> OSError:
     where = f"The model {repository!r} is no folder here and not complete in the hub's cache, and"
-    if is_offline(error):
+    if not no_connection and is_offline(error):
         return ConnectionError(
             f"{where} HF_HUB_OFFLINE forbids to ask the hub; check the name, or load the model once without it."
         )
-    reason, status = reason_of(error)
+    reason, status = (no_connection, None) if no_connection else reason_of(error)
     if status in (401, 403):
         return PermissionError(f"{where} the hub refuses access ({reason}); {_LOGIN}.")
     return ConnectionError(f"{where} the hub cannot be asked ({reason}); check the name and the network.")
