@@ -233,10 +233,19 @@ def read_labelled(options: argparse.Namespace, classifier: Any) -> tuple[NDArray
 
 def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str:
     """Format the open-set report; undefined values are nan, and averages leave them out."""
-    found = open_set_report(
-        truth, predicted, open_label=classifier.open_label_, labels=classifier.classes_, zero_division=np.nan
-    )
+    found = _report(classifier, truth, predicted)
     return "\n".join(map(printable, str(found).split("\n")))  # labels of a model may hold anything
+
+
+def metrics(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> dict[str, float]:
+    """Give the numbers of the report that are not of single classes; undefined ones are left out."""
+    found = _report(classifier, truth, predicted, output_dict=True)
+    return {name: value for name, value in found.items() if isinstance(value, float) and np.isfinite(value)}
+
+
+def _report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any], **options: Any) -> Any:
+    named = {"open_label": classifier.open_label_, "labels": classifier.classes_, "zero_division": np.nan}
+    return open_set_report(truth, predicted, **named, **options)
 
 
 def load_model(folder: Path, options: argparse.Namespace | None = None) -> tuple[Any, dict[str, Any]]:
