@@ -57,7 +57,7 @@ def load(folder: str | Path, *, revision: str | None = None, token: str | bool |
     estimator : estimator or Pipeline
         Fitted, with the predictions of the saved one; on the CPU if the machine does not have its device. One from the
         hub has the attribute ``loaded_from_``: ``"user/name@COMMIT"``, with the hash of the commit. ``save`` writes it
-        into the model card, also after changes.
+        into the model card, also if the model was changed in place. A new model, as of ``add_classes``, has none.
 
     Raises
     ------
