@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ._traffic.proba import predict_open_proba
     from ._traffic.share import estimate_open_share
     from .baselines._own_score import ScoreOpenSetClassifier
-    from .persistence import load, save
+    from .persistence import load, push_to_hub, save
 
 __all__ = [
     "Comparison",
@@ -58,6 +58,7 @@ __all__ = [
     "model_selection",
     "plotting",
     "predict_open_proba",
+    "push_to_hub",
     "refresh",
     "remove_classes",
     "save",
@@ -90,6 +91,7 @@ _MODULE_OF = {
     "load": "persistence",
     "merge_classes": "_changes",
     "predict_open_proba": "_traffic.proba",
+    "push_to_hub": "persistence",
     "refresh": "_changes",
     "remove_classes": "_changes",
     "save": "persistence",

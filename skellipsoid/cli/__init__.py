@@ -46,6 +46,9 @@ _OPTIONS = (
     (r"fit the encoder with keep_texts=True", "train it with --keep-texts"),
     (r"or set the operating point on new samples", "or move the limit with set-line"),
     (r"reduce batch_size or max_length, use a smaller text model, or device='cpu'", "pass a smaller --model-name"),
+    (r", set HF_TOKEN, or pass token\b", " or set HF_TOKEN"),
+    (r"\brevision=", "--revision "),
+    (r"leave revision out", "leave --revision out"),
     (r", or use pooling='mean'|use pooling='mean', or ", ""),
 )
 

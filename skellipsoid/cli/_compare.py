@@ -10,7 +10,7 @@ from ._use import load_model, texts_of_file, with_content
 def compare(options: argparse.Namespace) -> None:
     """Report the answers that differ between two models, on lines from standard input or the texts of a file."""
     given = texts_of_file(options)
-    before, after = (load_model(folder)[0] for folder in (options.before, options.after))
+    before, after = (load_model(folder, options)[0] for folder in (options.before, options.after))
     texts = with_content(given)
     if not texts:
         raise ValueError("There are no texts to compare: give lines on standard input, or a file with --data.")

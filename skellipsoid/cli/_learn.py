@@ -25,7 +25,7 @@ COLUMNS = ("message", "proposed_label", "nearest_text", "weight", "label")
 def review(options: argparse.Namespace) -> None:
     """Write messages of a log to a file, to be labelled."""
     check_unlabelled(options.save)
-    model = load_model(options.model)[0]
+    model = load_model(options.model, options)[0]
     names, cells, texts = _log(options)
     if not texts:
         raise ValueError("There is no text to review; pass a log with one message a line, or a file with --data.")

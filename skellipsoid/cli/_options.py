@@ -11,6 +11,7 @@ OPEN_LABEL = "-1"
 #: What a file of ``--data`` and a folder of ``--model`` can be, for the help.
 _TABLE = "CSV or tab-separated text, JSON lines or parquet, with a column of texts and one of labels"
 _MODEL = "a folder that train --save or skellipsoid.save wrote"
+_HUB = "or the name user/name of a model on the Hugging Face hub"
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -117,7 +118,7 @@ def _add_training(command: argparse.ArgumentParser) -> None:
 
 def _add_evaluate(commands: Commands) -> None:
     evaluate = commands.add_parser("evaluate", help="report the metrics of a model on the texts of a file")
-    evaluate.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    _add_model(evaluate)
     _add_table(evaluate, f"{_TABLE}; labels that the model does not know are open")
     evaluate.add_argument(
         "--plot", type=plot_file, metavar="FILE.png", help="draw the confusion matrix (or .pdf, .svg)"
@@ -128,7 +129,7 @@ def _add_predict(commands: Commands) -> None:
     predict = commands.add_parser(
         "predict", help="label lines from standard input: label<TAB>text on standard output, in UTF-8"
     )
-    predict.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    _add_model(predict)
     _add_lines(predict, "label the texts of a file instead: a line for each row of it")
     predict.add_argument(
         "--scores",
@@ -155,6 +156,16 @@ def _add_predict(commands: Commands) -> None:
         metavar="FOLDER",
         help="write the answers to each file of --data, which may be a pattern in quotes, to a file in a folder; a run "
         "that was interrupted goes on with the files that have none",
+    )
+
+
+def _add_model(command: argparse.ArgumentParser) -> None:
+    """Add the model of a command that leaves it as it is."""
+    command.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=f"{_MODEL}, {_HUB}")
+    command.add_argument(
+        "--revision",
+        metavar="COMMIT",
+        help="the commit, branch or tag of a model on the hub (default: its main branch)",
     )
 
 
@@ -191,7 +202,7 @@ def _add_changed_model(command: argparse.ArgumentParser) -> None:
 
 def _add_traffic(commands: Commands) -> None:
     traffic = commands.add_parser("traffic", help="how much of a log is new; lines from standard input")
-    traffic.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    _add_model(traffic)
     _add_lines(traffic, "read the texts of a file instead")
     _add_labels(traffic)
     traffic.add_argument(
@@ -249,7 +260,7 @@ def _add_review(commands: Commands) -> None:
         description="Thirty labelled messages tell where the limit belongs. They are drawn along the score; their "
         "weights undo that.",
     )
-    review.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    _add_model(review)
     _add_lines(review, "read the texts of a file instead of lines from standard input; its other columns are kept")
     review.add_argument("-n", type=count, default=30, metavar="NUMBER", help="number of messages (default: 30)")
     review.add_argument(
@@ -318,7 +329,7 @@ def _add_compare(commands: Commands) -> None:
         "compare", help="report which answers to lines from standard input change from one model to the next"
     )
     for name, what in (("before", "the present model"), ("after", "the model that is to replace it")):
-        compare.add_argument(f"--{name}", type=Path, required=True, metavar="FOLDER", help=f"{what}: {_MODEL}")
+        compare.add_argument(f"--{name}", type=Path, required=True, metavar="FOLDER", help=f"{what}: {_MODEL}, {_HUB}")
     _add_lines(compare, "take the texts of a file instead")
     compare.add_argument(
         "--save", type=Path, metavar="FILE.tsv", help="write the changed answers with margins and texts to a file"

@@ -25,7 +25,7 @@ def traffic(options: argparse.Namespace) -> None:
     """Print how much of a log is new."""
     if options.save is not None:
         check_unlabelled(options.save)
-    pipeline = load_model(options.model)[0]
+    pipeline = load_model(options.model, options)[0]
     texts, labels, columns = log_of_file(options, split_estimator(pipeline)[1])
     if texts is None:
         texts = with_content(None)

@@ -27,7 +27,7 @@ from ._options import OPEN_LABEL
 from ._split import Split, split_table
 from ._text_files.read import LabelledTexts, read_table
 from ._trade_off import MEMBERS, held_out_trade_off, share_forecast, tested_trade_off
-from ._use import explained, report
+from ._use import explained, metrics, report
 
 #: Share of each intent's texts that sets the operating point.
 _TUNING_SHARE = 0.2
@@ -176,7 +176,7 @@ def run_test(
 ) -> Tested | None:
     """Answer the test texts, with a model of the training part if none is given; ``None`` without test texts.
 
-    The report is added to ``facts``.
+    The report and its metrics are added to ``facts``.
     """
     if not len(split.test):
         return None
@@ -189,6 +189,7 @@ def run_test(
     classifier, features = read_estimator(pipeline, split.test, MEMBERS, "train")
     predicted = classifier.predict(features)
     facts["report"] = report(classifier, split.test_labels, predicted)
+    facts["metrics"] = metrics(classifier, split.test_labels, predicted)
     trade_off = tested_trade_off(classifier, features, split.test_labels, "--rejection-rate sets a limit")
     return Tested(predicted, facts["report"], trade_off, seconds)
 

@@ -6,7 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from errno import ENOENT
 from functools import partial
 from io import TextIOWrapper
@@ -25,8 +25,8 @@ from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
 from .._traffic.explain import explain
 from ..metrics import open_set_report
-from ..persistence._folder import shown
-from ..persistence._load import load_with_manifest
+from ..persistence._folder import CachedModel, shown
+from ..persistence._load import find, load_with_manifest
 from ..plotting._pictures import require_matplotlib, save_picture
 from ._many_files import answer_files
 from ._text_files.decode import decode_lines
@@ -62,7 +62,7 @@ def predict(options: argparse.Namespace) -> None:
     given: Any = None
     if options.out is None:
         given = read(options.data) if options.keep_columns else texts_of_file(options)
-    pipeline, manifest = load_model(options.model)
+    pipeline, manifest = load_model(options.model, options)
     _check_explained(pipeline, options)
     classifier = split_estimator(pipeline)[1]
     scores = options.scores or (options.keep_columns and isinstance(classifier, EllipsoidOpenSetClassifier))
@@ -201,7 +201,7 @@ def evaluate(options: argparse.Namespace) -> None:
     """Report on the texts of a file, and draw the confusion matrix."""
     if options.plot is not None:
         require_matplotlib("--plot")
-    pipeline = load_model(options.model)[0]
+    pipeline = load_model(options.model, options)[0]
     classifier = split_estimator(pipeline)[1]
     texts, labels = read_labelled(options, classifier)
     if not len(texts):
@@ -233,16 +233,32 @@ def read_labelled(options: argparse.Namespace, classifier: Any) -> tuple[NDArray
 
 def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str:
     """Format the open-set report; undefined values are nan, and averages leave them out."""
-    found = open_set_report(
-        truth, predicted, open_label=classifier.open_label_, labels=classifier.classes_, zero_division=np.nan
-    )
+    found = _report(classifier, truth, predicted)
     return "\n".join(map(printable, str(found).split("\n")))  # labels of a model may hold anything
 
 
-def load_model(folder: Path) -> tuple[Any, dict[str, Any]]:
-    """Load a model that takes texts, and use it once; the second result is the manifest that it was loaded by."""
+def metrics(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> dict[str, float]:
+    """Give the numbers of the report that are not of single classes; undefined ones are left out."""
+    found = _report(classifier, truth, predicted, output_dict=True)
+    return {name: value for name, value in found.items() if isinstance(value, float) and np.isfinite(value)}
+
+
+def _report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any], **options: Any) -> Any:
+    named = {"open_label": classifier.open_label_, "labels": classifier.classes_, "zero_division": np.nan}
+    return open_set_report(truth, predicted, **named, **options)
+
+
+def load_model(folder: Path, options: argparse.Namespace | None = None) -> tuple[Any, dict[str, Any]]:
+    """Load a model that takes texts, and use it once; the second result is the manifest that it was loaded by.
+
+    With the options of a command that leaves the model as it is, the model may be on the hub.
+    """
     with explained(f"The model in {str(folder)!r}", OSError, ValueError):
-        pipeline, manifest = load_with_manifest(folder)
+        source: Path | CachedModel = folder
+        if options is not None:
+            with _without_bars() if options.quiet else nullcontext():
+                source = find(folder.as_posix(), getattr(options, "revision", None))
+        pipeline, manifest = load_with_manifest(source)
     encoders = [step for step in split_estimator(pipeline)[0] if isinstance(step, TextFeatures)]
     if not encoders or not hasattr(pipeline, "predict"):
         raise ValueError(
@@ -251,6 +267,21 @@ def load_model(folder: Path) -> tuple[Any, dict[str, Any]]:
     with explained(f"The model in {str(folder)!r}"):
         pipeline.predict(["the first call builds the text model"])
     return pipeline, manifest
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """Hide the bars of downloads."""
+    from huggingface_hub import utils
+
+    hub: Any = utils  # its functions carry no types
+    were_hidden = hub.are_progress_bars_disabled()
+    hub.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if not were_hidden:
+            hub.enable_progress_bars()
 
 
 def _check_explained(pipeline: Any, options: argparse.Namespace) -> None:

@@ -3,10 +3,11 @@
 A saved model is a folder with ``skellipsoid.json`` (the manifest: format, versions, parts, parameters, SHA-256 of every
 file and of itself), ``README.md`` (the same for people) and one folder of parts, in it one folder per estimator. The
 manifest names its folder of parts, so that replacing this one small file, which the file system does at once or not at
-all, replaces the model.
+all, replaces the model. The same files in a repository on the Hugging Face hub are a model, too.
 """
 
 from ._load import load
+from ._push import push_to_hub
 from ._save import save
 
-__all__ = ["load", "save"]
+__all__ = ["load", "push_to_hub", "save"]

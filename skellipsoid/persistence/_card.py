@@ -36,13 +36,13 @@ def _dotted(*names: str) -> str:
     return ".".join(filter(None, names))
 
 
-def write_card(estimator: Any, manifest: dict[str, Any], n_bytes: int) -> str:
-    """Write the card of a fitted estimator in Markdown."""
+def write_card(estimator: Any, manifest: dict[str, Any], n_bytes: int, place: str = "path/to/this/folder") -> str:
+    """Write the card of a fitted estimator in Markdown; ``place`` is where it is loaded from."""
     parts = parts_of(estimator)
     classifier = next((part for _, part in parts if isinstance(part, BaseOpenSetClassifier)), None)
     sections = [
         _summary(parts, classifier, manifest, n_bytes),
-        _usage(parts, classifier),
+        _usage(parts, place),
         *([] if classifier is None else [_classes(classifier), _operating_point(classifier)]),
         *_changes(classifier),
         *_training_data(parts),
@@ -86,13 +86,13 @@ def _sizes(part: Any) -> str:
     return f" ({', '.join(found)})" if found else ""
 
 
-def _usage(parts: list[tuple[str, Any]], classifier: Any) -> str:
+def _usage(parts: list[tuple[str, Any]], place: str) -> str:
     texts = bool(parts) and isinstance(parts[0][1], TakesTexts)
     method = "predict" if parts and hasattr(parts[-1][1], "predict") else "transform"
     argument = '["a text", "another text"]' if texts else "X"
     return (
         "## How to load it\n\n```python\nimport skellipsoid\n\n"
-        f'model = skellipsoid.load("path/to/this/folder")\nmodel.{method}({argument})\n```\n\n'
+        f'model = skellipsoid.load("{place}")\nmodel.{method}({argument})\n```\n\n'
         "Loading runs no code from this folder. `skellipsoid.json` holds the same facts for programs."
     )
 

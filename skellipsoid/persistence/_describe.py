@@ -77,7 +77,8 @@ def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> t
         what = f"{name} of {type(estimator).__name__}"
         if name in parameters:
             described["parameters"][name] = part.encode(value, name, what)
-        elif fitted and name != "_metadata_request":  # how a later fit is routed is not part of the model
+        # How a later fit is routed is not part of the model, and where it was loaded from stands in the provenance.
+        elif fitted and name not in ("_metadata_request", "loaded_from_"):
             if name not in rules:
                 raise TypeError(
                     f"{what} is no attribute that a fit sets, and load would refuse it; delete it, and save again."

@@ -11,6 +11,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ PARTS = re.compile(r"parts-[0-9a-f]{16}")
 _TEMPORARY = re.compile(rf"({re.escape(MANIFEST)}|{re.escape(CARD)})\.[0-9a-f]{{8}}\.tmp")
 #: Letters of a text in a folder that a message shows.
 _MOST_SHOWN = 300
+#: What to do with a damaged file of the hub.
+_REMEDY = "tell its owner, or delete {!r} if the cache is damaged, and load it again"
 #: How often a model is read that is replaced meanwhile.
 _MOST_TRIES = 30
 #: Where nothing tells whether a save is still running, it is not after this many seconds.
@@ -45,7 +48,19 @@ _STALE = 24 * 3600
 Files = dict[str, bytes]
 
 
-def read_model(source: Path) -> tuple[dict[str, Any], Files]:
+@dataclass(frozen=True)
+class CachedModel:
+    """A model in the cache of the hub's client, where files are links; messages call it by its repository."""
+
+    repository: str
+    commit: str
+    folder: Path
+
+    def __str__(self) -> str:
+        return self.repository
+
+
+def read_model(source: Path | CachedModel) -> tuple[dict[str, Any], Files]:
     """Read the manifest and every file that it names; once more if another save replaced them meanwhile.
 
     Raises
@@ -69,13 +84,13 @@ def read_model(source: Path) -> tuple[dict[str, Any], Files]:
     )
 
 
-def read_manifest(source: Path) -> tuple[dict[str, Any], bytes]:
-    """Read the manifest of a folder and its bytes, and check that ``save`` wrote it."""
-    path = source / MANIFEST
-    if not source.exists():
+def read_manifest(source: Path | CachedModel) -> tuple[dict[str, Any], bytes]:
+    """Read the manifest of a model and its bytes, and check that ``save`` wrote it."""
+    path = os.path.join(str(source), MANIFEST)
+    if isinstance(source, Path) and not source.exists():
         raise FileNotFoundError(f"There is no folder {str(source)!r}; check the path of the saved model.")
     try:
-        content = read_file(path)
+        content = _read(source, MANIFEST)
         manifest = json.loads(content, object_pairs_hook=_without_repetition)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ValueError(
@@ -83,12 +98,12 @@ def read_manifest(source: Path) -> tuple[dict[str, Any], bytes]:
         ) from error
     except OSError as error:
         raise ValueError(
-            f"{str(path)!r} cannot be read ({error.strerror}); take a copy of the model that consists of files."
+            f"{path!r} cannot be read ({error.strerror}); take a copy of the model that consists of files."
         ) from error
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{str(path)!r} is damaged ({error}); save the model again or take a copy of it.") from error
+        raise ValueError(f"{path!r} is damaged ({error}); save the model again or take a copy of it.") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ValueError(f"{str(path)!r} was not written by skellipsoid.save; pass a folder that it wrote.")
+        raise ValueError(f"{path!r} was not written by skellipsoid.save; pass a folder that it wrote.")
     version = manifest.get("format_version")
     if type(version) is not int or not FIRST_VERSION <= version <= FORMAT_VERSION:
         wrote = shown(manifest.get("skellipsoid_version"))
@@ -98,9 +113,9 @@ def read_manifest(source: Path) -> tuple[dict[str, Any], bytes]:
         )
     first = _FIRST_LINE.match(content)
     if first is None or sha256(content[first.end() :]) != first[1].decode():
-        raise ValueError(f"{str(path)!r} is damaged (its SHA-256 differs); save the model again or take a copy of it.")
+        raise ValueError(f"{path!r} is damaged (its SHA-256 differs); save the model again or take a copy of it.")
     if unknown := sorted(manifest.keys() ^ _KEYS):
-        raise ValueError(f"{str(path)!r} is damaged ({unknown[0]!r} is unknown or missing); do not trust this model.")
+        raise ValueError(f"{path!r} is damaged ({unknown[0]!r} is unknown or missing); do not trust this model.")
     return manifest, content
 
 
@@ -123,28 +138,45 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _read_parts(source: Path, manifest: dict[str, Any]) -> Files:
-    """Read and check every file that the manifest names."""
-    parts, expected = manifest["parts"], manifest["sha256"]
+def named_files(source: Path | CachedModel, manifest: dict[str, Any]) -> dict[str, str]:
+    """Give the path of each file that a manifest names, by its name below the folder of parts.
+
+    Raises
+    ------
+    ValueError
+        If a name is none that ``save`` writes.
+    """
+    path, parts, expected = os.path.join(str(source), MANIFEST), manifest["parts"], manifest["sha256"]
     if not (isinstance(parts, str) and PARTS.fullmatch(parts) and isinstance(expected, dict)):
-        raise ValueError(f"{str(source / MANIFEST)!r} is damaged; save the model again or take a copy of it.")
-    files: Files = {}
-    for name, digest in expected.items():
+        raise ValueError(f"{path!r} is damaged; save the model again or take a copy of it.")
+    for name in expected:
         if not _FILE.fullmatch(name) or {".", ".."} & {*name.split("/")}:
-            raise ValueError(
-                f"{str(source / MANIFEST)!r} names a file that save never writes ({name!r}); do not trust this model."
-            )
+            raise ValueError(f"{path!r} names a file that save never writes ({name!r}); do not trust this model.")
+    return {name: f"{parts}/{name}" for name in expected}
+
+
+def _read_parts(source: Path | CachedModel, manifest: dict[str, Any]) -> Files:
+    """Read and check every file that the manifest names."""
+    files: Files = {}
+    for name, path in named_files(source, manifest).items():
         try:
-            files[name] = read_file(source / parts / name, below=source)
+            files[name] = _read(source, path)
         except OSError as error:
             raise ValueError(
                 f"The model in {str(source)!r} lacks its file {name!r} ({error.strerror}); take a complete copy of it."
             ) from error
-        if sha256(files[name]) != digest:
+        if sha256(files[name]) != manifest["sha256"][name]:
+            remedy = "copy it again" if isinstance(source, Path) else _REMEDY.format(str(source.folder))
             raise ValueError(
-                f"The file {name!r} of the model in {str(source)!r} is damaged (its SHA-256 differs); copy it again."
+                f"The file {name!r} of the model in {str(source)!r} is damaged (its SHA-256 differs); {remedy}."
             )
     return files
+
+
+def _read(source: Path | CachedModel, name: str) -> bytes:
+    if isinstance(source, CachedModel):
+        return read_file((source.folder / name).resolve())
+    return read_file(source / name, below=source)
 
 
 def read_file(path: Path, below: Path | None = None) -> bytes:

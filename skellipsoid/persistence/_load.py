@@ -21,7 +21,8 @@ from .._encoders.torch.stored_text_model import FILES, StoredTextModel, restore
 from .._torch.devices import resolve_device
 from ._card import parts_of
 from ._describe import ARRAYS, BACKBONE
-from ._folder import Files, read_model, shown
+from ._folder import MANIFEST, CachedModel, Files, named_files, read_manifest, read_model, shown
+from ._hub import check_no_revision, download, is_hub_name
 from ._kinds import HOLD_FITTED, SPLITTERS, NotInstalledError, check_state, kind_of, rules_of
 
 _STRINGS = re.compile(r"[<>=|]?U[0-9]{1,5}|O|T", re.ASCII)
@@ -29,8 +30,8 @@ _STRINGS = re.compile(r"[<>=|]?U[0-9]{1,5}|O|T", re.ASCII)
 _SLACK = 256
 
 
-def load(folder: str | Path) -> Any:
-    """Load a model that ``save`` wrote.
+def load(folder: str | Path, *, revision: str | None = None, token: str | bool | None = None) -> Any:
+    """Load a model that ``save`` or ``push_to_hub`` wrote.
 
     Nothing in the folder is executed: it holds numbers, strings and weights, and only files and entries that ``save``
     writes are read. Only estimators of this package and of installed distributions that register theirs, the
@@ -40,31 +41,66 @@ def load(folder: str | Path) -> Any:
     Parameters
     ----------
     folder : str or Path
+        Folder of the model; or, as a string, the name ``user/name`` of a repository on the Hugging Face hub. A path
+        that exists here goes before a repository, and a ``Path`` is never one. Of a repository the manifest is
+        downloaded, and the files that it names, all of one commit, into the cache of ``huggingface_hub``. They are
+        checked as those of a folder. With ``HF_HUB_OFFLINE=1``, or without a network, the cache alone is read.
+    revision : str, default=None
+        Branch, tag or commit of a repository; ``None`` is its main branch. Only the whole hash of a commit always gives
+        the same model, and asks the network only once.
+    token : str or bool, default=None
+        Token for a private repository; ``None`` takes the one of ``hf auth login`` or of ``HF_TOKEN``, if there is one,
+        and ``False`` none. It is not kept.
 
     Returns
     -------
     estimator : estimator or Pipeline
-        Fitted, with the predictions of the saved one; on the CPU if the machine does not have its device.
+        Fitted, with the predictions of the saved one; on the CPU if the machine does not have its device. One from the
+        hub has the attribute ``loaded_from_``: ``"user/name@COMMIT"``, with the hash of the commit. ``save`` writes it
+        into the model card, also if the model was changed in place. A new model, as of ``add_classes``, has none.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such folder.
+        If there is no such folder, repository or revision.
+    PermissionError
+        If the hub refuses access.
+    ConnectionError
+        If a repository is not in the cache, and the hub cannot be asked.
     ImportError
         If an estimator is of a distribution that is not installed.
     ValueError
         If the folder is not a saved model, if one of its files is missing or damaged, or if it describes an estimator
         that could not predict: a parameter is unknown or not allowed, fitted state is missing or of another shape,
-        steps do not fit together.
+        steps do not fit together. Or if a revision is given of a folder.
 
     See Also
     --------
     save : Save a model.
+    push_to_hub : Save a model to the Hugging Face hub.
     """
-    return load_with_manifest(Path(folder))[0]
+    return load_with_manifest(find(folder, revision, token))[0]
 
 
-def load_with_manifest(source: Path) -> tuple[Any, dict[str, Any]]:
+def find(folder: str | Path, revision: str | None = None, token: str | bool | None = None) -> Path | CachedModel:
+    """Say where a model is; what is on the hub alone is fetched."""
+    if not is_hub_name(folder):
+        check_no_revision(folder, revision)
+        return Path(folder)
+    name = str(folder)
+    path = download(MANIFEST, name, revision, token)
+    if path is None:
+        raise ValueError(
+            f"The repository {name!r} on the hub holds no model of this package: it has no {MANIFEST}; pass the name "
+            "of one that skellipsoid.push_to_hub wrote."
+        )
+    model = CachedModel(name, commit=path.parent.name, folder=path.parent)
+    for each in named_files(model, read_manifest(model)[0]).values():
+        download(each, name, model.commit, token)  # one that is missing is named when it is read
+    return model
+
+
+def load_with_manifest(source: Path | CachedModel) -> tuple[Any, dict[str, Any]]:
     """Load a model, and give the manifest that it was loaded by."""
     manifest, files = read_model(source)
     try:
@@ -84,6 +120,8 @@ def load_with_manifest(source: Path) -> tuple[Any, dict[str, Any]]:
         if saved_with not in (None, sklearn.__version__):
             msg += f" It was saved with scikit-learn {shown(saved_with)}, this is {sklearn.__version__}."
         raise ValueError(msg) from error
+    if isinstance(source, CachedModel):
+        estimator.loaded_from_ = f"{source.repository}@{source.commit}"
     return estimator, manifest
 
 

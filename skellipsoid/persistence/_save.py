@@ -19,6 +19,7 @@ from ._describe import describe, saved_form
 from ._folder import (
     FORMAT,
     FORMAT_VERSION,
+    Files,
     check_target,
     check_unchanged,
     explained_failure,
@@ -76,6 +77,7 @@ def save(
     See Also
     --------
     load : Load the model.
+    push_to_hub : Save a model to the Hugging Face hub.
 
     Examples
     --------
@@ -103,19 +105,7 @@ def save_changed(estimator: Any, folder: Path, loaded: str | None, provenance: M
 
 def _save(estimator: Any, target: Path, provenance: Mapping[str, Any] | None, check: Callable[[Path], None]) -> None:
     """Save to a folder, unless ``check`` refuses it."""
-    estimator = saved_form(estimator)
-    model, files = describe(estimator)
-    manifest = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "skellipsoid_version": __version__,
-        "saved": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": _versions(),
-        "provenance": _recorded(estimator) | _checked(provenance),
-        "parts": f"parts-{secrets.token_hex(8)}",
-        "model": model,
-        "sha256": {name: sha256(content) for name, content in files.items()},
-    }
+    estimator, manifest, files = packed(estimator, provenance)
     n_bytes = sum(map(len, files.values()))
     card = write_card(estimator, manifest, n_bytes).encode()
     check(target)
@@ -133,6 +123,24 @@ def _save(estimator: Any, target: Path, provenance: Mapping[str, Any] | None, ch
                 target.rmdir()
 
 
+def packed(estimator: Any, provenance: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any], Files]:
+    """Give the estimator that is saved, its manifest, and its files by path below the folder of parts."""
+    estimator = saved_form(estimator)
+    model, files = describe(estimator)
+    manifest = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "skellipsoid_version": __version__,
+        "saved": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": _versions(),
+        "provenance": _recorded(estimator) | _checked(provenance),
+        "parts": f"parts-{secrets.token_hex(8)}",
+        "model": model,
+        "sha256": {name: sha256(content) for name, content in files.items()},
+    }
+    return estimator, manifest, files
+
+
 def _versions() -> dict[str, str | None]:
     found: dict[str, str | None] = {"skellipsoid": __version__, "python": platform.python_version()}
     for name in ("numpy", "scipy", "scikit-learn", "torch", "sentence-transformers", "transformers"):
@@ -144,9 +152,13 @@ def _versions() -> dict[str, str | None]:
 
 
 def _recorded(estimator: Any) -> dict[str, Any]:
-    """Collect the records of the estimators about their training data."""
+    """Collect what the estimators record: where they were loaded from, and their training data."""
     hashes = [getattr(part, "training_data_sha256_", None) for _, part in parts_of(estimator)]
-    return {"training_data_sha256": found} if (found := next(filter(None, hashes), None)) else {}
+    found = {
+        "loaded_from": getattr(estimator, "loaded_from_", None),
+        "training_data_sha256": next(filter(None, hashes), None),
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _checked(provenance: Any) -> dict[str, Any]:

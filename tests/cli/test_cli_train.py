@@ -116,6 +116,9 @@ def test_a_kept_model_says_what_it_was_trained_on(tiny_model, texts, labels, tmp
     assert (provenance["data"], provenance["n_texts"]) == ("log.tsv", len(texts) + 1)
     assert provenance["data_check"]["exact_duplicates"] == 1
     assert provenance["report"] in out
+    rates = {"open_rejection_rate", "false_rejection_rate"}
+    assert provenance["metrics"].keys() == {"open_set_f1", "known_f1", "open_f1", "accuracy", *rates}
+    assert f"{provenance['metrics']['accuracy']:.2f}" in provenance["report"]
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "log.tsv" in card
     assert "false rejection rate" in card

@@ -2,12 +2,14 @@
 
 import errno
 import hashlib
+import importlib.util
 import json
 import re
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
+from ._hub import check_no_revision, download, is_hub_name
 from ._version import __version__
 
 MANIFEST = "skellipsoid_onnx.json"
@@ -18,6 +20,41 @@ _KEYS = {
     *("manifest_sha256", "format", "format_version", "skellipsoid_version", "exported", "quantized", "sha256"),
     *("answers", "offset", "class_offsets", "held_out_scores", "n_features", "rows_at_once", "text", "training_texts"),
 }
+
+
+def find(folder: str | Path, revision: str | None, token: str | bool | None) -> tuple[Path, str | None]:
+    """Give the folder of a model, and ``user/name@COMMIT`` if it is on the hub alone, from where it is fetched.
+
+    Raises
+    ------
+    ImportError
+        If the hub's client is not installed.
+    OSError
+        If the hub does not give the model; the message says why.
+    ValueError
+        If the repository holds no exported model, or if a revision is given of a folder.
+    """
+    if not is_hub_name(folder):
+        check_no_revision(folder, revision)
+        return Path(folder), None
+    name = str(folder)
+    if importlib.util.find_spec("huggingface_hub") is None:
+        raise ImportError(
+            f"There is no folder {name!r} here, and a model on the hub needs the package huggingface_hub, which is not "
+            "installed: pip install 'skellipsoid-runtime[hub]'."
+        )
+    path = download(MANIFEST, name, revision, token)
+    if path is None:
+        raise ValueError(
+            f"The repository {name!r} on the hub holds no exported model: it has no {MANIFEST}; pass the name of one "
+            "to which a folder was uploaded that skellipsoid.export_onnx wrote."
+        )
+    place = path.parent
+    named = read_manifest(place)["sha256"]
+    for each in (GRAPH, TOKENIZER, TRAINING_FEATURES):
+        if isinstance(named, dict) and each in named:
+            download(each, name, place.name, token)
+    return place, f"{name}@{place.name}"
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

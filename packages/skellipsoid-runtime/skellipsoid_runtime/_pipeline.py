@@ -10,7 +10,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import ArrayLike, NDArray
 
-from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, checked_path, read_file, read_manifest
+from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, checked_path, find, read_file, read_manifest
 from ._graph import check_graph
 from ._texts import SETTINGS, WINDOW, TextReader, check_texts, length_sorted_pieces, only_column, padded
 
@@ -33,9 +33,14 @@ class OnnxPipeline:
     ----------
     folder : str or Path
         Folder of the exported model. Only the files that its manifest names are read, and only if their SHA-256 is
-        right.
+        right. Or, as a string, the name ``user/name`` of a repository on the Hugging Face hub, of which these files are
+        downloaded by ``huggingface_hub`` (the extra ``[hub]``). A path that exists here goes before a repository.
     n_threads : int, default=1
         Threads of a single call, 1 to 1024. In a server with several clients, 1 is fastest.
+    revision : str, default=None
+        Branch, tag or commit of a repository; ``None`` is its main branch.
+    token : str or bool, default=None
+        Token for a private repository; ``None`` takes the one of ``hf auth login`` or of ``HF_TOKEN``. It is not kept.
 
     Attributes
     ----------
@@ -53,13 +58,22 @@ class OnnxPipeline:
         Whether the model takes texts, or features.
     n_features_ : int
         Number of features that the graph computes of a text, or takes.
+    loaded_from_ : str or None
+        ``"user/name@COMMIT"`` of a model from the hub, with the hash of the commit.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such folder.
+        If there is no such folder, repository or revision.
+    PermissionError
+        If the hub refuses access.
+    ConnectionError
+        If a repository is not in the cache, and the hub cannot be asked.
+    ImportError
+        If ``huggingface_hub`` is needed and not installed.
     ValueError
-        If it holds no exported model, one of another format version, or a damaged one.
+        If it holds no exported model, one of another format version, or a damaged one. Or if a revision is given of a
+        folder.
 
     Examples
     --------
@@ -69,11 +83,18 @@ class OnnxPipeline:
     array(['balance', '-1'], dtype='<U7')
     """
 
-    def __init__(self, folder: str | Path, *, n_threads: int = 1) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        n_threads: int = 1,
+        revision: str | None = None,
+        token: str | bool | None = None,
+    ) -> None:
         is_number = isinstance(n_threads, int | np.integer) and not isinstance(n_threads, bool)
         if not is_number or not 1 <= n_threads <= MOST_THREADS:
             raise ValueError(f"n_threads={n_threads!r} is not possible; use a whole number from 1 to {MOST_THREADS}.")
-        source = Path(folder)
+        source, self.loaded_from_ = find(folder, revision, token)
         manifest = read_manifest(source)
         try:
             text = self._take(manifest)

@@ -1,0 +1,262 @@
+"""Promise: a model on the hub is loaded as one in a folder: no other file is read, and each error is one sentence."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hub_helpers import TOKEN, client_of, running_hub
+from huggingface_hub import constants
+from persistence_helpers import MANIFEST, add_file, part, read_manifest, write_manifest
+
+from skellipsoid import load, save
+
+NAME = "user/intents"
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    with running_hub() as hub, client_of(hub, tmp_path / "cache", monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        yield hub
+
+
+@pytest.fixture(scope="module")
+def folder(pipeline, tmp_path_factory):
+    """A saved model that no test changes."""
+    folder = tmp_path_factory.mktemp("hub") / "model"
+    save(pipeline, folder)
+    return folder
+
+
+def read_files(folder):
+    """Names in the repository of the files that load reads."""
+    manifest = read_manifest(folder)
+    return {MANIFEST, *(f"{manifest['parts']}/{name}" for name in manifest["sha256"])}
+
+
+def test_a_model_of_the_hub_answers_as_the_saved_one(hub, folder, pipeline, queries):
+    commit = hub.add(NAME, folder)
+    model = load(NAME)
+    np.testing.assert_array_equal(model.predict(queries), pipeline.predict(queries))
+    np.testing.assert_array_equal(model[:-1].transform(queries), pipeline[:-1].transform(queries))
+    assert model.loaded_from_ == f"{NAME}@{commit}"
+    assert not hasattr(load(folder), "loaded_from_")
+
+
+def test_only_files_that_load_reads_are_downloaded_and_once(hub, folder):
+    others = {
+        **{"pytorch_model.bin": b"\x80\x04.", "modeling.py": b"raise SystemExit", "big.gguf": bytes(10**7)},
+        "parts-0123456789abcdef/estimator/arrays.safetensors": b"of an earlier model",
+    }
+    commit = hub.add(NAME, folder, **others)
+    load(NAME)
+    assert hub.downloaded() == dict.fromkeys(read_files(folder), 1)
+    hub.requests.clear()
+    load(NAME)
+    # The hub is asked for the commit of the branch alone.
+    assert hub.requests == [("HEAD", f"/{NAME}/resolve/main/{MANIFEST}")]
+    hub.requests.clear()
+    load(NAME, revision=commit)
+    assert hub.requests == []
+
+
+def test_a_revision_is_a_branch_or_a_commit(hub, folder, other, tmp_path, queries):
+    first = hub.add(NAME, folder)
+    save(other, tmp_path / "other")
+    files = {path.relative_to(tmp_path / "other").as_posix(): path for path in (tmp_path / "other").rglob("*")}
+    files = {name: path.read_bytes() for name, path in files.items() if path.is_file()}
+    second = hub.repositories[NAME].commit(files, "candidate")
+    loaded = {revision: load(NAME, revision=revision) for revision in (None, "candidate", first, second)}
+    assert [model.loaded_from_[-40:] for model in loaded.values()] == [first, second, first, second]
+    np.testing.assert_array_equal(loaded["candidate"].predict(queries), other.predict(queries))
+    # The branch moves; the commit stays.
+    hub.repositories[NAME].commit(files, "main")
+    assert set(load(NAME).classes_) == set(other.classes_)
+    assert set(load(NAME, revision=first).classes_).isdisjoint(other.classes_)
+
+
+def test_a_folder_of_this_name_goes_before_the_hub(hub, folder, other, tmp_path):
+    hub.add(NAME, folder)
+    save(other, tmp_path / "user" / "intents")
+    assert set(load(NAME).classes_) == set(other.classes_)
+    with pytest.raises(ValueError, match=r"^revision='main' is one of a repository .* is a path on this machine; "):
+        load(NAME, revision="main")
+    assert hub.requests == []
+
+
+@pytest.mark.parametrize("name", ["intents", "a/b/c", "./user/intents", "user/intents/", "../intents", "a--b/c"])
+def test_what_is_no_name_of_a_repository_is_a_path(hub, name):
+    with pytest.raises(FileNotFoundError, match=r"^There is no folder '.*'; check the path of the saved model\.$"):
+        load(name)
+    assert hub.requests == []
+
+
+def test_a_path_is_never_a_repository(hub, folder, tmp_path):
+    hub.add(NAME, folder)
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
+        load((tmp_path / NAME).relative_to(tmp_path))
+    assert hub.requests == []
+
+
+def test_the_commit_is_written_when_the_model_is_saved_again(hub, folder, tmp_path):
+    commit = hub.add(NAME, folder)
+    save(load(NAME), tmp_path / "again")
+    assert read_manifest(tmp_path / "again")["provenance"]["loaded_from"] == f"{NAME}@{commit}"
+    assert f"- `loaded_from`: `{NAME}@{commit}`\n" in (tmp_path / "again" / "README.md").read_text()
+    assert not hasattr(load(tmp_path / "again"), "loaded_from_")
+
+
+# Without a network
+
+
+@pytest.mark.parametrize("way", ["offline", "stopped", "down"])
+def test_a_cached_model_is_loaded_without_a_network(hub, folder, monkeypatch, way, pipeline, queries):
+    commit = hub.add(NAME, folder)
+    load(NAME)
+    hub.requests.clear()
+    if way == "offline":
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    elif way == "stopped":
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", "http://127.0.0.1:9/{repo_id}/{revision}/{filename}"
+        )
+    else:
+        hub.status = 503
+    model = load(NAME)
+    np.testing.assert_array_equal(model.predict(queries), pipeline.predict(queries))
+    assert model.loaded_from_ == f"{NAME}@{commit}"
+    assert hub.downloaded() == {}
+
+
+def test_offline_and_not_cached(hub, folder, monkeypatch):
+    hub.add(NAME, folder)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ConnectionError) as caught:
+        load(NAME)
+    assert str(caught.value) == (
+        f"The model {NAME!r} is no folder here and not complete in the hub's cache, and HF_HUB_OFFLINE forbids to ask "
+        "the hub; check the name, or load the model once without it."
+    )
+    assert hub.requests == []
+
+
+def test_offline_and_half_in_the_cache(hub, folder, monkeypatch):
+    hub.add(NAME, folder)
+    load(NAME)
+    next(Path(constants.HF_HUB_CACHE).glob("*/snapshots/*/*/*/arrays.safetensors")).unlink()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ConnectionError, match="not complete in the hub's cache, and HF_HUB_OFFLINE forbids"):
+        load(NAME)
+
+
+# What the hub refuses
+
+
+def refused(error, **options):
+    with pytest.raises(error) as caught:
+        load(NAME, **options)
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    assert TOKEN not in sentence
+    assert len(re.findall(r"\.(?: |$)", sentence)) == 1
+    return sentence
+
+
+def test_there_is_no_such_repository(hub):
+    assert refused(FileNotFoundError) == (
+        f"There is no folder {NAME!r} here, and no such model on the hub that you can read; check the name, and log in "
+        "with `hf auth login`, set HF_TOKEN, or pass token if the model is private."
+    )
+
+
+def test_a_private_repository_needs_a_token(hub, folder, pipeline, monkeypatch, tmp_path):
+    hub.add(NAME, folder, closed="private")
+    assert "no such model on the hub that you can read" in refused(FileNotFoundError)
+    assert load(NAME, token=TOKEN).loaded_from_
+    written = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert written
+    assert not any(TOKEN.encode() in path.read_bytes() for path in written)
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    assert load(NAME, revision="main").loaded_from_
+
+
+def test_a_gated_repository(hub, folder):
+    hub.add(NAME, folder, closed="gated")
+    assert refused(PermissionError) == (
+        f"The model {NAME!r} on the hub is gated, and you have no access; ask for it on the page of the model, and log "
+        "in with `hf auth login`, set HF_TOKEN, or pass token."
+    )
+
+
+def test_there_is_no_such_revision(hub, folder):
+    hub.add(NAME, folder)
+    assert refused(FileNotFoundError, revision="v9") == (
+        f"The model {NAME!r} on the hub has no revision 'v9'; pass one of its branches or tags, or the whole hash of a "
+        "commit."
+    )
+
+
+@pytest.mark.parametrize("status", [403, 501])
+def test_other_answers_of_the_hub(hub, folder, status):
+    hub.add(NAME, folder)
+    hub.status = status
+    wanted = "the hub refuses access" if status == 403 else "the hub cannot be asked"
+    sentence = refused(PermissionError if status == 403 else ConnectionError)
+    assert wanted in sentence
+    assert str(status) in sentence
+
+
+def test_a_repository_without_a_model(hub, tmp_path):
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else" / "config.json").write_text("{}")
+    hub.add(NAME, tmp_path / "else")
+    assert refused(ValueError) == (
+        f"The repository {NAME!r} on the hub holds no model of this package: it has no {MANIFEST}; pass the name of "
+        "one that skellipsoid.push_to_hub wrote."
+    )
+    assert hub.downloaded() == {}
+
+
+@pytest.mark.parametrize("content", [b"{}", b"[", json.dumps({"format": "skellipsoid", "format_version": 99}).encode()])
+def test_a_repository_with_another_manifest(hub, folder, content):
+    hub.add(NAME, folder, **{MANIFEST: content})
+    assert NAME in refused(ValueError)
+    assert hub.downloaded() == {MANIFEST: 1}
+
+
+# What does not fit the manifest
+
+
+def test_a_changed_byte_is_an_error(hub, saved):
+    path = part(saved, "1-clf/arrays.safetensors")
+    path.write_bytes(path.read_bytes()[:-1] + b"\x07")
+    hub.add(NAME, saved)
+    sentence = refused(ValueError)
+    assert f"The file '1-clf/arrays.safetensors' of the model in {NAME!r} is damaged (its SHA-256 differs)" in sentence
+
+
+def test_a_missing_file_is_an_error(hub, saved):
+    part(saved, "1-clf/arrays.safetensors").unlink()
+    hub.add(NAME, saved)
+    assert f"The model in {NAME!r} lacks its file '1-clf/arrays.safetensors'" in refused(ValueError)
+
+
+@pytest.mark.parametrize("name", ["0-enc/pytorch_model.bin", "0-enc/modeling.py", "../../arrays.safetensors"])
+def test_a_file_that_save_never_writes_is_not_downloaded(hub, saved, name):
+    if ".." in name:
+        manifest = read_manifest(saved)
+        manifest["sha256"][name] = "0" * 64
+        write_manifest(saved, manifest)
+    else:
+        add_file(saved, name, b"harm")
+    hub.add(NAME, saved)
+    assert f"names a file that save never writes ({name!r}); do not trust this model" in refused(ValueError)
+    assert hub.downloaded() == {MANIFEST: 1}
+
+
+def test_a_file_that_nothing_needs_is_refused(hub, saved):
+    add_file(saved, "9-more/arrays.safetensors", b"harm")
+    hub.add(NAME, saved)
+    assert "nothing in it needs the file '9-more/arrays.safetensors'" in refused(ValueError)

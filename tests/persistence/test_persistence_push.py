@@ -1,0 +1,211 @@
+"""Promise: a model that is pushed is the one that is loaded, in one commit, and its card is what the hub shows."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from hub_helpers import TOKEN, client_of, running_hub
+from huggingface_hub import ModelCard, constants
+from persistence_helpers import MANIFEST, make_encoder
+from sklearn.pipeline import make_pipeline
+
+from skellipsoid import EllipsoidOpenSetClassifier, load, push_to_hub, save
+
+# The hub's client sends large files in a way that its library for HTTP would like otherwise.
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
+NAME = "user/intents"
+FACTS = {
+    "language": "en",
+    "license": "mit",
+    "dataset": "requests",
+    "metrics": {"f1": 0.93, "auroc": np.float64(0.875)},
+    "report": "two\nlines",
+}
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    with running_hub() as hub, client_of(hub, tmp_path / "cache", monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        yield hub
+
+
+def content(hub, revision="main"):
+    repository = hub.repositories[NAME]
+    return repository.commits[repository.find(revision)]
+
+
+def card_of(hub):
+    return content(hub)["README.md"].decode()
+
+
+def test_what_is_pushed_is_loaded(hub, pipeline, queries):
+    commit = push_to_hub(pipeline, NAME, commit_message="first")
+    model = load(NAME)
+    assert model.loaded_from_ == f"{NAME}@{commit}"
+    np.testing.assert_array_equal(model.predict(queries), pipeline.predict(queries))
+    np.testing.assert_array_equal(model[:-1].transform(queries), pipeline[:-1].transform(queries))
+    # The repository as it was created, and all of the model in one more commit.
+    assert [*hub.repositories[NAME].commits][1:] == [commit]
+
+
+def test_the_card_has_the_metadata_that_the_hub_shows(hub, pipeline):
+    push_to_hub(pipeline, NAME, provenance=FACTS)
+    card = ModelCard(card_of(hub))
+    assert (card.data.library_name, card.data.pipeline_tag) == ("skellipsoid", "text-classification")
+    assert (card.data.language, card.data.license, card.data.base_model) == ("en", "mit", None)
+    assert "open-set-classification" in card.data.tags
+    numbers = {(each.metric_type, each.metric_value, each.dataset_name) for each in card.data.eval_results}
+    assert numbers == {("f1", 0.93, "requests"), ("auroc", 0.875, "requests")}
+    assert card.data.model_name == "intents"
+    # The card says the rest as that of a folder does, and how it is loaded from here.
+    assert card.text.lstrip().startswith("# Open-set text classifier\n")
+    assert f'skellipsoid.load("{NAME}")' in card.text
+    assert json.loads(content(hub)[MANIFEST])["provenance"]["metrics"] == {"f1": 0.93, "auroc": 0.875}
+
+
+def test_facts_that_nobody_gave_are_not_in_the_card(hub, classifier):
+    push_to_hub(classifier, NAME)
+    data = ModelCard(card_of(hub)).data.to_dict()
+    assert data.keys() == {"library_name", "pipeline_tag", "tags"}
+    assert data["pipeline_tag"] == "tabular-classification"
+
+
+def test_a_text_model_of_the_hub_is_named(hub, minilm, texts, labels):
+    encoder = make_encoder(minilm).set_params(finetune="none")
+    pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(random_state=0)).fit(texts, labels)
+    push_to_hub(pipe, NAME, provenance={"language": ["en", "de"]})
+    data = ModelCard(card_of(hub)).data
+    assert (data.base_model, data.language) == (minilm, ["en", "de"])
+    push_to_hub(encoder, "user/encoder")
+    repository = hub.repositories["user/encoder"]
+    card = repository.commits[repository.branches["main"]]["README.md"].decode()
+    assert ModelCard(card).data.pipeline_tag == "feature-extraction"
+
+
+def test_a_folder_is_pushed_with_its_provenance(hub, pipeline, tmp_path, queries):
+    save(pipeline, tmp_path / "model", provenance={"data": "mine", "license": "mit"})
+    push_to_hub(str(tmp_path / "model"), NAME, provenance={"license": "apache-2.0"})
+    provenance = json.loads(content(hub)[MANIFEST])["provenance"]
+    assert (provenance["data"], provenance["license"]) == ("mine", "apache-2.0")
+    np.testing.assert_array_equal(load(NAME).predict(queries), pipeline.predict(queries))
+
+
+def test_a_second_push_replaces_the_model_and_nothing_else(hub, pipeline, other, queries):
+    first = push_to_hub(pipeline, NAME)
+    before = content(hub)
+    hub.repositories[NAME].commit({**before, "notes.md": b"mine"})
+    push_to_hub(other, NAME)
+    after = content(hub)
+    parts = {name.partition("/")[0] for name in after if "/" in name}
+    assert parts == {json.loads(after[MANIFEST])["parts"]}
+    assert after["notes.md"] == b"mine"
+    assert after["README.md"] != before["README.md"]
+    np.testing.assert_array_equal(load(NAME).predict(queries), other.predict(queries))
+    np.testing.assert_array_equal(load(NAME, revision=first).predict(queries), pipeline.predict(queries))
+
+
+@pytest.mark.parametrize("is_changed", [False, True], ids=["written by hand", "changed"])
+def test_a_card_of_the_user_stays(hub, classifier, is_changed):
+    if is_changed:
+        push_to_hub(classifier, NAME)
+        files = content(hub)
+        mine = files["README.md"] + b"mine"
+    else:
+        push_to_hub(classifier, "user/else")
+        hub.repositories[NAME] = hub.repositories["user/else"]
+        files, mine = {}, b"---\nlicense: mit\n---\nmine"
+    hub.repositories[NAME].commit({**files, "README.md": mine})
+    push_to_hub(classifier, NAME)
+    assert content(hub)["README.md"] == mine
+    push_to_hub(classifier, NAME)
+    assert content(hub)["README.md"] == mine
+    load(NAME)
+
+
+def test_a_branch_is_created(hub, pipeline, other):
+    first = push_to_hub(pipeline, NAME)
+    second = push_to_hub(other, NAME, revision="candidate")
+    third = push_to_hub(other, NAME, revision="candidate")
+    assert hub.repositories[NAME].branches == {"main": first, "candidate": third}
+    assert second != third
+    assert set(load(NAME, revision="candidate").classes_) == set(other.classes_)
+
+
+@pytest.mark.parametrize(("private", "visibility"), [(True, "private"), (False, "public"), (None, None)])
+def test_the_visibility_is_that_of_a_new_repository(hub, classifier, private, visibility):
+    push_to_hub(classifier, NAME, private=private)
+    assert [each.get("visibility") for each in hub.created] == [visibility]
+
+
+def test_kept_texts_are_not_published_without_a_warning(hub, tiny_model, texts, labels):
+    pipe = make_pipeline(make_encoder(tiny_model).set_params(keep_texts=True), EllipsoidOpenSetClassifier())
+    pipe.fit(texts, labels)
+    with pytest.warns(UserWarning, match=r"^The model holds 32 training texts, which everybody who can read 'user/in"):
+        push_to_hub(pipe, NAME)
+    push_to_hub(pipe, NAME, private=True)
+
+
+# What is refused
+
+
+def refused(error, *arguments, **options):
+    with pytest.raises(error) as caught:
+        push_to_hub(*arguments, **options)
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    assert TOKEN not in sentence
+    assert len(re.findall(r"\.(?: |$)", sentence)) == 1
+    return sentence
+
+
+@pytest.mark.parametrize("name", ["intents", "a/b/c", "user/", "a--b/c", 7])
+def test_the_name_must_be_one(hub, classifier, name):
+    assert refused(ValueError, classifier, name) == (
+        f"repo_id={name!r} is no name of a repository; pass one of the form 'user/name'."
+    )
+    assert hub.requests == []
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"metrics": {"f1": "high"}}, {"metrics": [0.9]}, {"metrics": {"f1": True}}, {"language": 7}, {"license": [1]}],
+    ids=str,
+)
+def test_metadata_must_be_of_their_type(hub, classifier, facts):
+    assert f"provenance[{next(iter(facts))!r}] is " in refused(TypeError, classifier, NAME, provenance=facts)
+    assert hub.requests == []
+
+
+def test_what_cannot_be_saved_is_not_sent(hub):
+    refused(TypeError, {"a": 1}, NAME)
+    assert hub.requests == []
+
+
+def test_who_may_not_write_is_told_so(hub, classifier, monkeypatch):
+    monkeypatch.delenv("HF_TOKEN")
+    sentence = refused(PermissionError, classifier, NAME)
+    assert sentence.startswith(f"The model cannot be pushed to {NAME!r}, because the hub refuses (")
+    assert sentence.endswith("log in with `hf auth login`, or pass a token that may write to it.")
+    assert push_to_hub(classifier, NAME, token=TOKEN)
+
+
+def test_a_hub_that_is_away(hub, classifier, monkeypatch):
+    hub.status = 501
+    assert refused(ConnectionError, classifier, NAME).startswith(f"The model cannot be pushed to {NAME!r} (")
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    assert "Connection refused" in refused(ConnectionError, classifier, NAME)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert refused(ConnectionError, classifier, NAME) == (
+        f"The model cannot be pushed to {NAME!r}: HF_HUB_OFFLINE forbids to ask the hub; unset it."
+    )
+
+
+def test_a_push_that_fails_leaves_the_model(hub, pipeline, other, queries):
+    push_to_hub(pipeline, NAME)
+    hub.refuses = True
+    sentence = refused(ConnectionError, other, NAME)
+    assert "and the model that was there is unchanged" in sentence
+    np.testing.assert_array_equal(load(NAME).predict(queries), pipeline.predict(queries))
