@@ -8,7 +8,6 @@ import pytest
 
 from skellipsoid import load
 from skellipsoid.cli import main
-from skellipsoid.persistence._folder import read_manifest
 
 pytestmark = pytest.mark.slow
 
@@ -121,7 +120,7 @@ def test_a_training_that_replaces_a_model_and_a_change_of_it(first, folder, comm
         assert "music" not in state(folder)[0]
         return
     assert finish(change)[0][0] == 0
-    changed = read_manifest(folder)[1]
+    changed = (folder / "skellipsoid.json").read_bytes()
     ((status, out, err),) = finish(training)
     beside = folder.with_name("model-2")
     assert (status, "The model is in" in out) == (2, False)
@@ -129,7 +128,7 @@ def test_a_training_that_replaces_a_model_and_a_change_of_it(first, folder, comm
         f"skellipsoid: {str(folder)!r} was changed during the training and is left alone; the model is in "
         f"{str(beside)!r} instead, use it there or move it.\n"
     )
-    assert read_manifest(folder)[1] == changed
+    assert (folder / "skellipsoid.json").read_bytes() == changed
     assert len(state(beside)[0]) == 4
 
 
