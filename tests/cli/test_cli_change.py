@@ -10,8 +10,9 @@ from skellipsoid import load
 from skellipsoid.cli import main
 
 #: Columns of the two files of ``traffic --save``.
-GROUPS = "group proposed_name label rows distinct part_of example_1 example_2 example_3 members run".split()
-MEMBERS = "group proposed_name label text score run".split()
+GROUPS = ["group", "proposed_name", "label", "rows", "distinct", "part_of", *(f"example_{i}" for i in (1, 2, 3))]
+GROUPS += ["members", "run"]
+MEMBERS = ["group", "proposed_name", "label", "text", "score", "run"]
 
 
 @pytest.fixture
