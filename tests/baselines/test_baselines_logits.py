@@ -138,7 +138,7 @@ def of_distances(*steps):
 
 def beyond(classifier, distances):
     """Probability that rows so far from the mean of class 0 are beyond it, out of their probability of the class."""
-    rows = np.multiply.outer(distances, PLANE[1]) + [9.0, -4.0, -5.0]
+    rows = np.add([9.0, -4.0, -5.0], np.multiply.outer(distances, PLANE[1]))
     shares = classifier.decision_function(rows)
     # With one class ranked, the logit a of class 0 is divided into a w of the unknown and a (1 − w).
     return 1 - (np.log(shares[:, 0] / shares[:, 1]) + rows[:, 1]) / rows[:, 0]

@@ -14,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
-from skellipsoid._held_out.table import HeldOut
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
@@ -443,22 +442,6 @@ def test_no_warning_of_few_samples_where_there_are_enough_or_none_is_left_out():
     with pytest.warns(UserWarning, match="without spread") as caught:  # the single sample of class 2
         make().fit(X[:21], y[:21])
     assert len(caught) == 1
-
-
-@pytest.mark.filterwarnings("error")
-def test_boundaries_of_few_samples_are_stricter():
-    """The number of left-out samples alone decides: nothing changes at ten samples of each class."""
-    X, y = gaussians(n_classes=6, rows=10, n_features=8, distance=1.5)
-    clf = make().fit(X, y)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(HeldOut, "strictness", 0.0)
-        np.testing.assert_array_equal(clf.radii_, make().fit(X, y).radii_)
-        few = np.arange(len(y)) % 10 < 5
-        with pytest.warns(UserWarning, match=FEW):
-            lenient = make().fit(X[few], y[few])
-    with pytest.warns(UserWarning, match=FEW):
-        strict = make().fit(X[few], y[few])
-    assert (strict.radii_ < lenient.radii_).all()
 
 
 def test_all_classes_are_degenerate():
