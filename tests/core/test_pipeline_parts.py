@@ -85,3 +85,24 @@ def test_no_duplicates_are_looked_for_where_rows_cannot_be_compared():
 @pytest.mark.parametrize("rows", [[{"a": 1}, {"b": 2}], [["a", "b"], ["c"]], np.zeros((2, 2, 2)), [[None, 1], [2, 3]]])
 def test_what_is_neither_text_nor_numbers_has_no_duplicates(rows):
     assert duplicate_groups(rows, np.zeros(2)) is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["Balance", "balance", "BALANCE"], [0, 0, 0]),
+        (["my  balance", " my balance\n", "my\tbalance", "mybalance"], [0, 0, 0, 1]),
+        (["\ufb01nd caf\u00e9", "find cafe\u0301", "find cafe"], [0, 0, 1]),  # a ligature, a combining accent
+        (["Straße", "STRASSE", "strasse"], [0, 0, 0]),
+        (["\u00bd hour", "1\u20442 hour"], [0, 0]),
+        (["a", "b", "a", "c", "b"], [0, 1, 0, 2, 1]),
+        (["你好", "你好 ", "👍", "👍🏽"], [0, 0, 1, 2]),
+        (["", " ", "."], [0, 0, 1]),
+    ],
+)
+def test_texts_are_equal_after_case_folding_normalisation_and_white_space(texts, expected):
+    assert duplicate_groups(texts, np.zeros(len(texts))).tolist() == expected
+
+
+def test_texts_of_different_classes_are_never_equal():
+    assert duplicate_groups(["hi", "hi", "Hi"], np.array([0, 1, 0])).tolist() == [0, 1, 0]
