@@ -11,20 +11,21 @@ from skellipsoid.cli import main
 
 pytestmark = pytest.mark.slow
 
-#: A command that says when it has loaded a model and is about to save or to lock something, and then waits for a line.
+#: A command that says when it is about to lock a folder for the first time, and then waits for a line.
 MEET = """
 import sys
-from skellipsoid.cli import _monitor, main
-from skellipsoid.persistence import _save
+from filelock import FileLock
+from skellipsoid.cli import main
 
-def meeting(function):
-    def meet(*given):
-        print("there", flush=True)
-        sys.stdin.readline()
-        return function(*given)
-    return meet
+acquire = FileLock.acquire
 
-_save.describe, _monitor.locked = meeting(_save.describe), meeting(_monitor.locked)
+def meet(lock, *given, **more):
+    FileLock.acquire = acquire
+    print("there", flush=True)
+    sys.stdin.readline()
+    return acquire(lock, *given, **more)
+
+FileLock.acquire = meet
 sys.exit(main(sys.argv[1:]))
 """
 

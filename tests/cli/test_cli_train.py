@@ -360,15 +360,14 @@ def test_a_damaged_text_model_is_one_sentence(tiny_model, table, tmp_path, capsy
 
 
 _TERMINATED = """
-import sys, time
+import os, sys, time
 from skellipsoid.cli import main
-from skellipsoid.persistence import _folder
 
-def slowly(path, **_):
+def slowly(descriptor):
     print("saving", flush=True)
     time.sleep(60)
 
-_folder.to_disk = slowly
+os.fsync = slowly
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -249,3 +249,27 @@ def test_threads_share_a_model(rows):
     with ThreadPoolExecutor(8) as pool:
         for found in pool.map(lambda _: clf.predict(rows), range(40)):
             np.testing.assert_array_equal(found, expected)
+
+
+def test_prediction_needs_a_bounded_amount_of_memory(fresh_python):
+    pytest.importorskip("resource")
+    script = """
+import resource, sys
+import numpy as np
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
+from skellipsoid._torch import devices
+
+devices.CHUNK_BYTES = 2**20
+rng = np.random.default_rng(0)
+X = rng.normal(size=(400_000, 32))  # 98 MiB
+clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[:100], np.arange(100) % 3)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+clf.predict(X[:100])
+before = peak()
+clf.predict(X)
+print((peak() - before) / 2**20)
+"""
+    answer = fresh_python(script)
+    assert answer.stderr == ""
+    # The chosen classes and scores of all rows take about 10 MiB; one copy of the rows would take 98.
+    assert float(answer.stdout) < 40

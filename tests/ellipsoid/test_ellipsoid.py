@@ -580,30 +580,6 @@ def test_single_precision_scores_as_double_if_classes_are_far_apart_and_have_few
 # Size.
 
 
-def test_prediction_needs_a_bounded_amount_of_memory(fresh_python):
-    pytest.importorskip("resource")
-    script = """
-import resource, sys
-import numpy as np
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
-from skellipsoid._torch import devices
-
-devices.CHUNK_BYTES = 2**20
-rng = np.random.default_rng(0)
-X = rng.normal(size=(400_000, 32))  # 98 MiB
-clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[:100], np.arange(100) % 3)
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-clf.predict(X[:100])
-before = peak()
-clf.predict(X)
-print((peak() - before) / 2**20)
-"""
-    answer = fresh_python(script)
-    assert answer.stderr == ""
-    # The chosen classes and scores of all rows take about 10 MiB; one copy of the rows would take 98.
-    assert float(answer.stdout) < 40
-
-
 def test_matrices_that_do_not_fit_are_an_error_with_sizes_and_remedies():
     X = np.zeros((2, 6_000_000), dtype=np.float32)  # matrices of 131 TiB, more than a process can address
     with pytest.raises(MemoryError, match=r"2 classes × 6000000 × 6000000 matrices.*\(PCA\)"):
