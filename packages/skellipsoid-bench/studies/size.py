@@ -82,7 +82,7 @@ def private_imports(root):
 
 
 def private_patches(root):
-    """Replacements of private names in tests: of a private module, or under a name that begins with an underscore."""
+    """Count the calls in tests that replace a private name, or one of a private module."""
     found = 0
     for path in [*root.glob("tests/**/*.py"), *root.glob("packages/*/tests/**/*.py"), root / "conftest.py"]:
         tree, private = ast.parse(path.read_text(encoding="utf-8")), set()
@@ -130,7 +130,7 @@ def main(root):
     long = sorted(path.name for path, count in lines.items() if count > 400)
     print(f"{len(lines)} files, of which {len(long)} have more than 400 lines: {', '.join(long)}")
     print(
-        f"{len(private_imports(root))} files of tests import private names, and {private_patches(root)} calls replace one"
+        f"{len(private_imports(root))} files of tests import private names, {private_patches(root)} calls replace one"
     )
     words = sum(len(re.findall(r"\w+", path.read_text(encoding="utf-8"))) for path in pages)
     print(f"{'documentation':20} {words:6,} words in {len(pages)} pages")
