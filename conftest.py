@@ -19,7 +19,7 @@ import pytest
 import torch
 
 import skellipsoid
-from skellipsoid._core.base import BaseOpenSetClassifier
+from skellipsoid.base import BoundaryOpenSetClassifier
 
 torch.set_num_threads(1)
 
@@ -110,14 +110,15 @@ def elsewhere(request, monkeypatch):
     def rounded(X):
         return X * (1 + 8 * np.finfo(X.dtype).eps * np.sin(next(calls) + 1000 * X)).astype(X.dtype)
 
-    scored, trained = (getattr(BaseOpenSetClassifier, f"_validate_{kind}_data") for kind in ("scored", "training"))
+    (base,) = BoundaryOpenSetClassifier.__bases__  # of the baselines, too
+    scored, trained = (getattr(base, f"_validate_{kind}_data") for kind in ("scored", "training"))
 
     def read_training(self, X, y):
         X, y = trained(self, X, y)
         return rounded(X), y
 
-    monkeypatch.setattr(BaseOpenSetClassifier, "_validate_training_data", read_training)
-    monkeypatch.setattr(BaseOpenSetClassifier, "_validate_scored_data", lambda self, X: rounded(scored(self, X)))
+    monkeypatch.setattr(base, "_validate_training_data", read_training)
+    monkeypatch.setattr(base, "_validate_scored_data", lambda self, X: rounded(scored(self, X)))
     seed, position = np.random.get_state()[1:3]  # noqa: NPY002
     yield
     now, now_at = np.random.get_state()[1:3]  # noqa: NPY002

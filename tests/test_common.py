@@ -32,7 +32,7 @@ from sklearn.utils.fixes import parse_version
 
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, baselines
-from skellipsoid._core.base import BaseOpenSetClassifier, BoundaryOpenSetClassifier
+from skellipsoid.base import BoundaryOpenSetClassifier
 from skellipsoid.baselines import (
     BallClassifier,
     EnergyClassifier,
@@ -53,9 +53,7 @@ PARAMETERS = {
     KNNOpenSetClassifier: {"normalize": False},
     OpenMaxClassifier: {"tail_size": 3},
 }
-#: Those that take features.
 OTHERS = [getattr(baselines, name) for name in baselines.__all__]
-OTHERS = [kind for kind in OTHERS if issubclass(kind, BaseOpenSetClassifier)]
 CLASSIFIERS = {classifier: PARAMETERS.get(classifier, {}) for classifier in (EllipsoidOpenSetClassifier, *OTHERS)}
 #: Of classes far apart every draw of seeds gives the same balls.
 SEEDLESS = {MOGBClassifier}

@@ -82,16 +82,20 @@ def test_the_gradient_of_a_batch_is_that_of_one_process(trained):
     import torch
     from torch import nn
 
-    from skellipsoid._torch.losses import supervised_contrastive_loss
-
     rows = torch.from_numpy(np.load(trained[2] / "rows.npy"))
     for name, batch in (("all", np.arange(13)), ("one", np.array([4]))):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             layer = nn.Linear(6, 5)
         batch = np.tile(batch, 2)
-        features = nn.functional.normalize(layer(rows[batch]), dim=1)
-        loss = supervised_contrastive_loss(features, torch.from_numpy(batch) % 3, 0.1)
+        features, classes = nn.functional.normalize(layer(rows[batch]), dim=1), batch % 3
+        # The supervised contrastive loss of each text against all others of the batch, literally.
+        similarities, of_anchor = features @ features.T / 0.1, []
+        for i, own in enumerate(classes):
+            others = np.flatnonzero(np.arange(len(batch)) != i)
+            shares = similarities[i, others].log_softmax(0)
+            of_anchor.append(-shares[np.flatnonzero(classes[others] == own)].mean())
+        loss = torch.stack(of_anchor).mean()
         loss.backward()
         for found in trained[0]:
             np.testing.assert_allclose(found[f"{name}_loss"], loss.detach(), rtol=1e-5)

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
-from sklearn.covariance import LedoitWolf
+from scipy.stats import multivariate_normal, norm
+from sklearn.covariance import LedoitWolf, shrunk_covariance
 from sklearn.neighbors import LocalOutlierFactor
 
 from skellipsoid.baselines import KNNOpenSetClassifier, LOFOpenSetClassifier, MahalanobisClassifier, PLDAClassifier
-from skellipsoid.baselines._covariance import shrunk_covariance
-from skellipsoid.baselines._plda import plda_ratios
 
 A_AND_B = np.array([[-1.0], [1.0], [9.0], [11.0]]), [0, 0, 1, 1]
 
@@ -55,7 +53,7 @@ def test_class_covariances_by_few_axes_are_those_written_out(pooling, rows):
     clf = MahalanobisClassifier(covariance="class", pooling=pooling, threshold=0.0, shrinkage=0.1, duplicates="off")
     clf.fit(X, y)
     means = np.array([X[y == k].mean(axis=0) for k in range(6)])
-    shared, _ = shrunk_covariance(X - means[y], np.ones(len(X)), 0.1)
+    shared = shrunk_covariance((X - means[y]).T @ (X - means[y]) / len(X), 0.1)
     expected = []
     for k in range(6):
         covariance = (1 - pooling) * np.cov(X[y == k].T, bias=True) + pooling * shared
@@ -78,28 +76,28 @@ def test_mahalanobis_does_not_change_with_an_affine_map(covariance):
 
 def test_shrinkage_is_that_of_ledoit_and_wolf():
     X = np.random.default_rng(0).normal(size=(40, 20)) * np.linspace(1, 3, 20)
-    theirs = LedoitWolf(assume_centered=True).fit(X)
-    covariance, share = shrunk_covariance(X, np.ones(40), "auto")
-    assert share == pytest.approx(theirs.shrinkage_)
-    np.testing.assert_allclose(covariance, theirs.covariance_)
+    clf = MahalanobisClassifier(shrinkage="auto", threshold=0.0, duplicates="off").fit(X, np.zeros(40))
+    np.testing.assert_allclose(-knownness(clf, X), LedoitWolf().fit(X).mahalanobis(X))
+    assert clf.shrinkage_ == pytest.approx(LedoitWolf().fit(X).shrinkage_)
     weights = np.random.default_rng(1).integers(1, 4, size=40)
-    repeated = LedoitWolf(assume_centered=True).fit(np.repeat(X, weights, axis=0))
-    np.testing.assert_allclose(shrunk_covariance(X, weights.astype(float), "auto")[0], repeated.covariance_)
+    clf.fit(X, np.zeros(40), sample_weight=weights)
+    # Their covariance is that of rows repeated, with the noise of 40 rows.
+    repeated = LedoitWolf().fit(np.repeat(X, weights, axis=0))
+    assert clf.shrinkage_ == pytest.approx(repeated.shrinkage_ * weights.sum() / 40)
+    covariance = shrunk_covariance(np.cov(X.T, fweights=weights, bias=True), clf.shrinkage_)
+    offsets = X - repeated.location_
+    squares = (offsets * np.linalg.solve(covariance, offsets.T).T).sum(axis=1)
+    np.testing.assert_allclose(-knownness(clf, X), squares)
 
 
 def test_plda_ratio_along_one_axis():
-    # W = 1, B = 4, μ = 0, four rows of mean 2.
-    def ratio(x):
-        return plda_ratios(np.array([[x]]), np.array([[2.0]]), np.array([4.0]), np.array([4.0])).item()
-
-    assert ratio(2.0) == pytest.approx(1.0935, abs=1e-4)
-    assert ratio(0.0) == pytest.approx(-0.7351, abs=1e-4)
-    assert ratio(0.541) == pytest.approx(0, abs=1e-3)
-    assert ratio(4.459) == pytest.approx(0, abs=1e-3)
-    # C = 1 / (1/4 + 4) = 0.2353 and the mean 4 C · 2 = 1.8824, by densities.
-    known, unseen = multivariate_normal(1.8824, 1 + 0.2353), multivariate_normal(0, 5)
-    assert ratio(1.0) == pytest.approx(known.logpdf(1.0) - unseen.logpdf(1.0), abs=1e-4)
-    assert plda_ratios(np.array([[3.0]]), np.array([[2.0]]), np.array([4.0]), np.array([0.0])).item() == 0
+    # W = 1, B = 8 − 1/4 = 7.75, μ = 0, four rows of mean 2 and four of mean −2.
+    X = np.append([2.0] * 4, [-2.0] * 4) + np.tile([0.75**0.5, -(0.75**0.5)], 4)
+    clf = PLDAClassifier(shrinkage=0.0, threshold=0.0, duplicates="off").fit(X[:, np.newaxis], np.repeat([0, 1], 4))
+    # C = 1 / (1/7.75 + 4) = 0.2422 and the mean 4 C · 2 = 1.9375, by densities.
+    known, unseen = norm(1.9375, 1.2422**0.5), norm(0, 8.75**0.5)
+    for x in (0.0, 1.0, 2.0, 5.0):
+        assert knownness(clf, [[x]]).item() == pytest.approx(known.logpdf(x) - unseen.logpdf(x), abs=1e-4)
 
 
 def test_plda_is_the_ratio_of_densities_of_the_fitted_covariances():
@@ -119,11 +117,14 @@ def test_plda_is_the_ratio_of_densities_of_the_fitted_covariances():
 
 def test_plda_of_many_rows_is_relative_mahalanobis():
     # n_k → ∞: ℓ = −½ (M_k − M_0) + ½ ln(det Σ_0 / det Σ) with Σ = W and Σ_0 = W + B.
-    rng = np.random.default_rng(0)
-    between, mean, rows = np.array([4.0, 0.5]), np.array([[1.0, 2.0]]), rng.normal(size=(50, 2))
-    relative = ((rows - mean) ** 2).sum(axis=1) - (rows**2 / (1 + between)).sum(axis=1)
-    expected = -0.5 * relative + 0.5 * np.log(1 + between).sum()
-    np.testing.assert_allclose(plda_ratios(rows, mean, np.array([1e9]), between)[:, 0], expected, rtol=1e-6)
+    X, y = gaussian_classes(n_classes=8, rows=5000)
+    clf = PLDAClassifier(shrinkage=0.0, threshold=0.0, duplicates="off").fit(X, y)
+    means = np.array([X[y == k].mean(axis=0) for k in range(8)])
+    within = (X - means[y]).T @ (X - means[y]) / len(X)
+    rows = X[::500]
+    unseen = multivariate_normal(means.mean(axis=0), within + np.cov(means.T)).logpdf(rows)
+    expected = [multivariate_normal(mean, within).logpdf(rows) - unseen for mean in means]
+    np.testing.assert_allclose(clf.decision_function(rows), np.array(expected).T, rtol=1e-3, atol=1e-2)
 
 
 def test_plda_does_not_change_with_an_affine_map():

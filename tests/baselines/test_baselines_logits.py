@@ -1,8 +1,11 @@
 """Promise: scores of logits are the formulas', whatever classifier the logits come from; weights are respected."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import softmax
+from scipy.stats import gumbel_l
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
 from sklearn.frozen import FrozenEstimator
@@ -20,8 +23,6 @@ from skellipsoid.baselines import (
     OpenMaxClassifier,
     SoftmaxOpenSetClassifier,
 )
-from skellipsoid.baselines._doc import doc_thresholds
-from skellipsoid.baselines._openmax import fit_tail, revised, tail_probability
 
 ALL = [SoftmaxOpenSetClassifier, MaxLogitClassifier, EnergyClassifier, DOCClassifier, OpenMaxClassifier]
 F = np.array([[2.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
@@ -94,18 +95,20 @@ def test_energy_of_three_logits():
     np.testing.assert_allclose(knownness(cold, rows), largest, atol=2e-3)
 
 
+def odds(p):
+    return np.log(np.array(p) / (1 - np.array(p)))
+
+
 def test_doc_thresholds_of_a_class():
     # σ = 0.1291, t = 1 − 3 σ; a divisor n − 1 would give 0.5757. The other class has σ = 0.4301 and the floor.
-    own, classes = np.array([0.9, 0.8, 1.0, 0.9, 0.4]), np.array([0, 0, 0, 1, 1])
-    np.testing.assert_allclose(doc_thresholds(own, classes, np.ones(5), 2, 3.0), [0.6127, 0.5], atol=1e-4)
-    np.testing.assert_allclose(doc_thresholds(own, classes, np.ones(5), 2, 0.0), [1.0, 1.0])
-    np.testing.assert_allclose(doc_thresholds(np.ones(2), np.zeros(2, dtype=int), np.ones(2), 1, 3.0), [1.0])
+    own, y = odds([0.9, 0.8, 1 - 1e-9, 0.9, 0.4]), np.array([0, 0, 0, 1, 1])
+    rows = np.where(y[:, np.newaxis] == [0, 1], own[:, np.newaxis], -9.0)
+    for alpha, expected in ((3.0, [0.6127, 0.5]), (0.0, [1.0, 1.0])):
+        found = from_logits(DOCClassifier(alpha=alpha, duplicates="off"), rows, y).thresholds_
+        np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 def test_doc_asks_the_most_probable_class_alone():
-    def odds(p):
-        return np.log(np.array(p) / (1 - np.array(p)))
-
     rows = odds([[0.9333, 0.01], [0.01, 0.8667]])  # σ = 0.0667 and 0.1333: t = 0.80 and 0.60
     clf = from_logits(DOCClassifier(), rows, [1, 2])
     np.testing.assert_allclose(clf.thresholds_, [0.8, 0.6], atol=1e-3)
@@ -119,29 +122,58 @@ def test_doc_with_saturated_probabilities_accepts_them():
     assert clf.predict(100 * np.eye(3) - 50).tolist() == [0, 1, 2]
 
 
+#: Two directions among logits whose sum is 0.
+PLANE = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
+
+
+def of_distances(*steps):
+    """OpenMax whose class 0 has rows at these steps from its mean, in a plane."""
+    rows = np.array(steps) @ PLANE + [9.0, -4.0, -5.0]
+    return from_logits(
+        OpenMaxClassifier(tail_size=len(steps), n_ranked=1, threshold=0.0, duplicates="off"),
+        np.concatenate([rows, 9 * np.eye(3)[1:]]),
+        [*[0] * len(steps), 1, 2],
+    )
+
+
+def beyond(classifier, distances):
+    """Probability that rows so far from the mean of class 0 are beyond it, out of their probability of the class."""
+    rows = np.add([9.0, -4.0, -5.0], np.multiply.outer(distances, PLANE[1]))
+    shares = classifier.decision_function(rows)
+    # With one class ranked, the logit a of class 0 is divided into a w of the unknown and a (1 − w).
+    return 1 - (np.log(shares[:, 0] / shares[:, 1]) + rows[:, 1]) / rows[:, 0]
+
+
 def test_tail_of_five_distances():
-    location, scale = fit_tail(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
-    assert location == pytest.approx(3.7034, abs=1e-3)
-    assert scale == pytest.approx(1.2667, abs=1e-3)
-    found = tail_probability(np.array([0.0, 1.0, 3.0, 5.0, 7.0]), location, scale)
-    np.testing.assert_allclose(found, [0.0523, 0.1116, 0.4367, 0.9382, 1.0], atol=1e-3)
+    side = (1 - 0.5625**2) ** 0.5  # 1 + 2 + 3, 4 and 5 are the sides of a triangle
+    clf = of_distances([1, 0], [2, 0], [3, 0], [4 * -0.5625, 4 * side], [-3.75, -4 * side])
+    assert clf.tail_locations_[0] == pytest.approx(3.7034, abs=1e-3)
+    assert clf.tail_scales_[0] == pytest.approx(1.2667, abs=1e-3)
+    np.testing.assert_allclose(beyond(clf, [0.0, 1.0, 3.0, 5.0, 7.0]), [0.0523, 0.1116, 0.4367, 0.9382, 1.0], atol=1e-3)
 
 
 def test_a_tail_of_equal_distances_is_a_step():
-    location, scale = fit_tail(np.array([2.0, 2.0]))
-    assert tail_probability(np.array([0.0, 1.9, 2.0, 2.1]), location, scale).tolist() == [0, 0, 0, 1]
+    clf = of_distances([2, 0], [-2, 0])
+    np.testing.assert_allclose(beyond(clf, [0.0, 1.9, 1.9999999, 2.1]), [0, 0, 0, 1], atol=1e-9)
 
 
-def test_revised_logits_of_two_classes():
-    found = revised(np.array([[2.0, 1.0]]), np.array([[0.5, 0.5]]), 2)
-    np.testing.assert_allclose(found, [[1.25, 1.0, 0.75]])
-    np.testing.assert_allclose(softmax(found), [[0.4192, 0.3265, 0.2543]], atol=1e-4)
+@pytest.mark.parametrize("n_ranked", [1, 3, 10])
+def test_logits_are_revised_by_their_rank(n_ranked):
     rng = np.random.default_rng(0)
-    activations, outlying = rng.normal(size=(50, 6)), rng.random((50, 6))
-    for n_ranked in (1, 3, 10):
-        found = revised(activations, outlying, n_ranked)
-        np.testing.assert_allclose(found.sum(axis=1), activations.sum(axis=1))
-        assert ((found[:, 1:] != activations).sum(axis=1) == min(n_ranked, 6)).all()
+    rows, y = 4 * np.eye(6)[np.arange(120) % 6] + rng.normal(size=(120, 6)), np.arange(120) % 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of many ranked
+        clf = from_logits(OpenMaxClassifier(n_ranked=n_ranked, threshold=0.0, duplicates="off"), rows, y)
+    tails = gumbel_l(clf.tail_locations_, clf.tail_scales_)
+    for given, found in zip(rows, clf.decision_function(rows), strict=True):
+        logits = given - given.mean()
+        outlying = tails.cdf(np.linalg.norm(logits - clf.mean_logits_, axis=1))
+        revised, unknown = logits.copy(), 0.0
+        for rank, k in enumerate(np.argsort(-logits)[:n_ranked]):
+            moved = logits[k] * outlying[k] * (1 - rank / min(n_ranked, 6))
+            revised[k] -= moved
+            unknown += moved
+        np.testing.assert_allclose(found, softmax([unknown, *revised])[1:], atol=1e-9)
 
 
 def test_openmax_without_a_tail_is_softmax():

@@ -1,14 +1,10 @@
 """Promise: no sample chooses its own threshold, and every method beats a constant answer."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import skellipsoid
-from skellipsoid import baselines
-from skellipsoid._core.base import BaseOpenSetClassifier
-from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, HeldOut, best_threshold, quantile
+from skellipsoid import ScoreOpenSetClassifier, baselines
 from skellipsoid.baselines import (
     KNNOpenSetClassifier,
     MahalanobisClassifier,
@@ -19,8 +15,7 @@ from skellipsoid.baselines import (
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
-#: Those that take features.
-NAMES = [name for name in baselines.__all__ if issubclass(getattr(baselines, name), BaseOpenSetClassifier)]
+NAMES = [*baselines.__all__]
 THRESHOLDED = [
     MahalanobisClassifier(),
     MahalanobisClassifier(covariance="class"),
@@ -141,22 +136,32 @@ def test_rows_that_were_fitted_give_a_threshold_with_a_warning_where_nothing_els
     assert clf.predict([[0.0, 0.0], [5.0, 5.0]]).tolist() == [0, 1]
 
 
+class Given(ScoreOpenSetClassifier):
+    """Its score is the first feature, whatever it was fitted on."""
+
+    def fit_scores(self, X, classes, sample_weight):
+        pass
+
+    def class_scores(self, X):
+        return np.repeat(X[:, :1], len(self.classes_), axis=1)
+
+
+def given(threshold, scores, y, **more):
+    return Given(threshold=threshold, duplicates="off", open_label=-9).fit(scores[:, np.newaxis], y, **more).threshold_
+
+
 def test_quantile_is_the_largest_score_with_at_most_the_share_below():
-    scores = np.arange(100.0)[::-1]
-    assert quantile(scores, np.ones(100), 0.05) == 5.0
-    assert quantile(scores, np.ones(100), 0.0) == 0.0
-    assert quantile(scores, np.where(scores < 10, 0.5, 1.0), 0.05) == 9.0
-    assert quantile(np.array([7.0]), np.ones(1), 0.05) == 7.0
+    scores, y = np.arange(100.0)[::-1], np.arange(100) % 2
+    assert given("quantile", scores, y) == 5.0
+    assert given("quantile", scores, y, sample_weight=np.where(scores < 10, 0.5, 1.0)) == 9.0
+    assert given("quantile", scores[:10], y[:10]) == 90.0
 
 
 def test_best_threshold_is_where_the_expected_f1_is_best():
-    known, opened = np.linspace(2, 3, 200), np.linspace(0, 1, 50)
-    kinds, zeros = np.repeat([KNOWN, OF_OTHER_CLASS], [200, 50]), np.zeros(250, dtype=int)
-    held_out = HeldOut(kinds, -np.append(known, opened), zeros, zeros, np.ones(250), np.arange(250), 1)
-    assert 1 < best_threshold(held_out) < 2.1
-    # A monotone map of the scores, such as minus a distance, takes the threshold along.
-    moved = replace(held_out, distances=10 * held_out.distances + 50)
-    assert best_threshold(moved) == pytest.approx(10 * best_threshold(held_out) - 50)
+    scores, y = np.append(np.linspace(2, 3, 200), np.linspace(0, 1, 50)), np.append(np.arange(200) % 2, [-9] * 50)
+    assert 1 < given("auto", scores, y) < 2.1
+    # A monotone map of the scores takes the threshold along.
+    assert given("auto", 10 * scores - 50, y) == pytest.approx(10 * given("auto", scores, y) - 50)
 
 
 @pytest.mark.parametrize("name", NAMES)

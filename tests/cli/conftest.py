@@ -1,6 +1,5 @@
 """A user's file, the tiny text model, and a model that was saved."""
 
-import functools
 import io
 import sys
 
@@ -8,7 +7,7 @@ import pytest
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, save
-from skellipsoid.cli import _train, main
+from skellipsoid.cli import main
 
 
 class Bytes(io.TextIOWrapper):
@@ -55,8 +54,12 @@ def saved(tiny_model, texts, labels, tmp_path_factory):
 
 
 @pytest.fixture
-def tiny_command(tiny_model, monkeypatch, give_input):
-    """The command with the tiny text model in place of the default one."""
-    monkeypatch.setattr(_train, "SupConTextEncoder", functools.partial(_train.SupConTextEncoder, tiny_model))
+def tiny_command(tiny_model, tmp_path_factory, monkeypatch, give_input):
+    """The command where a folder by the name of the default text model holds the tiny one."""
+    place = tmp_path_factory.mktemp("place")
+    name = place / SupConTextEncoder().model_name
+    name.parent.mkdir()
+    name.symlink_to(tiny_model)
+    monkeypatch.chdir(place)
     give_input()
     return main

@@ -1,6 +1,7 @@
 """The commands of the first hour: messages to label, and what is learned from them."""
 
 import csv
+import json
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,6 @@ import pytest
 
 from skellipsoid import choose_to_label, learn_from_traffic, load
 from skellipsoid.cli import main
-from skellipsoid.persistence._folder import read_manifest
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_review_and_learn_are_those_of_python(folder, log, tmp_path, capsys):
     assert [float(row["weight"]) for row in rows] == pytest.approx(chosen.weights.tolist(), rel=1e-4)
     assert {row["label"] for row in rows} == {""}
     fill_in(review, truth, slice(20))  # five are left out
-    provenance = read_manifest(folder)[0]["provenance"]
+    provenance = json.loads((folder / "skellipsoid.json").read_bytes())["provenance"]
     assert main(["learn", *words, "--data", str(review), "--log", str(path)]) == 0
     others = [text for text in texts if text not in {row["message"] for row in rows}]
     y = [*(truth[row["message"]] for row in rows[:20]), *[None] * (5 + len(others))]
@@ -75,7 +75,7 @@ def test_review_and_learn_are_those_of_python(folder, log, tmp_path, capsys):
     found = load(folder)
     assert found[-1].offset_ == pytest.approx(wanted[-1].offset_)
     np.testing.assert_array_equal(found.predict(texts), wanted.predict(texts))
-    assert read_manifest(folder)[0]["provenance"] == provenance
+    assert json.loads((folder / "skellipsoid.json").read_bytes())["provenance"] == provenance
     out = capsys.readouterr().out.splitlines()
     n_open = sum(truth[row["message"]] == "-1" for row in rows[:20])
     assert out[0].startswith(

@@ -11,8 +11,8 @@ import time
 import pandas as pd
 import pytest
 
-from skellipsoid import load, remove_classes, save
-from skellipsoid.cli import _use, main
+from skellipsoid import SupConTextEncoder, load, remove_classes, save
+from skellipsoid.cli import main
 
 RUN = "import sys; from skellipsoid.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -84,17 +84,16 @@ def test_a_run_goes_on_with_files_that_are_new_or_changed(answer, parts, texts, 
 @pytest.mark.parametrize("when", ["before the first file", "with the first file"])
 def test_answers_are_filed_under_the_model_that_gave_them(when, answer, saved, texts, tmp_path, monkeypatch, capsys):
     folder = shutil.copytree(saved, tmp_path / "model")
-    old, other = load(folder), load(folder)
+    old, other = load(folder), remove_classes(load(folder), ["alarm"])
+    transform = SupConTextEncoder.transform
 
-    def while_it_is_changed(function):
-        def run(*given, **options):
-            save(remove_classes(other, ["alarm"]), folder, overwrite=True)
-            return function(*given, **options)
+    def while_it_is_changed(encoder, X):
+        # The first call is the first use of a model, before any file.
+        if when.startswith("before") or X[0] == texts[0]:
+            save(other, folder, overwrite=True)
+        return transform(encoder, X)
 
-        return run
-
-    name = "answer_files" if when.startswith("before") else "read_texts"
-    monkeypatch.setattr(_use, name, while_it_is_changed(getattr(_use, name)))
+    monkeypatch.setattr(SupConTextEncoder, "transform", while_it_is_changed)
     assert answer("--model", folder) == 0
     monkeypatch.undo()
     for i, chunk in enumerate((texts[:20], [*texts[20:], "emoji 🚚\nsecond line"])):
@@ -108,15 +107,15 @@ def test_answers_are_filed_under_the_model_that_gave_them(when, answer, saved, t
     assert "3 had their answers already" in capsys.readouterr().out
 
 
-def test_an_interrupted_run_leaves_whole_files_alone(answer, tmp_path, monkeypatch):
-    read = _use.read_texts
+def test_an_interrupted_run_leaves_whole_files_alone(answer, texts, tmp_path, monkeypatch):
+    transform = SupConTextEncoder.transform
 
-    def interrupted(path, **options):
-        if path.name == "part-1.parquet":
+    def interrupted(encoder, X):
+        if X[0] == texts[20]:  # of the second file
             raise KeyboardInterrupt
-        return read(path, **options)
+        return transform(encoder, X)
 
-    monkeypatch.setattr(_use, "read_texts", interrupted)
+    monkeypatch.setattr(SupConTextEncoder, "transform", interrupted)
     assert answer() == 130
     assert names(tmp_path / "out") == ["part-0.parquet.tsv", "predict.answered", "predict.json"]
     monkeypatch.undo()

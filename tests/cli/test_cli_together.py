@@ -8,24 +8,24 @@ import pytest
 
 from skellipsoid import load
 from skellipsoid.cli import main
-from skellipsoid.persistence._folder import read_manifest
 
 pytestmark = pytest.mark.slow
 
-#: A command that says when it has loaded a model and is about to save or to lock something, and then waits for a line.
+#: A command that says when it is about to lock a folder for the first time, and then waits for a line.
 MEET = """
 import sys
-from skellipsoid.cli import _monitor, main
-from skellipsoid.persistence import _save
+from filelock import FileLock
+from skellipsoid.cli import main
 
-def meeting(function):
-    def meet(*given):
-        print("there", flush=True)
-        sys.stdin.readline()
-        return function(*given)
-    return meet
+acquire = FileLock.acquire
 
-_save.describe, _monitor.locked = meeting(_save.describe), meeting(_monitor.locked)
+def meet(lock, *given, **more):
+    FileLock.acquire = acquire
+    print("there", flush=True)
+    sys.stdin.readline()
+    return acquire(lock, *given, **more)
+
+FileLock.acquire = meet
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -121,7 +121,7 @@ def test_a_training_that_replaces_a_model_and_a_change_of_it(first, folder, comm
         assert "music" not in state(folder)[0]
         return
     assert finish(change)[0][0] == 0
-    changed = read_manifest(folder)[1]
+    changed = (folder / "skellipsoid.json").read_bytes()
     ((status, out, err),) = finish(training)
     beside = folder.with_name("model-2")
     assert (status, "The model is in" in out) == (2, False)
@@ -129,7 +129,7 @@ def test_a_training_that_replaces_a_model_and_a_change_of_it(first, folder, comm
         f"skellipsoid: {str(folder)!r} was changed during the training and is left alone; the model is in "
         f"{str(beside)!r} instead, use it there or move it.\n"
     )
-    assert read_manifest(folder)[1] == changed
+    assert (folder / "skellipsoid.json").read_bytes() == changed
     assert len(state(beside)[0]) == 4
 
 

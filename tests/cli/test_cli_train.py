@@ -1,5 +1,6 @@
 """The commands that train: their report, the model that they keep or do not."""
 
+import argparse
 import json
 import os
 import pickle
@@ -12,8 +13,8 @@ import warnings
 import numpy as np
 import pytest
 
-from skellipsoid import load, save
-from skellipsoid.cli import _notes, _train, as_options, main
+from skellipsoid import EllipsoidOpenSetClassifier, load, save
+from skellipsoid.cli import as_options, main, run_program
 
 # train
 
@@ -98,10 +99,15 @@ def test_a_warning_of_the_texts_is_printed_once(tiny_model, table, tmp_path, cap
 
 
 def test_a_sentence_that_two_places_warn_of_is_said_once(capsys):
-    with _notes("skellipsoid", quiet=False):
+    def do(options):
         for level in (1, 2):
             warnings.warn("The same.", stacklevel=level)
         warnings.warn("Another.", stacklevel=1)
+        return 0
+
+    parser = argparse.ArgumentParser("skellipsoid")
+    parser.add_argument("--quiet", action="store_true")
+    assert run_program(parser, do, []) == 0
     assert capsys.readouterr().err.splitlines() == ["skellipsoid: The same.", "skellipsoid: Another."]
 
 
@@ -221,7 +227,7 @@ def test_a_run_that_fails_or_is_interrupted_leaves_no_folder(tiny_model, table, 
             raise error
 
         with monkeypatch.context() as patch:
-            patch.setattr(_train.EllipsoidOpenSetClassifier, "fit", fail)
+            patch.setattr(EllipsoidOpenSetClassifier, "fit", fail)
             assert train(tiny_model, table, "--save", tmp_path / "new" / "model") == status
         assert sorted(tmp_path.iterdir()) == before
     assert capsys.readouterr().err.endswith("skellipsoid: too much\n")
@@ -230,7 +236,7 @@ def test_a_run_that_fails_or_is_interrupted_leaves_no_folder(tiny_model, table, 
 # A folder that exists, before or after the training
 
 
-def test_overwrite_replaces_a_model_and_nothing_else(tiny_command, table, tmp_path, capsys, monkeypatch):
+def test_overwrite_replaces_a_model_and_nothing_else(tiny_command, table, tmp_path, capsys):
     folder = tmp_path / "model"
     words = ["train", "--data", str(table), "--save", str(folder), "--overwrite"]
     assert tiny_command([*words, "--seed", "1"]) == 0  # a first run with it is no error
@@ -240,7 +246,7 @@ def test_overwrite_replaces_a_model_and_nothing_else(tiny_command, table, tmp_pa
     assert load(folder)["clf"].random_state == 0
     capsys.readouterr()
     # What is refused, is refused before anything is read.
-    monkeypatch.setattr(_train, "read", lambda options: pytest.fail("read"))
+    words[2] = str(tmp_path / "no file")
     assert tiny_command(words[:-1]) == 2
     assert capsys.readouterr().err == (
         f"skellipsoid: {str(folder)!r} exists; pass --overwrite to replace a model that was saved there, or another "
@@ -272,7 +278,7 @@ def test_a_failed_run_leaves_the_model_that_it_would_have_replaced(tiny_command,
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_train.EllipsoidOpenSetClassifier, "fit", fail)
+    monkeypatch.setattr(EllipsoidOpenSetClassifier, "fit", fail)
     assert tiny_command([*words, "--overwrite"]) == 130
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
@@ -284,21 +290,20 @@ def test_a_folder_that_appears_during_the_training_costs_no_training(
 ):
     folder, other = tmp_path / "model", tmp_path / "model-3"
     (tmp_path / "model-2").write_text("taken")
-    fit = _train.fit
+    fit = EllipsoidOpenSetClassifier.fit
 
-    def fit_while_it_appears(*arguments):
-        pipeline = fit(*arguments)
+    def fit_while_it_appears(classifier, *arguments):
+        fit(classifier, *arguments)
         if appears == "a model":
-            save(pipeline.set_params(clf__random_state=99), folder)
-            pipeline.set_params(clf__random_state=0)
+            save(fit(EllipsoidOpenSetClassifier(random_state=99), *arguments), folder)
         elif appears == "a file":
             folder.write_text("mine")
         else:
             folder.mkdir()
             (folder / "notes.txt").write_text("mine")
-        return pipeline
+        return classifier
 
-    monkeypatch.setattr(_train, "fit", fit_while_it_appears)
+    monkeypatch.setattr(EllipsoidOpenSetClassifier, "fit", fit_while_it_appears)
     status = tiny_command(["train", "--data", str(table), "--save", str(folder), *options])
     err = capsys.readouterr().err
     assert status == 2
@@ -309,19 +314,19 @@ def test_a_folder_that_appears_during_the_training_costs_no_training(
     )
     assert load(other)["clf"].random_state == 0
     if appears == "a model":
-        assert load(folder)["clf"].random_state == 99
+        assert load(folder).random_state == 99
     else:
         assert (folder if appears == "a file" else folder / "notes.txt").read_text() == "mine"
 
 
 def test_a_training_whose_parent_is_taken_ends(tiny_command, table, tmp_path, capsys, monkeypatch):
-    fit = _train.fit
+    fit = EllipsoidOpenSetClassifier.fit
 
     def fit_while_it_appears(*arguments):
         (tmp_path / "new").write_text("mine")
         return fit(*arguments)
 
-    monkeypatch.setattr(_train, "fit", fit_while_it_appears)
+    monkeypatch.setattr(EllipsoidOpenSetClassifier, "fit", fit_while_it_appears)
     words = ["train", "--data", str(table), "--save", str(tmp_path / "new" / "model"), "--quiet"]
     assert tiny_command(words) == 2
     assert capsys.readouterr().err.count("\n") == 1
@@ -358,15 +363,14 @@ def test_a_damaged_text_model_is_one_sentence(tiny_model, table, tmp_path, capsy
 
 
 _TERMINATED = """
-import sys, time
+import os, sys, time
 from skellipsoid.cli import main
-from skellipsoid.persistence import _folder
 
-def slowly(path, **_):
+def slowly(descriptor):
     print("saving", flush=True)
     time.sleep(60)
 
-_folder.to_disk = slowly
+os.fsync = slowly
 sys.exit(main(sys.argv[1:]))
 """
 

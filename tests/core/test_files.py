@@ -1,47 +1,61 @@
-"""A file is replaced whole or not at all."""
+"""A file is replaced whole or not at all: here those of the groups that were discovered."""
 
 import errno
 import os
-from contextlib import suppress
 
+import numpy as np
 import pytest
 
-from skellipsoid._core.files import replacing, write_table
+from skellipsoid import EllipsoidOpenSetClassifier, discover_classes
 
 
-def test_a_file_is_replaced_once_it_is_complete_and_on_the_disk(tmp_path, monkeypatch):
-    synced, path = [], tmp_path / "file"
-    path.write_text("old")
-    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
-    with replacing(path) as partial:
-        partial.write_text("longer")
-        assert path.read_text() == "old"
-    assert (path.read_text(), synced, list(tmp_path.iterdir())) == ("longer", [6], [path])
+@pytest.fixture(scope="module")
+def groups():
+    """Two groups of open samples."""
+    rng, y = np.random.default_rng(0), np.repeat(np.arange(5), 30)
+    X = 9 * rng.normal(size=(5, 4))[y] + rng.normal(size=(150, 4))
+    return discover_classes(EllipsoidOpenSetClassifier(random_state=0).fit(X[y < 3], y[y < 3]), X[y >= 3])
 
 
-def test_a_file_stays_as_it_was_if_the_new_one_fails(tmp_path):
-    path = tmp_path / "file"
-    path.write_text("old")
-    with suppress(KeyboardInterrupt), replacing(path) as partial:
-        partial.write_text("half")
-        raise KeyboardInterrupt
-    assert (path.read_text(), list(tmp_path.iterdir())) == ("old", [path])
+@pytest.fixture
+def path(tmp_path):
+    """A file that is there already."""
+    (tmp_path / "groups.tsv").write_text("old")
+    return tmp_path / "groups.tsv"
 
 
-def test_an_error_names_the_file_that_was_asked_for(tmp_path):
-    path = tmp_path / "nowhere" / "file.tsv"
+def test_a_file_is_replaced_once_it_is_complete_and_on_the_disk(groups, path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append((os.fstat(handle).st_size, path.read_text())))
+    groups.to_tsv(path)
+    members = path.with_name("groups-members.tsv")
+    assert synced == [(members.stat().st_size, "old"), (path.stat().st_size, "old")]
+    assert sorted(path.parent.iterdir()) == [members, path]
+    assert path.read_text().count("\n") == 1 + groups.n_groups
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))], ids=lambda error: str(error)
+)
+def test_a_file_stays_as_it_was_if_the_new_one_fails(groups, path, monkeypatch, error):
+    def fail(handle):
+        raise error
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(type(error)) as caught:
+        groups.to_tsv(path)
+    assert (path.read_text(), [*path.parent.iterdir()]) == ("old", [path])
+    if isinstance(error, OSError):  # of a full disk, which knows no name
+        assert caught.value.filename == str(path.with_name("groups-members.tsv"))
+
+
+def test_an_error_names_the_file_that_was_asked_for(groups, tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
-        write_table(path, ["a", "b"], [["1", "2"]])
-    assert caught.value.filename == str(path)
+        groups.to_tsv(tmp_path / "nowhere" / "groups.tsv")
+    assert caught.value.filename == str(tmp_path / "nowhere" / "groups-members.tsv")
 
 
-def test_an_error_of_a_full_disk_names_the_file(tmp_path):
-    with pytest.raises(OSError, match="No space left") as caught, replacing(tmp_path / "file.tsv"):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert caught.value.filename == str(tmp_path / "file.tsv")
-
-
-def test_what_a_killed_process_has_left_is_removed_once_it_is_old(tmp_path):
+def test_what_a_killed_process_has_left_is_removed_once_it_is_old(groups, tmp_path):
     path = tmp_path / "file[1].tsv"
     old, new, other = (
         tmp_path / f".{name}.tmp" for name in ("file[1].tsv.0123abcd", "file[1].tsv.4567abcd", "x.89abcdef")
@@ -50,12 +64,11 @@ def test_what_a_killed_process_has_left_is_removed_once_it_is_old(tmp_path):
         left.write_text("half")
     for left in (old, other):
         os.utime(left, (0, 0))
-    write_table(path, ["a"], [["1"]])
-    assert sorted(tmp_path.iterdir()) == sorted([path, new, other])
+    groups.to_tsv(path)
+    assert sorted(tmp_path.iterdir()) == sorted([path, path.with_name("file[1]-members.tsv"), new, other])
 
 
-def test_a_table_of_text(tmp_path):
-    write_table(tmp_path / "a.tsv", ["a", "b"], [["1", "2\t3"]])
-    write_table(tmp_path / "a.csv", ["a", "b"], [["1", "2\t3"]], delimiter=",")
-    assert (tmp_path / "a.tsv").read_bytes() == b'a\tb\n1\t"2\t3"\n'
-    assert (tmp_path / "a.csv").read_bytes() == b"a,b\n1,2\t3\n"
+def test_a_table_of_text(groups, path):
+    groups.to_tsv(path, {"note": [f'say "{i}"' for i in range(len(groups.labels))]})
+    first = path.with_name("groups-members.tsv").read_text().splitlines()[1].split("\t")
+    assert first[-1] == f'"say ""{first[3]}"""'

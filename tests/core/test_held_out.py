@@ -13,9 +13,6 @@ from sklearn.preprocessing import StandardScaler
 
 import skellipsoid
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
-from skellipsoid._held_out.kept import held_out_rows
-from skellipsoid._held_out.scores import HeldOutScores
-from skellipsoid._samples.folds import fold_numbers
 from skellipsoid.baselines import (
     BallClassifier,
     MahalanobisClassifier,
@@ -63,11 +60,12 @@ def test_held_out_scores_survive_and_a_fit_clears_them(fitted, tmp_path):
 
 
 def test_samples_of_synthetic_classes_are_kept_apart(fitted, tmp_path):
-    rows = HeldOutScores.of(fitted, "test")
+    rows = fitted.held_out_
     synthetic = fitted._held_out["scores"][fitted._held_out["is_synthetic"]]
     assert len(synthetic) == 900
-    assert len(fitted.held_out_.score) == len(rows.known) + len(rows.opened)
-    assert np.median(rows.opened) < np.median(synthetic) < np.median(rows.known)  # between the classes
+    assert len(rows.score) == 1800
+    opened, known = (np.median(rows.score[rows.is_open == is_open]) for is_open in (True, False))
+    assert opened < np.median(synthetic) < known  # between the classes
     # Models of earlier versions have none.
     older = copy(fitted)
     real = ~fitted._held_out["is_synthetic"]
@@ -94,7 +92,9 @@ def test_real_open_samples_are_open(trainer):
 def test_held_out_scores_of_a_baseline_are_score_samples_of_a_fit_without_them(clf):
     X, y = blobs()
     clf.set_params(threshold="auto", duplicates="off").fit(X, y)
-    fold = fold_numbers(y, np.arange(len(y)), 5) == 0
+    fold = np.zeros(len(y), dtype=bool)  # the first of five: samples of each class in turn, which begins one on
+    for k in range(6):
+        fold[np.flatnonzero(y == k)[-k % 5 :: 5]] = True
     kept = ~fold & (y % 5 != 0)  # a fifth of the classes, too
     part = clone(clf).set_params(threshold=clf.threshold_).fit(X[kept], y[kept])
     rows, found = clf.held_out_, part.score_samples(X[fold])
@@ -154,9 +154,9 @@ def test_rows_that_the_fit_has_seen_are_not_called_held_out():
     with pytest.warns(UserWarning, match="threshold is read off the rows that were fitted"):
         clf = MahalanobisClassifier().fit([[0.0, 0.0], [5.0, 5.0]], [0, 1])
     with pytest.raises(ValueError, match="held out no sample"):
-        held_out_rows(clf, "a test")
+        TradeOffDisplay.from_estimator(clf)
     with pytest.raises(TypeError, match="this BallClassifier does not have"):
-        held_out_rows(BallClassifier().fit(X, y), "a test")
+        TradeOffDisplay.from_estimator(BallClassifier().fit(X, y))
 
 
 def test_a_single_class_has_no_class_to_hold_out():
@@ -164,7 +164,7 @@ def test_a_single_class_has_no_class_to_hold_out():
     clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, np.zeros(60, dtype=int))
     assert not clf.held_out_.is_open.any()
     with pytest.raises(ValueError, match="held out no class"):
-        held_out_rows(clf, "a test")
+        TradeOffDisplay.from_estimator(clf)
 
 
 @pytest.mark.parametrize(

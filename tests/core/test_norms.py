@@ -18,7 +18,6 @@ from sklearn.preprocessing import Normalizer, StandardScaler, normalize
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV
 from skellipsoid.baselines import BallClassifier, KNNOpenSetClassifier, MahalanobisClassifier
-from skellipsoid.plotting._plane import Plane, open_region
 
 
 @pytest.fixture(scope="module")
@@ -177,15 +176,6 @@ def test_norms_beyond_double_precision_are_unlike(clf):
     with np.errstate(over="ignore"):
         found = messages(lambda: clf.predict(np.full((30, 64), 1e200)))
     assert found[0].startswith("New samples have a Euclidean norm of inf, but training samples had 1")
-
-
-def test_a_plot_does_not_warn_of_the_points_of_its_grid(raw):
-    X, y = normalize(raw[0]), raw[1]
-    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
-    plane = Plane(np.zeros(64), np.eye(64)[:2], np.eye(64)[:2])
-    limits = np.array([[90.0, 90.0], [99.0, 99.0]])
-    assert messages(lambda: open_region(clf, plane, limits, 10)) == []
-    assert len(messages(lambda: clf.predict(plane.origin + limits.repeat(10, axis=0) @ plane.directions))) == 1
 
 
 # Rows in errors

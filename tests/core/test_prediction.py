@@ -13,11 +13,14 @@ import pytest
 import torch
 from operator_helpers import Operators
 from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import normalize
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, remove_classes
 from skellipsoid._ellipsoid.math import geometry, tiles
 from skellipsoid._ellipsoid.math.boundaries import Boundaries
 from skellipsoid._torch import devices
+from skellipsoid.plotting._plane import Plane, open_region
 
 METHODS = ("predict", "predict_known", "score_samples", "class_margins", "decision_function", "known_p_value")
 TOLERANCE = {np.dtype("f4"): 1e-6, np.dtype("f8"): 1e-12}
@@ -249,3 +252,38 @@ def test_threads_share_a_model(rows):
     with ThreadPoolExecutor(8) as pool:
         for found in pool.map(lambda _: clf.predict(rows), range(40)):
             np.testing.assert_array_equal(found, expected)
+
+
+def test_prediction_needs_a_bounded_amount_of_memory(fresh_python):
+    pytest.importorskip("resource")
+    script = """
+import resource, sys
+import numpy as np
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
+from skellipsoid._torch import devices
+
+devices.CHUNK_BYTES = 2**20
+rng = np.random.default_rng(0)
+X = rng.normal(size=(400_000, 32))  # 98 MiB
+clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[:100], np.arange(100) % 3)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+clf.predict(X[:100])
+before = peak()
+clf.predict(X)
+print((peak() - before) / 2**20)
+"""
+    answer = fresh_python(script)
+    assert answer.stderr == ""
+    # The chosen classes and scores of all rows take about 10 MiB; one copy of the rows would take 98.
+    assert float(answer.stdout) < 40
+
+
+def test_a_plot_does_not_warn_of_the_norms_of_its_grid():
+    X, y = load_digits(return_X_y=True)
+    X, y = normalize(X[:300]), y[:300]
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    plane = Plane(np.zeros(64), np.eye(64)[:2], np.eye(64)[:2])
+    limits = np.array([[90.0, 90.0], [99.0, 99.0]])
+    open_region(clf, plane, limits, 10)  # warnings are errors here
+    with pytest.warns(UserWarning, match="New samples have a Euclidean norm"):
+        clf.predict(plane.origin + limits.repeat(10, axis=0) @ plane.directions)

@@ -18,7 +18,6 @@ from sklearn.utils.fixes import parse_version
 
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV
-from skellipsoid._core.pipelines import duplicate_groups, split_estimator
 from skellipsoid.metrics import bootstrap_interval, open_set_accuracy, open_set_auroc
 from skellipsoid.model_selection import OpenSetKFold
 
@@ -86,7 +85,6 @@ class Sampler(BaseEstimator):
 
 def test_a_sampler_changes_no_answer_of_a_pipeline(fitted):
     pipe = Pipeline([("sampler", Sampler()), ("clf", fitted)])
-    assert split_estimator(pipe) == ([], fitted)
     assert skellipsoid.explain(pipe, X, n_axes=1).answer.tolist() == fitted.predict(X).tolist()
 
 
@@ -168,38 +166,6 @@ def test_a_finding_names_the_column_of_an_arrow_table():
 
 TWICE = np.repeat(X[::2], 2, axis=0)
 SAME = np.repeat(np.arange(24), 2).tolist()
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        np.array,
-        np.ndarray.tolist,
-        lambda rows: pd.DataFrame(rows, columns=["x", "y", "z"]),
-        lambda rows: pd.DataFrame(rows, columns=["x", "y", "z"]).convert_dtypes(),
-        lambda rows: pl.DataFrame(rows, schema=["x", "y", "z"]),
-        lambda rows: pa.table({name: rows[:, i] for i, name in enumerate("xyz")}),
-        lambda rows: pd.DataFrame({"v": list(rows)}),
-        lambda rows: pa.array(rows.tolist()),
-    ],
-)
-def test_duplicates_are_found_in_every_table(make):
-    assert duplicate_groups(make(TWICE), LABELS).tolist() == SAME
-    assert duplicate_groups(make(X), LABELS) is None
-
-
-def test_duplicates_of_texts_are_found_in_every_table():
-    texts = [f"text {i}" for i in SAME]
-    for make in (list, np.array, pd.Series, pl.Series, pa.array):
-        assert duplicate_groups(make(texts), LABELS).tolist() == SAME
-    for table in TABLES:
-        assert duplicate_groups(table({"text": texts}), LABELS).tolist() == SAME
-
-
-def test_no_duplicates_are_looked_for_where_rows_cannot_be_compared():
-    mixed = pd.DataFrame({"text": ["a"] * 48, "n": np.ones(48)})
-    for data in (mixed, np.where(TWICE > 9, np.nan, TWICE), [[1], [1, 2]] * 24):
-        assert duplicate_groups(data, LABELS) is None
 
 
 @pytest.mark.parametrize("table", NAMED)

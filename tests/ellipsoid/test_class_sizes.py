@@ -2,43 +2,8 @@
 
 import numpy as np
 import pytest
-import torch
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._ellipsoid.math.class_sizes import ERRORS, estimate_mean_error, growths
-
-
-def squares_of(sizes, error, rng, spread=0.0):
-    """Squared distances of the samples of classes, their mean being proportional to 1 + e / n."""
-    classes = np.repeat(np.arange(len(sizes)), sizes)
-    of_class = (1 + error / sizes) * np.exp(spread * rng.normal(size=len(sizes)))
-    return rng.gamma(5, of_class[classes] / 5), classes, sizes[classes].astype(float), np.ones(len(classes))
-
-
-@pytest.mark.parametrize("error", [1.0, 3.0, 8.0])
-def test_the_error_is_found_in_classes_of_unlike_sizes(error):
-    sizes = np.tile([4, 8, 20, 60, 200], 12)
-    found = [
-        estimate_mean_error(*squares_of(sizes, error, np.random.default_rng(seed), spread=0.2)) for seed in range(5)
-    ]
-    assert np.exp(np.mean(np.log(found))) == pytest.approx(error, rel=0.35)
-
-
-def test_classes_of_one_size_say_nothing_of_the_error():
-    found = estimate_mean_error(*squares_of(np.full(9, 20), 5.0, np.random.default_rng(0)))
-    assert found == pytest.approx(np.exp(np.log(ERRORS).mean()))
-
-
-@pytest.mark.parametrize("squares", [[], [0.0, 0.0], [4.0]])
-def test_hardly_any_samples_are_enough(squares):
-    n = len(squares)
-    found = estimate_mean_error(np.array(squares), np.arange(n), np.full(n, 2.0), np.ones(n))
-    assert ERRORS[0] <= found <= ERRORS[-1]
-
-
-def test_growths_are_relative_to_a_class_of_typical_size():
-    found = growths(4.0, torch.tensor([1.0, 8.0, 64.0], dtype=torch.float64), 8.0)
-    np.testing.assert_allclose(found, np.sqrt(np.array([5, 1.5, 1.0625]) / 1.5))
 
 
 def unequal(rng, sizes, n_features, n_new):

@@ -14,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
-from skellipsoid._held_out.table import HeldOut
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
@@ -445,22 +444,6 @@ def test_no_warning_of_few_samples_where_there_are_enough_or_none_is_left_out():
     assert len(caught) == 1
 
 
-@pytest.mark.filterwarnings("error")
-def test_boundaries_of_few_samples_are_stricter():
-    """The number of left-out samples alone decides: nothing changes at ten samples of each class."""
-    X, y = gaussians(n_classes=6, rows=10, n_features=8, distance=1.5)
-    clf = make().fit(X, y)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(HeldOut, "strictness", 0.0)
-        np.testing.assert_array_equal(clf.radii_, make().fit(X, y).radii_)
-        few = np.arange(len(y)) % 10 < 5
-        with pytest.warns(UserWarning, match=FEW):
-            lenient = make().fit(X[few], y[few])
-    with pytest.warns(UserWarning, match=FEW):
-        strict = make().fit(X[few], y[few])
-    assert (strict.radii_ < lenient.radii_).all()
-
-
 def test_all_classes_are_degenerate():
     X = np.repeat([[0.0, 0], [4, 0], [0, 3]], 4, axis=0)
     y = np.repeat([0, 1, 2], 4)
@@ -595,30 +578,6 @@ def test_single_precision_scores_as_double_if_classes_are_far_apart_and_have_few
 
 
 # Size.
-
-
-def test_prediction_needs_a_bounded_amount_of_memory(fresh_python):
-    pytest.importorskip("resource")
-    script = """
-import resource, sys
-import numpy as np
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
-from skellipsoid._torch import devices
-
-devices.CHUNK_BYTES = 2**20
-rng = np.random.default_rng(0)
-X = rng.normal(size=(400_000, 32))  # 98 MiB
-clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[:100], np.arange(100) % 3)
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-clf.predict(X[:100])
-before = peak()
-clf.predict(X)
-print((peak() - before) / 2**20)
-"""
-    answer = fresh_python(script)
-    assert answer.stderr == ""
-    # The chosen classes and scores of all rows take about 10 MiB; one copy of the rows would take 98.
-    assert float(answer.stdout) < 40
 
 
 def test_matrices_that_do_not_fit_are_an_error_with_sizes_and_remedies():

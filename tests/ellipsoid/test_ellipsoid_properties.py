@@ -1,4 +1,4 @@
-"""Properties that hold for any data: invariance, geometry of the ellipsoids, order and chunks of rows."""
+"""Properties that hold for any data: invariance, geometry of the ellipsoids, order of rows."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
-from skellipsoid._torch import devices
 
 #: Axes are kept in single precision.
 SINGLE = 1e-5
@@ -161,17 +160,3 @@ def test_each_row_is_answered_for_itself(global_random_seed, case, random):
     few = order[:7]
     np.testing.assert_allclose(clf.score_samples(rows[few]), scores[few], rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(clf.predict(rows[few[:1]]), answers[few[:1]])
-
-
-@FEW
-@given(fitted(), st.integers(1, 20_000))
-def test_chunks_do_not_change_results(global_random_seed, case, chunk_bytes):
-    clf, X = case(global_random_seed)
-    rows = new_rows(X, global_random_seed)
-    whole = [getattr(clf, method)(rows) for method in ("score_samples", "class_margins", "decision_function")]
-    answers = clf.predict(rows)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(devices, "CHUNK_BYTES", chunk_bytes)
-        for method, expected in zip(("score_samples", "class_margins", "decision_function"), whole, strict=True):
-            np.testing.assert_allclose(getattr(clf, method)(rows), expected, rtol=1e-9, atol=1e-12)
-        np.testing.assert_array_equal(clf.predict(rows), answers)

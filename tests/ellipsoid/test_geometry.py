@@ -1,11 +1,15 @@
-"""Centroids, radii, distances and axes against NumPy in double precision."""
+"""Centroids, radii, distances, axes and their tiles against NumPy in double precision; growths of small classes."""
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
+from skellipsoid._ellipsoid.math import tiles
+from skellipsoid._ellipsoid.math.class_sizes import ERRORS, estimate_mean_error, growths
 from skellipsoid._ellipsoid.math.geometry import (
     Factors,
     assigned_norms,
@@ -14,6 +18,8 @@ from skellipsoid._ellipsoid.math.geometry import (
     nearest_centroid,
     nearest_other,
 )
+from skellipsoid._ellipsoid.math.mixtures import Mixture, draw_mixtures, draw_synthetic_classes
+from skellipsoid._ellipsoid.math.tiles import PaddedAxes, Tiles, of_like_size
 from skellipsoid._samples.samples import Samples
 from skellipsoid._torch import devices
 
@@ -152,3 +158,251 @@ def test_chunks_on_a_gpu_are_a_share_of_its_free_memory(monkeypatch, free, chunk
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 2000)
     assert devices.chunk_bytes(torch.device("cuda")) == chunk
     assert devices.chunk_bytes(torch.device("cpu")) == devices.CHUNK_BYTES
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 900, 20_000])
+@pytest.mark.parametrize("trainer", [None, EliDecide(max_iter=2)])
+def test_chunks_do_not_change_results(monkeypatch, rows, chunk_bytes, trainer):
+    clf = EllipsoidOpenSetClassifier(trainer=trainer, random_state=0).fit(*rows)
+    new = np.random.default_rng(2).normal(scale=4, size=(77, 5))
+    methods = [getattr(clf, name) for name in ("score_samples", "class_margins", "decision_function", "predict")]
+    whole = [method(new) for method in methods]
+    monkeypatch.setattr(devices, "CHUNK_BYTES", chunk_bytes)
+    for method, expected in zip(methods, whole, strict=True):
+        np.testing.assert_allclose(method(new), expected, rtol=1e-9, atol=1e-12)
+
+
+# Distances of classes of unlike sizes
+
+
+def squares_of(sizes, error, rng, spread=0.0):
+    """Squared distances of the samples of classes, their mean being proportional to 1 + e / n."""
+    classes = np.repeat(np.arange(len(sizes)), sizes)
+    of_class = (1 + error / sizes) * np.exp(spread * rng.normal(size=len(sizes)))
+    return rng.gamma(5, of_class[classes] / 5), classes, sizes[classes].astype(float), np.ones(len(classes))
+
+
+@pytest.mark.parametrize("error", [1.0, 3.0, 8.0])
+def test_the_error_is_found_in_classes_of_unlike_sizes(error):
+    sizes = np.tile([4, 8, 20, 60, 200], 12)
+    found = [
+        estimate_mean_error(*squares_of(sizes, error, np.random.default_rng(seed), spread=0.2)) for seed in range(5)
+    ]
+    assert np.exp(np.mean(np.log(found))) == pytest.approx(error, rel=0.35)
+
+
+def test_classes_of_one_size_say_nothing_of_the_error():
+    found = estimate_mean_error(*squares_of(np.full(9, 20), 5.0, np.random.default_rng(0)))
+    assert found == pytest.approx(np.exp(np.log(ERRORS).mean()))
+
+
+@pytest.mark.parametrize("squares", [[], [0.0, 0.0], [4.0]])
+def test_hardly_any_samples_are_enough(squares):
+    n = len(squares)
+    found = estimate_mean_error(np.array(squares), np.arange(n), np.full(n, 2.0), np.ones(n))
+    assert ERRORS[0] <= found <= ERRORS[-1]
+
+
+def test_growths_are_relative_to_a_class_of_typical_size():
+    found = growths(4.0, torch.tensor([1.0, 8.0, 64.0], dtype=torch.float64), 8.0)
+    np.testing.assert_allclose(found, np.sqrt(np.array([5, 1.5, 1.0625]) / 1.5))
+
+
+# Tiles of one class
+
+
+@pytest.fixture(params=["cpu", "gpu"])
+def machine(request, monkeypatch):
+    """Tiles as on a CPU, and as on a GPU, where numbers of tiles are not read."""
+    monkeypatch.setattr(tiles, "reads_are_free", lambda device: request.param == "cpu")
+    return request.param
+
+
+def padded(ranks, n_features=7, n_weightings=2, seed=0):
+    rng = np.random.default_rng(seed)
+    starts = np.cumsum([0, *ranks]).tolist()
+    axes, weights = rng.normal(size=(starts[-1], n_features)), rng.uniform(size=(starts[-1], n_weightings))
+    return PaddedAxes.of(*map(torch.from_numpy, (axes, weights)), starts), axes, weights, starts
+
+
+@pytest.mark.parametrize("ranks", [[3, 3, 3, 3], [3, 0, 5, 1], [0, 0, 0], [40, 2, 1, 2, 3, 0, 19], [4]])
+@pytest.mark.parametrize("n_rows", [0, 1, 2, 9, 400])
+@pytest.mark.parametrize("of_one_class", [False, True])
+@pytest.mark.usefixtures("machine")
+def test_squared_norms_are_those_of_each_row_alone(ranks, n_rows, of_one_class):
+    given, axes, weights, starts = padded(ranks)
+    rng = np.random.default_rng(1)
+    rows, classes = rng.normal(size=(n_rows, 7)), rng.integers(len(ranks), size=n_rows)
+    if of_one_class:
+        classes[:] = len(ranks) - 1
+    own = [slice(*pair) for pair in pairwise(starts)]
+    expected = [(axes[own[k]] @ row) ** 2 @ weights[own[k]] for row, k in zip(rows, classes, strict=True)]
+    found = given.squared_norms(torch.from_numpy(rows), torch.from_numpy(classes))
+    np.testing.assert_allclose(found, np.reshape(expected, (n_rows, 2)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_rows", [1, 30, 1000])
+@pytest.mark.usefixtures("machine")
+def test_each_tile_holds_rows_of_one_class_and_each_row_has_a_place(n_rows):
+    classes = torch.from_numpy(np.random.default_rng(0).geometric(0.2, size=n_rows).clip(max=20) - 1)
+    found = Tiles.of(classes, 20)
+    assert torch.equal(found.scatter(found.gather(classes)), classes)
+    assert len(found.places.unique()) == n_rows
+    of_tile = torch.cat([torch.arange(found.n_first), found.classes])
+    assert torch.equal(of_tile[found.places // found.size], classes)
+
+
+@pytest.mark.parametrize("ranks", [[1500, *[15] * 150], [1500, *[15] * 20], [15] * 30, [*range(200)], [0, 0], [7, 0]])
+def test_padding_at_most_doubles_the_memory(ranks):
+    given, axes, *_ = padded(ranks, n_features=2)
+    assert sum(bucket.axes.numel() for bucket in given.buckets) <= 2 * axes.size
+    assert torch.equal(torch.cat(given.members).sort().values, torch.arange(len(ranks)))
+
+
+def test_classes_of_like_rank_share_a_bucket():
+    assert [own.tolist() for own in of_like_size(np.array([13, 1500, 14, 15]))] == [[1], [0, 2, 3]]
+    assert [own.tolist() for own in of_like_size(np.array([30, 15, 20, 31]))] == [[0, 1, 2, 3]]
+
+
+def test_equal_numbers_of_axes_are_not_copied():
+    axes, weights = torch.ones(6, 4), torch.ones(6, 1)
+    assert PaddedAxes.of(axes, weights, [0, 2, 4, 6]).buckets[0].axes.data_ptr() == axes.data_ptr()
+
+
+def test_a_place_for_more_than_rows():
+    """Rows may have further dimensions: several vectors each, as in a left-out set."""
+    rng = np.random.default_rng(0)
+    vectors, classes = torch.from_numpy(rng.normal(size=(50, 3, 4))), torch.from_numpy(rng.integers(5, size=50))
+    matrices = torch.from_numpy(rng.normal(size=(5, 4, 2)))
+    found = Tiles.of(classes, 5)
+    result = found.scatter(found.product(found.gather(vectors), matrices))
+    torch.testing.assert_close(result, vectors @ matrices[classes])
+
+
+# Mixtures: which rows are mixed, and with which weights
+
+#: Unequal classes, their rows mixed; labels need not start at 0.
+CLASSES = np.random.default_rng(9).permutation(np.repeat([2, 3, 5, 8], [1, 3, 6, 10]))
+
+
+def draw(classes=CLASSES, n_mixtures=200, *, n_mix=3, alpha=0.6, seed=0):
+    return draw_mixtures(np.asarray(classes), n_mixtures, n_mix=n_mix, alpha=alpha, rng=np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("n_mix", [2, 3, 4])
+def test_mixtures_have_distinct_labels(n_mix):
+    mixture = draw(n_mix=n_mix)
+    assert mixture.indices.shape == mixture.weights.shape == (200, n_mix)
+    labels = CLASSES[mixture.indices]
+    assert all(len(set(row)) == n_mix for row in labels.tolist())
+
+
+def test_fewer_classes_than_n_mix_mix_what_there_is():
+    assert draw(n_mix=9).indices.shape == (200, 4)
+    assert draw([7, 7, 4], n_mix=3).indices.shape == (200, 2)
+
+
+@pytest.mark.parametrize("classes", [[3], [3, 3, 3]])
+def test_one_class_has_no_mixtures(classes):
+    assert draw(classes) is None
+
+
+def test_weights_sum_to_one():
+    for alpha in (1e-3, 0.6, 100.0):
+        weights = draw(alpha=alpha).weights
+        assert (weights >= 0).all()
+        np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.6, 1.0, 5.0])
+@pytest.mark.parametrize("n_mix", [2, 3, 4])
+def test_weights_have_the_moments_of_the_dirichlet_distribution(n_mix, alpha):
+    weights = draw(n_mixtures=20_000, n_mix=n_mix, alpha=alpha).weights
+    variance = (n_mix - 1) / (n_mix**2 * (n_mix * alpha + 1))
+    covariance = np.full((n_mix, n_mix), -variance / (n_mix - 1))
+    np.fill_diagonal(covariance, variance)
+    np.testing.assert_allclose(weights.mean(axis=0), 1 / n_mix, atol=0.01)
+    np.testing.assert_allclose(np.cov(weights.T), covariance, atol=0.005)
+
+
+def test_small_alpha_lets_one_sample_dominate():
+    shares = [np.median(draw(alpha=alpha).weights.max(axis=1)) for alpha in (0.05, 0.6, 20.0)]
+    assert shares[0] > 0.99 > shares[1] > 0.5 > shares[2]
+
+
+@pytest.mark.parametrize("n_mix", [2, 3])
+def test_classes_are_drawn_with_their_rows(n_mix):
+    """Each further row is uniform among rows of classes not yet drawn: enumerate the orders of the classes."""
+    n_mixtures = 20_000
+    labels, counts = np.unique(CLASSES, return_counts=True)
+    expected = {}
+    for order in permutations(range(len(labels)), n_mix):
+        probability, left = 1.0, counts.sum()
+        for k in order:
+            probability *= counts[k] / left
+            left -= counts[k]
+        key = tuple(sorted(labels[list(order)]))
+        expected[key] = expected.get(key, 0) + probability
+    assert sum(expected.values()) == pytest.approx(1)
+    drawn = np.sort(CLASSES[draw(n_mixtures=n_mixtures, n_mix=n_mix).indices], axis=1)
+    observed = [(drawn == key).all(axis=1).sum() for key in expected]
+    assert stats.chisquare(observed, n_mixtures * np.array(list(expected.values()))).pvalue > 0.01
+
+
+def test_rows_of_a_class_are_drawn_alike():
+    drawn = np.bincount(draw(n_mixtures=20_000).indices.ravel(), minlength=len(CLASSES))
+    for label in (3, 5, 8):
+        assert stats.chisquare(drawn[np.equal(CLASSES, label)]).pvalue > 0.01
+    assert (drawn > 0).all()
+
+
+def test_weights_do_not_depend_on_the_class():
+    mixture = draw(n_mixtures=20_000, n_mix=2)
+    labels = CLASSES[mixture.indices]
+    for label in np.unique(CLASSES):
+        assert mixture.weights[labels == label].mean() == pytest.approx(0.5, abs=0.02)
+
+
+def test_same_generator_same_mixtures():
+    one, again, other = draw(seed=4), draw(seed=4), draw(seed=5)
+    np.testing.assert_array_equal(one.indices, again.indices)
+    np.testing.assert_array_equal(one.weights, again.weights)
+    assert (one.weights != other.weights).any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_samples_are_the_weighted_sums(dtype):
+    features = torch.from_numpy(np.random.default_rng(1).normal(size=(len(CLASSES), 6))).to(dtype)
+    mixture = draw(n_mixtures=12)
+    expected = [
+        sum(weight * features[i].double().numpy() for i, weight in zip(indices, weights, strict=True))
+        for indices, weights in zip(mixture.indices, mixture.weights, strict=True)
+    ]
+    mixed = mixture.of(features)
+    assert mixed.dtype == dtype
+    np.testing.assert_allclose(mixed, expected, rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=1e-6)
+
+
+def test_one_full_weight_is_the_row_itself():
+    features = torch.arange(6.0).reshape(3, 2)
+    mixture = Mixture(np.array([[2, 0], [1, 2]]), np.array([[1.0, 0.0], [0.25, 0.75]]))
+    assert mixture.of(features).tolist() == [[4, 5], [3.5, 4.5]]
+
+
+def test_synthetic_samples_deviate_from_a_line_of_two_centroids_as_a_row_of_the_nearer_class_does():
+    rng = np.random.default_rng(0)
+    centroids = np.zeros((9, 13))
+    centroids[:, :9] = np.eye(9)  # tells which are mixed, and how
+    rows = centroids[CLASSES]
+    rows[:, 9:] = rng.normal(size=(len(CLASSES), 4))
+
+    drawn = draw_synthetic_classes(CLASSES, 300, 0.6, np.random.default_rng(0), np.ones(len(CLASSES)))
+    found = drawn.of(torch.from_numpy(centroids), torch.from_numpy(rows - centroids[CLASSES])).numpy()
+    shares = np.sort(found[:, :9], axis=1)[:, ::-1]
+    np.testing.assert_allclose(shares[:, :2].sum(axis=1), 1)
+    assert np.count_nonzero(found[:, :9], axis=1).max() == 2
+    assert shares[:, 0].min() < 0.55
+    assert shares[:, 0].max() > 0.95
+    for row, nearer in zip(found, found[:, :9].argmax(axis=1), strict=True):
+        assert np.isclose(rows[nearer == CLASSES][:, 9:], row[9:]).all(axis=1).any()
+    assert draw_synthetic_classes(np.full(9, 3), 300, 0.6, np.random.default_rng(0), np.ones(9)) is None

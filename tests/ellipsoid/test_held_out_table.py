@@ -7,6 +7,7 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 
+from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid.math.geometry import Factors, assigned_norms
 from skellipsoid._ellipsoid.paper.fit import PaperValidator
 from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, SYNTHETIC, HeldOut, best_scale, expected_f1, loss_scale
@@ -270,3 +271,26 @@ def test_held_out_rows_of_one_class_are_never_open():
         validation.known.distances,
         assigned_norms(rows, classes.long(), centroids, Factors.from_components(components).padded()),
     )
+
+
+@pytest.mark.filterwarnings("error")
+def test_boundaries_of_few_samples_are_stricter():
+    """The number of left-out samples alone decides: nothing changes at ten samples of each class."""
+    rng, y = np.random.default_rng(0), np.repeat(np.arange(6), 10)
+    X = rng.normal(size=(60, 8)) + 1.5 * y[:, np.newaxis]
+    few = np.arange(len(y)) % 10 < 5
+
+    def radii(rows):
+        return EllipsoidOpenSetClassifier(random_state=0).fit(X[rows], y[rows]).radii_
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HeldOut, "strictness", 0.0)
+        enough = radii(slice(None))
+        with pytest.warns(UserWarning, match="fewer than 10 different samples"):
+            lenient = radii(few)
+    np.testing.assert_array_equal(radii(slice(None)), enough)
+    with pytest.warns(UserWarning, match="fewer than 10 different samples"):
+        factors = radii(few) / lenient
+    # All radii shrink by one factor, so that fewer samples are accepted, in the same order.
+    assert factors.max() < 1
+    np.testing.assert_allclose(factors, factors[0], rtol=1e-5)

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from operator_helpers import Operators
 
+from skellipsoid import SupConTextEncoder
 from skellipsoid._encoders.torch import backbone as engine
 from skellipsoid._encoders.torch import model_lookup
 from skellipsoid._encoders.torch.backbone import TextBackbone
@@ -491,3 +492,17 @@ def test_bars_that_the_environment_decides_bring_no_warning(tiny_model, fresh_py
         tiny_model,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("finetune", ["none", "full"])
+@pytest.mark.parametrize(("most_tokens", "window"), [(1, 3), (40, 8192), (100_000, 1)])
+def test_an_encoder_does_not_depend_on_pieces_and_windows(
+    build_model, tmp_path, texts, labels, monkeypatch, finetune, most_tokens, window
+):
+    plain = build_model(tmp_path / "plain", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    encoder = SupConTextEncoder(plain, finetune=finetune, max_iter=2, batch_size=16, learning_rate=3e-3, random_state=0)
+    expected = encoder.fit(texts, labels).transform(texts)
+    monkeypatch.setitem(engine.PIECE_TOKENS, "cpu", most_tokens)
+    monkeypatch.setattr(engine, "WINDOW", window)
+    np.testing.assert_allclose(encoder.transform(texts), expected, atol=1e-5)
+    np.testing.assert_allclose(encoder.fit(texts, labels).transform(texts), expected, atol=1e-3)

@@ -7,7 +7,6 @@ from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder
-from skellipsoid._encoders.torch import contrastive
 
 
 def make(model, finetune="full", **parameters):
@@ -21,19 +20,6 @@ def make(model, finetune="full", **parameters):
 def parts(texts, labels):
     """Five texts of each intent to train on, three to decide when to stop."""
     return texts[:20], labels[:20], texts[20:], labels[20:]
-
-
-@pytest.fixture
-def held_out(monkeypatch):
-    """What every call of the engine's hold-out chose."""
-    calls, choose = [], contrastive.validation_rows
-
-    def note(*given):
-        calls.append(choose(*given))
-        return calls[-1]
-
-    monkeypatch.setattr(contrastive, "validation_rows", note)
-    return calls
 
 
 def nearest_mean_accuracy(train, y, new, y_new):
@@ -59,21 +45,6 @@ def test_the_best_epochs_weights_are_kept_and_its_score_is_that_of_the_features(
 
 
 @pytest.mark.parametrize("finetune", ["full", "head"])
-def test_the_kept_weights_are_a_copy(tiny_model, parts, finetune, monkeypatch):
-    X, y, X_val, y_val = parts
-    encoder = make(tiny_model, finetune, n_iter_no_change=4).fit(X, y, X_val=X_val, y_val=y_val)
-    best = int(np.argmax(encoder.validation_scores_)) + 1
-    # A run that ends at the best epoch: the same schedule, but no epoch after it.
-    run_epochs = contrastive.run_epochs
-    monkeypatch.setattr(
-        contrastive, "run_epochs", lambda *given, **more: run_epochs(*given, **more | {"max_iter": best})
-    )
-    ended = make(tiny_model, finetune, n_iter_no_change=4).fit(X, y, X_val=X_val, y_val=y_val)
-    assert ended.n_iter_ == best < encoder.n_iter_
-    np.testing.assert_array_equal(encoder.transform(X), ended.transform(X))
-
-
-@pytest.mark.parametrize("finetune", ["full", "head"])
 def test_validation_texts_are_not_trained_on(tiny_model, parts, finetune):
     X, y, X_val, y_val = parts
     patient = {"n_iter_no_change": 3, "max_iter": 3, "learning_rate": 3e-3}
@@ -87,47 +58,6 @@ def test_validation_texts_are_not_trained_on(tiny_model, parts, finetune):
     # Nothing of them is kept, and the groups are those of the training texts.
     assert len(watched.groups_) == len(X)
     assert watched.training_data_sha256_ == alone.training_data_sha256_
-
-
-def test_every_head_of_cross_fitting_watches_the_given_texts(tiny_model, parts, held_out, monkeypatch):
-    X, y, X_val, y_val = parts
-    watched, train = [], contrastive.train_projection
-    monkeypatch.setattr(
-        contrastive, "train_projection", lambda *given: watched.append((given[0], given[-1])) or train(*given)
-    )
-    encoder = make(tiny_model, "head", max_iter=3)
-    crossed = encoder.fit_transform(X, y, X_val=X_val, y_val=y_val)
-    assert not held_out
-    assert [n for _, n in watched] == [len(X_val)] * 3
-    for rows, _ in watched:
-        np.testing.assert_array_equal(rows.embeddings[-len(X_val) :].cpu(), encoder._pooled(X_val))
-    assert abs(crossed - encoder.transform(X)).max() > 1e-4
-
-
-@pytest.mark.parametrize("duplicates", ["each", "off"])
-@pytest.mark.parametrize("finetune", ["full", "head"])
-def test_copies_of_a_text_are_held_out_together(tiny_model, texts, labels, held_out, finetune, duplicates):
-    several = [*texts, *(text.upper() for text in texts), f" {texts[0]}"]
-    # One text has two labels.
-    y = np.array([*labels, *labels, "weather"])
-    encoder = make(tiny_model, finetune, max_iter=1, validation_fraction=0.4, duplicates=duplicates)
-    encoder.fit(several, y)
-    (marks,) = held_out
-    np.testing.assert_array_equal(marks[:32], marks[32:64])
-    assert marks[64] == marks[0]
-    shares = [marks[y == name].mean() for name in np.unique(y)]
-    assert min(shares) > 0.3
-    assert max(shares) < 0.6
-
-
-def test_by_default_nothing_is_watched(tiny_model, texts, labels, held_out):
-    encoder = make(tiny_model, early_stopping=False, cross_fit=False, max_iter=2).fit(texts, labels)
-    assert not held_out
-    assert (encoder.n_iter_, encoder.validation_scores_) == (2, None)
-    # Parameters of early stopping change nothing without it.
-    idle = {"n_iter_no_change": 1, "validation_fraction": 0.4, "tol": 1.0}
-    same = make(tiny_model, early_stopping=False, cross_fit=False, max_iter=2, **idle).fit(texts, labels)
-    np.testing.assert_array_equal(same.transform(texts), encoder.transform(texts))
 
 
 def test_where_nothing_is_trained_early_stopping_has_no_effect(tiny_model, parts):

@@ -1,4 +1,4 @@
-"""How many tokens texts have: the text model's own answer, without its weights."""
+"""What the files of a text model say without its weights: how many tokens texts have, and by which rules."""
 
 import json
 import pickle
@@ -6,9 +6,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tokenizers import Regex
+from tokenizers.pre_tokenizers import Split
 from transformers import BertTokenizerFast
 
 from skellipsoid._encoders.torch.backbone import TextBackbone, export
+from skellipsoid._encoders.torch.model_lookup import gives_mean
+from skellipsoid._encoders.torch.rule_limits import _shortest_match, check_rules
+from skellipsoid._encoders.torch.tokenizer_rules import encode
 from skellipsoid._encoders.torch.tokens import Tokenizer
 
 TEXTS = ["", "alarm", "wake me at six", "Wake Me At Six", "rain " * 40, "rain " * 400, "☔ déjà 漢字"]
@@ -148,3 +153,119 @@ def test_counting_leaves_the_settings_of_the_text_models_own_tokenizer(tiny_mode
     Tokenizer.of_backbone(backbone).lengths(TEXTS)
     assert backbone.model.tokenizer.backend_tokenizer.truncation == before
     assert before["max_length"] == 8
+
+
+@pytest.mark.parametrize(
+    ("listed", "settings", "expected"),
+    [
+        (lambda m: [m.Pooling(32)], {}, True),
+        (lambda m: [m.Pooling(32), m.Normalize()], {}, True),
+        (lambda m: [m.Pooling(32)], {"prompts": {"ours": "set the lamp: "}, "default_prompt_name": "ours"}, True),
+        (lambda m: [m.Pooling(32, include_prompt=False)], {"prompts": {"a": "b "}, "default_prompt_name": "a"}, False),
+        *((lambda m, mode=mode: [m.Pooling(32, mode)], {}, False) for mode in ("cls", "max", "mean_sqrt_len_tokens")),
+        (lambda m: [m.Pooling(32), m.Dense(32, 32)], {}, False),
+        (lambda m: [m.Pooling(32)], {"truncate_dim": 5}, False),
+    ],
+)
+def test_files_say_whether_the_features_are_the_mean(tiny_model, tmp_path, listed, settings, expected):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    parts = [modules.Transformer(tiny_model), *listed(modules)]
+    SentenceTransformer(modules=parts, device="cpu", **settings).save_pretrained(str(tmp_path), create_model_card=False)
+    assert gives_mean(tmp_path, None) == expected
+    assert gives_mean(Path(tiny_model), None)
+    chosen = {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True, "word_embedding_dimension": 32}
+    if expected and len(parts) == 2 and not settings:  # as older versions wrote it
+        (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(chosen | {"pooling_mode_max_tokens": False}))
+        assert gives_mean(tmp_path, None)
+        (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(chosen))
+        assert not gives_mean(tmp_path, None)
+
+
+# Rules of tokenizers: those of usual models are allowed, and what takes long is not
+
+
+#: Tokenizers of transformers for the models that can be saved, and some that are built like them.
+USUAL = [
+    *("Albert", "Barthez", "Bert", "BigBird", "Camembert", "CodeLlama", "Cohere", "Deberta", "DebertaV2", "DistilBert"),
+    *("Electra", "Gemma", "GPT2", "Llama", "MBart50", "MPNet", "Nllb", "Qwen2", "RemBert", "Roberta", "T5"),
+    "XLMRoberta",
+]
+
+
+CONTRACTIONS = "'s|'t|'re|'ve|'m|'ll|'d"
+
+
+BLANKS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+
+
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+#: Regular expressions in the tokenizer.json of released models, and the letters that each surely needs.
+PATTERNS = {
+    "GPT-2": (rf"{CONTRACTIONS}| ?\p{{L}}+| ?\p{{N}}+| ?[^\s\p{{L}}\p{{N}}]+|\s+(?!\S)|\s+", 1),
+    "GPT-4": (
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|" + BLANKS,
+        1,
+    ),
+    "Llama 3": (
+        rf"(?i:{CONTRACTIONS})|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{BLANKS}",
+        0,  # letters of groups are not counted
+    ),
+    "GPT-4o": (
+        rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+(?i:{CONTRACTIONS})?|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*"
+        rf"(?i:{CONTRACTIONS})?|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{BLANKS}",
+        1,
+    ),
+    "DeepSeek": (
+        r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|"""
+        r"""[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|""" + BLANKS,
+        1,
+    ),
+    "ideograms": (r"[一-龥぀-ゟ゠-ヿ]+", 1),
+    "three digits": (r"[0-9][0-9][0-9]", 3),
+    "T5": (r" {2,}", 2),
+    "DebertaV2": (r"\s{2,}|[\n\r\t]", 1),
+    "the ends": (r"\A +| +\z", 1),
+    "the start": (r"^▁+$", 1),
+    "nothing": (r"", 0),
+    "or nothing": (r"a|", 0),
+    "perhaps": (r"a?b*", 0),
+}
+
+
+SLOW = [
+    *("(a+)+$", "(a|aa)+$", "(a*)*b", "a*a*b", ".*.*$", "(?:a+)?b", "a{1,3}a{1,3}b", "(a{1,30}){1,30}", "a{9}{9}{9}"),
+    *("a?" * 30 + "a" * 30, "(a|a)" * 20 + "b", "(a|b)(a|b)c", f"({'a|' * 50}a)", "a{1,1000}", "a++++", "a**"),
+    *(r"(a)\1", r"\g<0>", "(?<=a+)b", "(?~a)", r"\X*", "(?<n>a)", "(?i)a", "[[a]", "(", "a)", "[", "x" * 501, None),
+]
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_the_rules_of_usual_tokenizers_are_allowed(name):
+    import transformers
+
+    rules = json.loads(getattr(transformers, f"{name}Tokenizer")().backend_tokenizer.to_str())
+    check_rules(rules | {"truncation": None, "padding": None})
+
+
+def test_the_rules_of_the_default_model_are_allowed(minilm):
+    tokenizer = Tokenizer.load(minilm).tokenizer
+    check_rules(json.loads(tokenizer.backend_tokenizer.to_str()) | {"truncation": None, "padding": None})
+    texts = ["wake me at six", "", "déjà 漢字 \ufdfa"]
+    assert encode(tokenizer, texts) == tokenizer(texts)["input_ids"]
+
+
+@pytest.mark.parametrize(("pattern", "shortest"), PATTERNS.values(), ids=PATTERNS)
+def test_the_patterns_of_usual_models_are_allowed_and_lose_nothing(pattern, shortest):
+    assert _shortest_match(pattern) == shortest
+    divide = Split(Regex(pattern), "isolated").pre_tokenize_str
+    for piece in ("a", " ", "ab1 ", "!", "A", "漢", "\n", " !\n"):
+        text = piece * (3000 // len(piece))
+        assert "".join(part for part, _ in divide(text)) == text
+
+
+@pytest.mark.parametrize("pattern", SLOW)
+def test_patterns_that_may_take_long_are_refused(pattern):
+    with pytest.raises(ValueError, match=r"its pattern .* is none of the usual form, and could take too long"):
+        _shortest_match(pattern)

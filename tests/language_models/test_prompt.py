@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -21,7 +22,6 @@ from sklearn.model_selection import GridSearchCV
 
 import skellipsoid
 from skellipsoid import PromptOpenSetClassifier
-from skellipsoid._prompt.server import Server
 from skellipsoid.metrics import open_set_f1_scorer
 from skellipsoid.model_selection import OpenSetKFold
 
@@ -349,8 +349,8 @@ def test_a_wrong_address(serve, monkeypatch):
     server.before = lambda handler, body, number: handler.answer(200, b"<html>Welcome</html>") or True
     with pytest.raises(ConnectionError, match=r"an answer that is not of OpenAI's protocol.*check base_url"):
         fitted(server).predict(NEW)
-    tried, ask = [], Server._try
-    monkeypatch.setattr(Server, "_try", lambda *given: (tried.append(given), ask(*given))[1])
+    tried, connect = [], socket.create_connection
+    monkeypatch.setattr(socket, "create_connection", lambda *a, **more: (tried.append(a), connect(*a, **more))[1])
     closed = serve()
     closed.http.server_close()
     with pytest.raises(ConnectionError, match=r"^The language model did not answer: no connection: .*check base_url"):

@@ -1,5 +1,6 @@
 """OpenSetKFold and RealOpenKFold, with groups and without: what folds must hold, against brute force."""
 
+import re
 from itertools import permutations
 
 import numpy as np
@@ -9,7 +10,6 @@ from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from skellipsoid.model_selection import OpenSetKFold, RealOpenKFold
-from skellipsoid.model_selection._kfold import _assign_open_folds
 
 fast = settings(deadline=None, max_examples=60)
 
@@ -192,15 +192,32 @@ class TestGroups:
     @settings(deadline=None, max_examples=400)
     @given(data=st.data())
     def test_open_folds_against_brute_force(self, data, shuffled):
-        n_classes = data.draw(st.integers(2, 6))
-        n_splits = data.draw(st.integers(2, min(n_classes, 4)))
+        n_classes = data.draw(st.integers(3, 6))
+        n_splits = data.draw(st.integers(2, min(n_classes, 4)).filter(lambda n: n_classes - -(-n_classes // n) > 1))
         cells = st.lists(st.integers(0, 2), min_size=n_splits, max_size=n_splits).filter(any)
-        counts = np.array(data.draw(st.lists(cells, min_size=n_classes, max_size=n_classes)))
-        open_in = _assign_open_folds(counts, np.random.RandomState(0) if shuffled else None)
-
-        assert (counts[np.arange(n_classes), open_in] > 0).all()
+        counts = n_splits * np.array(data.draw(st.lists(cells, min_size=n_classes, max_size=n_classes)))
+        assume(counts.any(axis=0).all())
+        y = np.repeat(np.arange(n_classes), counts.sum(axis=1))
+        groups = np.concatenate([np.repeat(np.arange(n_splits), own) for own in counts])  # each is a fold
+        parts = [groups[test] for _, test in StratifiedGroupKFold(n_splits).split(y, y, groups)]
+        assume(all(len(np.unique(part)) == 1 for part in parts))
         possible = any((counts[list(p), range(n_splits)] > 0).all() for p in permutations(range(n_classes), n_splits))
-        assert (len(np.unique(open_in)) == n_splits) == possible
+
+        opened = []
+        try:
+            for train, test in OpenSetKFold(n_splits, shuffle=shuffled, random_state=0 if shuffled else None).split(
+                y, y, groups
+            ):
+                opened.append(np.setdiff1d(y, y[train]).tolist())
+                assert set(opened[-1]) <= {*y[test].tolist()}
+        except ValueError as error:
+            shares = [int(n) for n in re.search(r"leave out \[(.+)\] of", str(error))[1].split(",")]
+            assert all(shares) == possible
+            assert not all(shares) or n_classes - max(shares) < 2
+            return
+        assert possible
+        assert all(opened)
+        assert sorted(k for each in opened for k in each) == list(range(n_classes))
 
     def test_errors(self):
         y = np.repeat(np.arange(4), 6)

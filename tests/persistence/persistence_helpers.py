@@ -8,7 +8,6 @@ from pathlib import Path
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
-from skellipsoid.persistence._folder import manifest_bytes
 
 MANIFEST = "skellipsoid.json"
 
@@ -26,7 +25,9 @@ def read_manifest(folder):
 
 def write_manifest(folder, manifest):
     """Write a manifest as anyone can who wants to do harm: with a hash that fits."""
-    (Path(folder) / MANIFEST).write_bytes(manifest_bytes(manifest))
+    lines = json.dumps(manifest, indent=1).encode().removeprefix(b"{\n")
+    digest = hashlib.sha256(lines).hexdigest().encode()
+    (Path(folder) / MANIFEST).write_bytes(b'{"manifest_sha256": "' + digest + b'",\n' + lines)
 
 
 def add_file(folder, name, content):

@@ -15,7 +15,6 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, plotting
-from skellipsoid._core.pipelines import split_estimator
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.plotting import (
     EllipsoidDisplay,
@@ -70,14 +69,6 @@ def test_pipelines_and_searches_are_read(display):
         found = display.from_estimator(estimator, X, y)
         for name, value in numbers(wanted).items():
             np.testing.assert_array_equal(value, numbers(found)[name])
-
-
-def test_split_estimator_takes_pipelines_apart():
-    clf, scaler, pca = LogisticRegression(), StandardScaler(), PCA()
-    assert split_estimator(clf) == ([], clf)
-    assert split_estimator(make_pipeline(clf)) == ([], clf)
-    pipe = Pipeline([("a", scaler), ("b", None), ("c", make_pipeline(pca, "passthrough", clf))])
-    assert split_estimator(pipe) == ([scaler, pca], clf)
 
 
 def test_text_pipeline_is_drawn(tiny_model, texts, labels, open_texts):

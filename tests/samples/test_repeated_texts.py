@@ -3,13 +3,11 @@
 import numpy as np
 import pytest
 import sklearn
+import torch
+import transformers
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
-from skellipsoid._core.texts import equal_texts
-from skellipsoid._encoders import training
-from skellipsoid._encoders.torch import contrastive
-from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid.datasets import load_assistant_intents
 from skellipsoid.metrics import open_set_f1_score
 
@@ -20,27 +18,6 @@ def make(model, finetune="head", **parameters):
     settings = {"temperature": 0.3, "batch_size": 16, "max_iter": 4, "random_state": 0}
     settings["learning_rate"] = 2e-2 if finetune == "head" else 3e-3
     return SupConTextEncoder(model, finetune=finetune, **settings | parameters)
-
-
-@pytest.mark.parametrize(
-    ("texts", "expected"),
-    [
-        (["Balance", "balance", "BALANCE"], [0, 0, 0]),
-        (["my  balance", " my balance\n", "my\tbalance", "mybalance"], [0, 0, 0, 1]),
-        (["\ufb01nd caf\u00e9", "find cafe\u0301", "find cafe"], [0, 0, 1]),  # a ligature, a combining accent
-        (["Straße", "STRASSE", "strasse"], [0, 0, 0]),
-        (["\u00bd hour", "1\u20442 hour"], [0, 0]),
-        (["a", "b", "a", "c", "b"], [0, 1, 0, 2, 1]),
-        (["你好", "你好 ", "👍", "👍🏽"], [0, 0, 1, 2]),
-        (["", " ", "."], [0, 0, 1]),
-    ],
-)
-def test_texts_are_equal_after_case_folding_normalisation_and_white_space(texts, expected):
-    assert equal_texts(texts, np.zeros(len(texts), dtype=np.int64)).tolist() == expected
-
-
-def test_texts_of_different_classes_are_never_equal():
-    assert equal_texts(["hi", "hi", "Hi"], np.array([0, 1, 0])).tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize("finetune", MODES)
@@ -75,13 +52,13 @@ def test_the_encoder_learns_from_one_of_equal_texts_unless_each_counts(tiny_mode
 
 
 def test_equal_texts_are_embedded_once(tiny_model, texts, labels, monkeypatch):
-    embedded, pooled = [], TextBackbone.pooled
+    embedded, forward = [], transformers.BertModel.forward
 
-    def count(self, table, rows, *arguments):
-        embedded.append(len(rows))
-        return pooled(self, table, rows, *arguments)
+    def count(self, input_ids, **options):
+        embedded.append(len(input_ids))
+        return forward(self, input_ids, **options)
 
-    monkeypatch.setattr(TextBackbone, "pooled", count)
+    monkeypatch.setattr(transformers.BertModel, "forward", count)
     encoder = make(tiny_model).fit([*texts, *texts], [*labels, *labels])
     assert sum(embedded) == len(texts)
     embedded.clear()
@@ -101,29 +78,6 @@ def test_near_duplicates_are_found_by_their_embeddings(minilm, duplicates):
     assert linked.mean() > 0.9 if duplicates == "once" else not linked.any()
     once = make(minilm, max_iter=1, duplicates=duplicates).fit(texts, intents).groups_
     np.testing.assert_array_equal(once, np.arange(len(texts)))
-
-
-def test_folds_and_held_out_texts_keep_groups_together(tiny_model, texts, labels, monkeypatch):
-    folds, held = [], []
-    make_folds, hold_out = contrastive.fold_numbers, contrastive.validation_rows
-
-    def keep(found, kept):
-        kept.append(found)
-        return found
-
-    monkeypatch.setattr(contrastive, "fold_numbers", lambda *given: keep(make_folds(*given), folds))
-    monkeypatch.setattr(contrastive, "validation_rows", lambda *given: keep(hold_out(*given), held))
-    groups = np.arange(len(texts)) // 8  # two texts of each intent in each of four groups
-    encoder = make(tiny_model, early_stopping=True, validation_fraction=0.3)
-    encoder.fit_transform(texts, labels, groups=groups)
-    np.testing.assert_array_equal(encoder.groups_, groups)
-    for marks in (folds[0], held[0]):
-        assert all(len(np.unique(marks[groups == group])) == 1 for group in range(4))
-        assert len(np.unique(marks)) > 1
-    assert set(folds[0]) == {0, 1, 2}
-    folds.clear()
-    make(tiny_model).fit_transform(texts, labels)
-    assert any(len(np.unique(folds[0][groups == group])) > 1 for group in range(4))
 
 
 def test_groups_reach_the_steps_of_a_pipeline(tiny_model, texts, labels):
@@ -170,7 +124,7 @@ def test_an_interrupted_fit_leaves_no_fitted_attribute(tiny_model, texts, labels
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(training, "train_projection", interrupt)
+    monkeypatch.setattr(torch.optim.AdamW, "step", interrupt)
     with pytest.raises(KeyboardInterrupt):
         encoder.fit(texts, np.array(labels) == "alarm")
     monkeypatch.undo()

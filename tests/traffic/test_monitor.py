@@ -1,8 +1,5 @@
 """What the monitor of traffic promises: few false alarms, an alarm after a change, any batches."""
 
-import copy
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -11,7 +8,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skellipsoid import EllipsoidOpenSetClassifier, OpenShareMonitor, load, save, set_operating_point
-from skellipsoid._core.pipelines import fingerprint
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.plotting import MonitorDisplay
 
@@ -183,13 +179,3 @@ def test_the_picture_shows_the_history(traffic):
     assert_allclose((display.open_share * 20).sum(), monitor.open_share_ * 200)
     assert display.line_.get_ydata()[-1] == monitor.log10_evidence_
     assert display.alarm_line_.get_xdata()[0] == monitor.alarm_at_
-
-
-def test_a_fingerprint_is_of_the_fit_and_not_of_the_limit(traffic):
-    clf, _ = traffic
-    other = copy.deepcopy(clf)
-    other.offset_, other.class_offsets_ = 0.3, other.class_offsets_ + 0.1
-    assert fingerprint(other) == fingerprint(clf)
-    shapes = clf._boundaries.shapes
-    other._boundaries = replace(clf._boundaries, shapes=shapes._replace(radii=1.01 * shapes.radii))
-    assert fingerprint(other) != fingerprint(clf)

@@ -9,9 +9,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skellipsoid import EllipsoidOpenSetClassifier, estimate_open_share, predict_open_proba, set_operating_point
-from skellipsoid._held_out.scores import HeldOutScores
-from skellipsoid._traffic.log import Log
-from skellipsoid._traffic.log_model import NormalScores
 from skellipsoid.baselines import MahalanobisClassifier, SoftmaxOpenSetClassifier
 from skellipsoid.datasets import make_open_blobs
 
@@ -135,42 +132,6 @@ def test_errors_are_one_sentence(function, fitted, blobs):
 
 
 # The model of scores
-
-
-def scored(n=500, shift=0.0, seed=0):
-    """Held-out scores that are uniform: no normal distribution."""
-    rng = np.random.default_rng(seed)
-    codes, one = np.zeros(n, dtype=np.int64), np.ones(n)
-    return HeldOutScores(rng.random(n) - shift, codes, codes, one, rng.random(n) - 0.8, one)
-
-
-def test_normal_scores_are_normal_whatever_the_scores_are_and_go_back():
-    held = scored()
-    normal = NormalScores(held)
-    z = normal(scored(seed=1).known)
-    assert abs(z.mean()) < 0.15
-    assert z.std() == pytest.approx(1, abs=0.15)
-    far = np.array([-30.0, -2.0, 0.2, 0.9])
-    np.testing.assert_allclose(normal.inverse(normal(far)[1:]), far[1:])
-    assert (np.diff(normal(far)) > 0).all()
-
-
-@pytest.mark.parametrize("known", [[0.5], [0.5, 0.5, 0.5], [0.1, 0.7]])
-def test_few_or_equal_held_out_scores_are_no_error(known):
-    one, codes = np.ones(len(known)), np.zeros(len(known), dtype=np.int64)
-    held = HeldOutScores(np.array(known), codes, codes, one, np.zeros(0), np.zeros(0))
-    found = Log.unlabelled(np.linspace(-1, 1, 20), np.zeros(20, dtype=np.int64)).fit(held)
-    assert np.isfinite([*found.traffic().values()]).all()
-
-
-def test_weights_of_held_out_samples_are_copies():
-    held = scored(40)
-    weights = np.random.default_rng(0).integers(1, 4, size=40)
-    rows = np.repeat(np.arange(40), weights)
-    weighted = NormalScores(held._replace(weights=weights.astype(float)))
-    repeated = NormalScores(HeldOutScores(*(column[rows] for column in held)))
-    grid = np.linspace(0.1, 0.9, 30)
-    np.testing.assert_allclose(weighted(grid), repeated(grid), atol=0.12)
 
 
 def test_nothing_is_drawn_at_random(fitted, blobs):

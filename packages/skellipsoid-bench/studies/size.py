@@ -77,8 +77,30 @@ def functions_of_a_fit():
 def private_imports(root):
     """Files of tests that import a private module or name of the distributions."""
     files = [*root.glob("tests/**/*.py"), *root.glob("packages/*/tests/**/*.py"), root / "conftest.py"]
-    pattern = re.compile(r"^\s*(from|import) skellipsoid\S*\._|^\s*from skellipsoid\S* import .*\b_", re.MULTILINE)
+    pattern = re.compile(r"^\s*(from|import) skellipsoid\S*\._|^\s*from skellipsoid\S* import .*\b_(?!_)", re.MULTILINE)
     return [path for path in files if pattern.search(path.read_text(encoding="utf-8"))]
+
+
+def private_patches(root):
+    """Count the calls in tests that replace a private name, or one of a private module."""
+    found = 0
+    for path in [*root.glob("tests/**/*.py"), *root.glob("packages/*/tests/**/*.py"), root / "conftest.py"]:
+        tree, private = ast.parse(path.read_text(encoding="utf-8")), set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skellipsoid"):
+                names = {f"{node.module}.{alias.name}": alias.asname or alias.name for alias in node.names}
+                private |= {short for name, short in names.items() if _is_private(name)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("setattr", "setitem", "object"):
+                target, *more = node.args[:2]
+                text = [ast.unparse(target)] + [each.value for each in more if isinstance(each, ast.Constant)]
+                names = ".".join(map(str, text)).strip("'\"")
+                found += names.split(".")[0] in private or _is_private(names)
+    return found
+
+
+def _is_private(name):
+    return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
 
 
 def longest_function(package):
@@ -107,7 +129,9 @@ def main(root):
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in package.rglob("*.py")}
     long = sorted(path.name for path, count in lines.items() if count > 400)
     print(f"{len(lines)} files, of which {len(long)} have more than 400 lines: {', '.join(long)}")
-    print(f"{len(private_imports(root))} files of tests import private names")
+    print(
+        f"{len(private_imports(root))} files of tests import private names, {private_patches(root)} calls replace one"
+    )
     words = sum(len(re.findall(r"\w+", path.read_text(encoding="utf-8"))) for path in pages)
     print(f"{'documentation':20} {words:6,} words in {len(pages)} pages")
 

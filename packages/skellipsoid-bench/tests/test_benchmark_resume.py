@@ -10,14 +10,15 @@ import time
 from contextlib import nullcontext
 
 import pytest
+from filelock import FileLock
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skellipsoid_bench import BenchmarkError, read_results, run
-from skellipsoid_bench._identity import answers_of
-from skellipsoid_bench._store import append_result, replace_result, writing
 
 #: A user's estimator that says in a file when it is fitted, and takes its time.
 SLOW = """
@@ -117,29 +118,37 @@ def is_alive(pid):
         return False
 
 
+def same(records):
+    """Records without what another run of them has otherwise."""
+    told = {"seconds", "fit_seconds", "predict_seconds", "memory_mb", "date", "time"}
+    return [{name: value for name, value in record.items() if name not in told} for record in records]
+
+
 @pytest.mark.parametrize("position", [1, 2, 10, 40, -10, -2, -1, None])
-def test_a_torn_last_line_is_cut_off_and_a_whole_one_is_kept(position, tmp_path, make_record):
+def test_a_torn_last_line_is_cut_off_and_a_whole_one_is_kept(position, tmp_path, blobs_file):
     path = tmp_path / "r.jsonl"
-    first, last = make_record(seed=0), make_record(seed=1, method="façade")
-    lines = [json.dumps(record, ensure_ascii=False).encode() for record in (first, last)]
+    plan = {"data": [blobs_file], "ratios": [0.5], "methods": [{"name": "façade", "estimator": GaussianNB()}]}
+    first, last = run(path, **plan, seeds=[0, 1])
+    lines = path.read_bytes().splitlines()
     path.write_bytes(lines[0] + b"\n" + lines[1][:position])
     said = r"^The last line of '.*r\.jsonl' was not written to its end; it is left out, and its run counts as not done"
     with pytest.warns(UserWarning, match=said):
         assert read_results(path) == [first]  # as a table reads a file that is being written
-    with pytest.warns(UserWarning, match=said) if position else nullcontext(), writing(path):
-        whole = [first, last] if position is None else [first]
-        assert read_results(path) == whole
-        append_result(path, make_record(seed=2))
-    assert read_results(path) == [*whole, make_record(seed=2)]
+    with pytest.warns(UserWarning, match=said) if position else nullcontext():
+        found = run(path, **plan, seeds=[0, 1, 2])
+    assert found[0] == first
+    assert found[1] == last if position is None else same(found[1:2]) == same([last])
+    assert read_results(path) == found
 
 
-def test_a_file_of_nothing_but_a_torn_line_is_empty(tmp_path):
+def test_a_file_of_nothing_but_a_torn_line_is_empty(tmp_path, blobs_file):
     path = tmp_path / "new" / "r.jsonl"
-    with writing(path):
-        assert path.read_bytes() == b""
+    plan = {"data": [blobs_file], "ratios": [0.5], "seeds": [0], "methods": [GaussianNB()]}
+    first = run(path, **plan)
     path.write_bytes(b'{"data": "ba')
-    with pytest.warns(UserWarning, match="was not written to its end"), writing(path):
-        assert path.read_bytes() == b""
+    with pytest.warns(UserWarning, match="was not written to its end"):
+        assert same(run(path, **plan)) == same(first)
+    assert len(path.read_bytes().splitlines()) == 1
 
 
 def test_a_line_that_is_no_result_is_never_dropped_silently(tmp_path, make_record, blobs_file):
@@ -165,32 +174,19 @@ def test_the_same_run_twice_is_refused(tmp_path, make_record):
 
 
 def test_two_benchmarks_do_not_write_one_file(tmp_path, blobs_file):
-    path = tmp_path / "r.jsonl"
-    with writing(path), pytest.raises(OSError, match=r"^Another benchmark is writing '.*r.jsonl'; wait for it, or"):
-        run(path, data=[blobs_file])
-    with writing(path):  # the lock went with its owner
-        pass
+    path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0]}
+    taken = r"^Another benchmark is writing '.*r.jsonl'; wait for it, or"
+    with FileLock(f"{path}.lock"), pytest.raises(OSError, match=taken):
+        run(path, **plan)
+    assert len(run(path, **plan, methods=[GaussianNB()])) == 1  # the lock went with its owner
 
 
-def test_a_line_is_on_the_disk_before_the_next_run(tmp_path, make_record, monkeypatch):
+def test_a_line_is_on_the_disk_before_the_next_run(tmp_path, blobs_file, monkeypatch):
     synced, path = [], tmp_path / "r.jsonl"
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
-    append_result(path, make_record())
-    append_result(path, make_record(seed=1))
-    assert synced == [len(json.dumps(make_record())) + 1, len(json.dumps([make_record(), make_record(seed=1)])) - 2]
-
-
-def test_a_result_is_replaced_whole_and_the_file_stays_locked(tmp_path, make_record):
-    path = tmp_path / "r.jsonl"
-    with writing(path):
-        for seed in range(3):
-            append_result(path, make_record(seed=seed))
-        replace_result(path, make_record(seed=1, f1=70.0))
-        append_result(path, make_record(seed=3))
-        with pytest.raises(OSError, match="Another benchmark is writing"), writing(path):
-            pass
-    assert [(record["seed"], record["f1"]) for record in read_results(path)] == [(0, 50), (1, 70), (2, 50), (3, 50)]
-    assert list(tmp_path.iterdir()) == [path]
+    run(path, data=[blobs_file], ratios=[0.5], seeds=[0, 1], methods=[GaussianNB()])
+    first, second = map(len, path.read_bytes().splitlines(keepends=True))
+    assert synced == [first, first + second]
 
 
 #: A user's module, and the one beside it that it takes a number from.
@@ -230,11 +226,54 @@ def test_results_of_other_answers_are_said_and_replaced_on_request(changed_answe
     assert run(path, **plan, rerun=True) == second
 
 
-def test_a_method_inside_another_and_an_encoder_have_versions_too(changed_answers):
+class Another(GaussianNB):
+    """While it is fitted, another benchmark would write the same file."""
+
+    path, data = None, None
+
+    def fit(self, X, y):
+        with pytest.raises(OSError, match="Another benchmark is writing"):
+            run(self.path, data=[self.data])
+        return super().fit(X, y)
+
+
+def test_a_result_is_replaced_whole_and_the_file_stays_locked(tmp_path, blobs_file, monkeypatch):
+    path = tmp_path / "r.jsonl"
+    plan = {"data": [blobs_file], "ratios": [0.5], "methods": [Another()]}
+    for name, value in (("path", path), ("data", blobs_file)):
+        monkeypatch.setattr(Another, name, value)
+    first = run(path, **plan, seeds=[0, 1, 2])
+    monkeypatch.setattr(Another, "answers_version", 2, raising=False)
+    monkeypatch.setattr(Another, "predict", nearly_constant)
+    second = run(path, **plan, seeds=[1, 3], rerun=True)
+    found = read_results(path)
+    assert [record["seed"] for record in found] == [0, 1, 2, 3]
+    assert [found[0], found[2]] == [first[0], first[2]]
+    assert [found[1], found[3]] == second
+    assert second[0]["f1"] < first[1]["f1"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+class OwnFeatures(TruncatedSVD):
+    """Features of a user."""
+
+    answers_version = 2
+
+
+def test_a_method_inside_another_and_an_encoder_have_versions_too(
+    changed_answers, tmp_path, blobs_file, intents_folder
+):
+    plan = {"ratios": [0.5], "seeds": [0]}
     changed_answers(nearly_constant)
-    inside = make_pipeline(StandardScaler(), Own())
-    assert [*answers_of(inside).values()] == [*answers_of(GaussianNB(), CalibratedClassifierCV(Own())).values()] == [2]
-    assert answers_of(GaussianNB(), None) == {}
+    inside = [make_pipeline(StandardScaler(), Own()), CalibratedClassifierCV(Own(), cv=2), GaussianNB()]
+    found = run(tmp_path / "r.jsonl", data=[blobs_file], **plan, methods=inside)
+    assert [[*record.get("answers_version", {}).values()] for record in found] == [[2], [2], []]
+    text = {"path": intents_folder, "open_label": "oos"}
+    encoder = {"name": "svd", "estimator": make_pipeline(TfidfVectorizer(), OwnFeatures(3))}
+    (found,) = run(
+        tmp_path / "t.jsonl", data=[text], **plan, encoders=[encoder], methods=[GaussianNB()], cache=tmp_path / "cache"
+    )
+    assert [*found["answers_version"].values()] == [2]
 
 
 def test_a_rerun_that_fails_keeps_the_old_result(changed_answers, tmp_path, blobs_file):

@@ -17,9 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid.metrics import open_set_accuracy, open_set_auroc, open_set_f1_score
-from skellipsoid_bench import BenchmarkError, _case, read_results, run, short_names
-from skellipsoid_bench._case import Task
-from skellipsoid_bench._plan import make_plan
+from skellipsoid_bench import BenchmarkError, read_results, run, short_names
 
 TIMES = ("fit_seconds", "predict_seconds", "encode_seconds", "peak_memory_mb", "started", "threads")
 
@@ -219,18 +217,40 @@ def test_features_and_figures_are_those_of_the_estimators_alone(text_plan, inten
     assert record["accuracy"] == round(100 * open_set_accuracy(truth, predicted, labels=known), 4)
 
 
+class Shown(GaussianNB):
+    """Notes the features that it is fitted on and asked about."""
+
+    fits: ClassVar[list] = []
+    asked: ClassVar[list] = []
+
+    def fit(self, X, y):
+        self.fits.append(X)
+        return super().fit(X, y)
+
+    def predict(self, X):
+        self.asked.append(X)
+        return super().predict(X)
+
+
 @pytest.mark.parametrize("finetune", ["none", "head", "full"])
-def test_kept_features_are_those_of_the_encoder(finetune, text_plan, intents_folder, tiny_model, tmp_path):
+def test_kept_features_are_those_of_the_encoder(finetune, text_plan, intents_folder, tiny_model, tmp_path, monkeypatch):
+    for name in ("fits", "asked"):
+        monkeypatch.setattr(Shown, name, [])
     params = {"finetune": finetune, "model_name": tiny_model}
     params |= {} if finetune == "none" else {"max_iter": 1}
-    made = make_plan(None, data=text_plan["data"], encoders=[{"name": "e", **params}])
-    task = Task(made.data[0], None, 0.5, 0, made.encoders[0], 5, str(text_plan["cache"]), "cpu")
-    features = _case.case_features(task)
-    case, data = task.draw(), task.load()
+    text_plan["encoders"] = [{"name": "e", **params}]
+    for name in ("made", "kept"):
+        run(tmp_path / f"{name}.jsonl", **text_plan, methods=[Shown()])
+    known = np.random.RandomState(0).choice(["alarm", "balance", "light", "weather"], 2, replace=False)
+    X, y = zip(*[row for row in rows_of(intents_folder, "train") if row[1] in known], strict=True)
     encoder = SupConTextEncoder(random_state=0, device="cpu", **params)
-    train = encoder.fit_transform(data.rows[case.train], data.labels[case.train])
-    np.testing.assert_allclose(features.train, train, atol=2e-5)
-    np.testing.assert_allclose(features.other, encoder.transform(data.rows[case.test]), atol=2e-5)
+    train = encoder.fit_transform(X, y)
+    test = encoder.transform([text for text, _ in rows_of(intents_folder, "test")])
+    assert len(Shown.fits) == len(Shown.asked) == 2
+    for found in Shown.fits:
+        np.testing.assert_allclose(found, train, atol=2e-5)
+    for found in Shown.asked:
+        np.testing.assert_allclose(found, test, atol=2e-5)
 
 
 @pytest.mark.parametrize("finetune", ["head", "full"])
@@ -471,21 +491,22 @@ def test_development_rows_of_features_reach_a_method_and_a_search_has_none(
     assert WatchingClassifier.seen[-1] == (None, None)
 
 
-def test_pipelines_and_folders_of_sentence_transformers_are_encoders(text_plan, tiny_model, tmp_path):
+def test_pipelines_and_folders_of_sentence_transformers_are_encoders(
+    text_plan, intents_folder, tiny_model, tmp_path, monkeypatch
+):
     from sentence_transformers import SentenceTransformer
 
     pipeline = make_pipeline(TfidfVectorizer(), TruncatedSVD(3))
     folder = tmp_path / "small"
     SentenceTransformer(str(tiny_model), device="cpu").save(str(folder))
     text_plan["encoders"] = [{"name": "svd", "estimator": pipeline}, str(folder)]
-    records = run(tmp_path / "r.jsonl", **text_plan, methods=[GaussianNB()])
+    monkeypatch.setattr(Shown, "asked", [])
+    records = run(tmp_path / "r.jsonl", **text_plan, methods=[Shown()])
     assert [record["encoder"] for record in records] == ["svd", "small"]
     assert len(records[1]["encoder_params"]["model_sha256"]) == 64
-    made = make_plan(None, data=text_plan["data"], encoders=[str(folder)])
-    task = Task(made.data[0], None, 0.5, 0, made.encoders[0], 5, str(text_plan["cache"]), "cpu")
-    texts = task.load().rows[task.draw().test].tolist()
+    texts = [text for text, _ in rows_of(intents_folder, "test")]
     wanted = SentenceTransformer(str(folder), device="cpu").encode(texts, show_progress_bar=False)
-    np.testing.assert_allclose(_case.case_features(task).other, wanted, atol=1e-5)
+    np.testing.assert_allclose(Shown.asked[1], wanted, atol=1e-5)
     text_plan["encoders"] = [TfidfVectorizer()]
     with pytest.raises(BenchmarkError, match="TfidfVectorizer gives a sparse matrix; let it end in TruncatedSVD"):
         run(tmp_path / "sparse.jsonl", **text_plan, methods=[GaussianNB()])

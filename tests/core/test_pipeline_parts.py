@@ -1,0 +1,108 @@
+"""Estimators taken apart: their steps, their fingerprint, and the duplicates among what they are fitted on."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid._core.pipelines import duplicate_groups, fingerprint, split_estimator
+
+LABELS = np.repeat(["a", "b", "c", "d"], 12)
+X = np.random.default_rng(0).normal(size=(48, 3)) + 9.0 * np.eye(4, 3)[np.repeat(range(4), 12)]
+TABLES = [pd.DataFrame, pl.DataFrame, pa.table]
+TWICE = np.repeat(X[::2], 2, axis=0)
+SAME = np.repeat(np.arange(24), 2).tolist()
+
+
+class Sampler(BaseEstimator):
+    """As those of imbalanced-learn: it acts in the fit of its Pipeline alone."""
+
+    def fit_resample(self, X, y):
+        return X, y
+
+
+def test_split_estimator_takes_pipelines_apart():
+    clf, scaler, pca = LogisticRegression(), StandardScaler(), PCA()
+    assert split_estimator(clf) == ([], clf)
+    assert split_estimator(make_pipeline(clf)) == ([], clf)
+    pipe = Pipeline([("a", scaler), ("b", None), ("c", make_pipeline(pca, "passthrough", clf))])
+    assert split_estimator(pipe) == ([scaler, pca], clf)
+    assert split_estimator(Pipeline([("sampler", Sampler()), ("clf", clf)])) == ([], clf)
+
+
+def test_a_fingerprint_is_of_the_fit_and_not_of_the_limit():
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, LABELS)
+    other = copy.deepcopy(clf)
+    other.offset_, other.class_offsets_ = 0.3, other.class_offsets_ + 0.1
+    assert fingerprint(other) == fingerprint(clf)
+    shapes = clf._boundaries.shapes
+    other._boundaries = replace(clf._boundaries, shapes=shapes._replace(radii=1.01 * shapes.radii))
+    assert fingerprint(other) != fingerprint(clf)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        np.array,
+        np.ndarray.tolist,
+        lambda rows: pd.DataFrame(rows, columns=["x", "y", "z"]),
+        lambda rows: pd.DataFrame(rows, columns=["x", "y", "z"]).convert_dtypes(),
+        lambda rows: pl.DataFrame(rows, schema=["x", "y", "z"]),
+        lambda rows: pa.table({name: rows[:, i] for i, name in enumerate("xyz")}),
+        lambda rows: pd.DataFrame({"v": list(rows)}),
+        lambda rows: pa.array(rows.tolist()),
+    ],
+)
+def test_duplicates_are_found_in_every_table(make):
+    assert duplicate_groups(make(TWICE), LABELS).tolist() == SAME
+    assert duplicate_groups(make(X), LABELS) is None
+
+
+def test_duplicates_of_texts_are_found_in_every_table():
+    texts = [f"text {i}" for i in SAME]
+    for make in (list, np.array, pd.Series, pl.Series, pa.array):
+        assert duplicate_groups(make(texts), LABELS).tolist() == SAME
+    for table in TABLES:
+        assert duplicate_groups(table({"text": texts}), LABELS).tolist() == SAME
+
+
+def test_no_duplicates_are_looked_for_where_rows_cannot_be_compared():
+    mixed = pd.DataFrame({"text": ["a"] * 48, "n": np.ones(48)})
+    for data in (mixed, np.where(TWICE > 9, np.nan, TWICE), [[1], [1, 2]] * 24):
+        assert duplicate_groups(data, LABELS) is None
+
+
+@pytest.mark.parametrize("rows", [[{"a": 1}, {"b": 2}], [["a", "b"], ["c"]], np.zeros((2, 2, 2)), [[None, 1], [2, 3]]])
+def test_what_is_neither_text_nor_numbers_has_no_duplicates(rows):
+    assert duplicate_groups(rows, np.zeros(2)) is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["Balance", "balance", "BALANCE"], [0, 0, 0]),
+        (["my  balance", " my balance\n", "my\tbalance", "mybalance"], [0, 0, 0, 1]),
+        (["\ufb01nd caf\u00e9", "find cafe\u0301", "find cafe"], [0, 0, 1]),  # a ligature, a combining accent
+        (["Straße", "STRASSE", "strasse"], [0, 0, 0]),
+        (["\u00bd hour", "1\u20442 hour"], [0, 0]),
+        (["a", "b", "a", "c", "b"], [0, 1, 0, 2, 1]),
+        (["你好", "你好 ", "👍", "👍🏽"], [0, 0, 1, 2]),
+        (["", " ", "."], [0, 0, 1]),
+    ],
+)
+def test_texts_are_equal_after_case_folding_normalisation_and_white_space(texts, expected):
+    assert duplicate_groups(texts, np.zeros(len(texts))).tolist() == expected
+
+
+def test_texts_of_different_classes_are_never_equal():
+    assert duplicate_groups(["hi", "hi", "Hi"], np.array([0, 1, 0])).tolist() == [0, 1, 0]

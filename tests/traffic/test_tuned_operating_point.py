@@ -1,0 +1,289 @@
+"""An operating point that cross-validation chooses: its folds, its groups, and the estimators around and inside it."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
+
+import skellipsoid
+from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, set_operating_point
+from skellipsoid.datasets import make_open_blobs
+from skellipsoid.metrics import open_set_accuracy_scorer, open_set_f1_score, open_set_f1_scorer
+from skellipsoid.model_selection import OpenSetKFold
+
+QUICK = EllipsoidOpenSetClassifier(random_state=0)
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    return make_open_blobs(500, 6, n_known=6, open_share=0.0, random_state=0)
+
+
+@pytest.mark.parametrize("rates", [{}, {"rejection_rate": 0.2}, {"open_acceptance_rate": 0.1}])
+def test_tuner_repeats_what_its_folds_say(blobs, rates):
+    X, y = blobs
+    tuned = TunedOperatingPointCV(QUICK, cv=3, **rates).fit(X, y)
+    offsets = []
+    for i, (train, test) in enumerate(OpenSetKFold(3, shuffle=True, random_state=0).split(X, y)):
+        fold = EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train])
+
+        def measured(clf, test=test):
+            answers = clf.predict(X[test])
+            known = np.isin(y[test], clf.classes_)
+            f1 = open_set_f1_score(y[test], answers, labels=clf.classes_, zero_division=0)
+            return np.mean(answers[known] == -1), np.mean(answers[~known] != -1), f1
+
+        if rates:
+            offsets.append(set_operating_point(fold, X[test], y[test], **rates).offset_)
+        else:
+            best = measured(fold)[2]
+            for offset in np.linspace(fold.score_samples(X[test]).min(), 1, 50):
+                fold.offset_ = offset
+                best = max(best, measured(fold)[2])
+            fold.offset_ = tuned.cv_results_["offset"][i]
+            assert measured(fold)[2] >= best - 0.01  # another grid of offsets
+            offsets.append(fold.offset_)
+        fold.offset_ = tuned.offset_
+        for name, value in zip(("rejection_rate", "open_acceptance_rate", "open_set_f1"), measured(fold), strict=True):
+            assert tuned.cv_results_[name][i] == pytest.approx(value)
+    np.testing.assert_allclose(tuned.cv_results_["offset"], offsets)
+    assert tuned.offset_ == tuned.estimator_.offset_ == np.median(offsets)
+    whole = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    whole.offset_ = tuned.offset_
+    np.testing.assert_array_equal(tuned.predict(X), whole.predict(X))
+    np.testing.assert_array_equal(tuned.score_samples(X), whole.score_samples(X))
+    np.testing.assert_array_equal(tuned.decision_function(X), whole.decision_function(X))
+    assert tuned.score(X, y) == whole.score(X, y)
+
+
+def test_tuner_goes_where_estimators_go(blobs, tmp_path):
+    X, y = blobs
+    names = np.array([f"class {label}" for label in y])
+    model = make_pipeline(StandardScaler(), QUICK)
+    tuned = TunedOperatingPointCV(model, cv=OpenSetKFold(2), rejection_rate=0.1, n_jobs=2).fit(X, names)
+    assert tuned.open_label_ == "-1"
+    assert tuned.classes_.tolist() == tuned.estimator_.classes_.tolist()
+    assert tuned.n_features_in_ == 6
+    copy = pickle.loads(pickle.dumps(tuned))
+    np.testing.assert_array_equal(copy.predict(X), tuned.predict(X))
+    features = tuned.estimator_[:-1].transform(X)
+    np.testing.assert_array_equal(tuned.predict_known(X), tuned.estimator_[-1].predict_known(features))
+    np.testing.assert_array_equal(tuned.known_p_value(X), tuned.estimator_[-1].known_p_value(features))
+    assert open_set_accuracy_scorer(tuned, X, names) == tuned.score(X, names)
+    assert skellipsoid.explain(tuned, X[:3]).answer.tolist() == tuned.predict(X[:3]).tolist()
+    classifier = TunedOperatingPointCV(QUICK, cv=2).fit(X, names).estimator_
+    skellipsoid.save(classifier, tmp_path / "model")
+    assert skellipsoid.load(tmp_path / "model").offset_ == classifier.offset_
+
+
+def test_tuner_takes_real_open_rows_and_text(tiny_model, texts, labels, open_texts):
+    model = make_pipeline(
+        skellipsoid.SupConTextEncoder(tiny_model, finetune="none"),
+        EllipsoidOpenSetClassifier(open_label="open", random_state=0),
+    )
+    both, truth = [*texts, *open_texts], [*labels, *["open"] * len(open_texts)]
+    tuned = TunedOperatingPointCV(model, cv=2, open_acceptance_rate=0.5).fit(both, truth)
+    assert tuned.open_label_ == "open"
+    assert "open" not in tuned.classes_
+    assert np.isfinite(tuned.cv_results_["open_acceptance_rate"]).all()
+
+
+def test_tuner_errors_are_sentences(blobs):
+    X, y = blobs
+    with pytest.raises(ValueError, match="both given; set one"):
+        TunedOperatingPointCV(QUICK, rejection_rate=0.1, open_acceptance_rate=0.1).fit(X, y)
+    with pytest.raises(ValueError, match="'rejection_rate' parameter of TunedOperatingPointCV must be"):
+        TunedOperatingPointCV(QUICK, rejection_rate=1.5).fit(X, y)
+    with pytest.raises(ValueError, match="A fold holds no open row"):
+        TunedOperatingPointCV(QUICK, cv=KFold(2, shuffle=True, random_state=0)).fit(X, y)
+    with pytest.raises(TypeError, match="LogisticRegression has no operating point"):
+        TunedOperatingPointCV(LogisticRegression()).fit(X, y)
+    with pytest.raises(NotFittedError):
+        TunedOperatingPointCV(QUICK).predict(X)
+
+
+class Recorded(EllipsoidOpenSetClassifier):
+    """Notes the rows and groups of each fit, and the rows that are scored."""
+
+    fits, scored = [], []
+
+    def fit(self, X, y, sample_weight=None, groups=None):
+        Recorded.fits.append((X, groups))
+        return super().fit(X, y, sample_weight, groups)
+
+    def score_samples(self, X):
+        Recorded.scored.append(X)
+        return super().score_samples(X)
+
+
+def test_repeated_rows_and_groups_stay_in_one_fold(monkeypatch):
+    X, y = make_open_blobs(300, random_state=0)
+    X, y = X[y != -1], y[y != -1]
+    order = np.random.default_rng(0).permutation(2 * len(X)) % len(X)
+    groups, number = order // 4, {row.tobytes(): i for i, row in enumerate(X)}
+    tuned = TunedOperatingPointCV(Recorded(random_state=0), rejection_rate=0.1, cv=3)
+    for rows_together, passed in ((order, None), (groups, groups)):
+        for name in ("fits", "scored"):
+            monkeypatch.setattr(Recorded, name, [])
+        fitted = clone(tuned).fit(X[order], y[order], groups=passed)
+        *folds, last = [(np.array([number[row.tobytes()] for row in rows]), given) for rows, given in Recorded.fits]
+        assert len(folds) == len(Recorded.scored) == 3
+        for (train, given), rows in zip(folds, Recorded.scored, strict=True):
+            test = np.array([number[row.tobytes()] for row in rows])
+            assert not np.isin(test, train).any()
+            assert passed is None or not np.isin(test // 4, train // 4).any()
+            assert given is None if passed is None else given.tolist() == (train // 4).tolist()
+        assert last[0].tolist() == order.tolist()
+        assert fitted.estimator_.groups_.tolist() == pd.factorize(rows_together)[0].tolist()
+
+
+def test_an_interrupted_last_fit_leaves_the_earlier_one(monkeypatch):
+    X, y = make_open_blobs(200, random_state=0)
+    X, y = X[y != -1], y[y != -1]
+    tuned = TunedOperatingPointCV(EllipsoidOpenSetClassifier(random_state=0), rejection_rate=0.1, cv=3).fit(X, y)
+    before = tuned.offset_, tuned.predict(X)
+
+    fit = EllipsoidOpenSetClassifier.fit
+
+    def interrupt_the_last(estimator, rows, labels):
+        if len(rows) == len(X):
+            raise KeyboardInterrupt
+        return fit(estimator, rows, labels)
+
+    monkeypatch.setattr(EllipsoidOpenSetClassifier, "fit", interrupt_the_last)
+    with pytest.raises(KeyboardInterrupt):
+        tuned.fit(3 * X, y)
+    assert tuned.offset_ == before[0]
+    np.testing.assert_array_equal(tuned.predict(X), before[1])
+
+
+def test_a_second_fit_forgets_the_names_of_the_first_and_nothing_of_the_user(blobs):
+    X, y = blobs
+    frame = pd.DataFrame(X).add_prefix("x")
+    tuned = TunedOperatingPointCV(QUICK, rejection_rate=0.2, cv=OpenSetKFold(3))
+    tuned.note, tuned._note = "mine", 1
+    assert tuned.fit(frame, y).feature_names_in_[0] == "x0"
+    assert vars(tuned.fit(X, y)).keys() == vars(clone(tuned).fit(X, y)).keys() | {"note", "_note"}
+
+
+def test_tuned_offset_is_live(blobs):
+    X, y = blobs
+    tuned = TunedOperatingPointCV(QUICK, rejection_rate=0.2, cv=3)
+    assert not hasattr(tuned, "offset_")
+    chosen = tuned.fit(X, y).offset_
+    assert chosen == np.median(tuned.cv_results_["offset"])
+    assert tuned.class_offsets_.tolist() == [0] * 6
+    set_operating_point(tuned, X, y, rejection_rate=0.5)
+    assert tuned.offset_ == tuned.estimator_.offset_ != chosen
+    tuned.estimator_.class_offsets_[0] = -0.1
+    assert tuned.class_offsets_[0] == -0.1
+    assert set_operating_point(tuned).offset_ == 0
+
+
+def test_tuner_says_that_folds_have_few_rows(blobs):
+    X, y = blobs
+    with pytest.warns(UserWarning, match=r"rejection_rate=0.005 \(of .* known rows, 199 are needed;") as caught:
+        TunedOperatingPointCV(QUICK, rejection_rate=0.005, cv=3).fit(X, y)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(500) // 2])
+def test_tuner_around_a_search_and_inside_one(blobs, groups):
+    X, y = blobs
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), QUICK),
+        {"ellipsoidopensetclassifier__beta": [0.1, 0.5]},
+        cv=OpenSetKFold(2),
+        scoring=open_set_f1_scorer,
+    )
+    tuned = TunedOperatingPointCV(search, rejection_rate=0.2, cv=3).fit(X, y, groups=groups)
+    best = tuned.estimator_.best_estimator_
+    assert groups is None or len(np.unique(best[-1].groups_)) == 250  # the search passes them on, too
+    assert tuned.offset_ == best[-1].offset_ == np.median(tuned.cv_results_["offset"]) != 0
+    np.testing.assert_array_equal(tuned.predict(X), best.predict(X))
+    np.testing.assert_array_equal(tuned.predict_known(X), best[-1].predict_known(best[:-1].transform(X)))
+    assert tuned.score(X, y) == np.mean(tuned.predict(X) == y)  # accuracy, not what the search was scored by
+    assert tuned.n_features_in_ == 6
+    assert skellipsoid.explain(tuned, X[:3]).answer.tolist() == tuned.predict(X[:3]).tolist()
+    if groups is None:
+        around = GridSearchCV(
+            TunedOperatingPointCV(make_pipeline(StandardScaler(), QUICK), cv=3),
+            {"estimator__ellipsoidopensetclassifier__beta": [0.1, 0.5], "rejection_rate": [0.1, 0.3]},
+            cv=OpenSetKFold(2, shuffle=True, random_state=0),
+            scoring=open_set_f1_scorer,
+        ).fit(X, y)
+        assert around.best_estimator_.offset_ != 0
+        assert set_operating_point(around).best_estimator_.offset_ == 0
+
+
+def test_groups_reach_a_classifier_in_a_pipeline_in_a_pipeline(blobs):
+    X, y = blobs
+    groups = np.arange(500) // 2
+    estimator = make_pipeline("passthrough", make_pipeline(StandardScaler(), QUICK))
+    tuned = TunedOperatingPointCV(estimator, rejection_rate=0.2, cv=3).fit(X, y, groups=groups)
+    assert len(np.unique(tuned.estimator_[-1][-1].groups_)) == 250
+
+
+@pytest.mark.parametrize("around", [lambda search: search, lambda search: make_pipeline(StandardScaler(), search)])
+def test_a_search_that_cannot_pass_groups_on_is_named(blobs, around):
+    X, y = blobs
+    search = GridSearchCV(QUICK, {"beta": [0.5]}, cv=OpenSetKFold(2), scoring=open_set_f1_scorer)
+    tuned = TunedOperatingPointCV(around(search), rejection_rate=0.2, cv=3)
+    message = (
+        "GridSearchCV passes groups to its splitter only, so EllipsoidOpenSetClassifier is fitted without them; search "
+        "over make_pipeline(EllipsoidOpenSetClassifier(...)) instead, or use metadata routing and "
+        "set_fit_request(groups=True)."
+    )
+    with pytest.warns(UserWarning, match="passes groups to its splitter only") as caught:
+        tuned.fit(X, y, groups=np.arange(500) // 2)
+    assert [str(warning.message) for warning in caught] == [message]
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_groups_through_a_search_over_a_pipeline(blobs, routing):
+    X, y = blobs
+    groups = np.arange(500) // 2
+    with sklearn.config_context(enable_metadata_routing=routing):
+        clf = clone(QUICK).set_fit_request(groups=True) if routing else QUICK
+        search = GridSearchCV(
+            make_pipeline(StandardScaler(), clf),
+            {"ellipsoidopensetclassifier__beta": [0.5]},
+            cv=OpenSetKFold(2),
+            scoring=open_set_f1_scorer,
+        )
+        search.fit(X, y, groups=groups, **({} if routing else {"ellipsoidopensetclassifier__groups": groups}))
+        assert len(np.unique(search.best_estimator_[-1].groups_)) == 250
+        search.fit(X, y, groups=groups)  # what reaches only the splitter without routing
+        assert len(np.unique(search.best_estimator_[-1].groups_)) == (250 if routing else 500)
+
+
+def test_tuner_takes_a_column_and_needs_labels(blobs):
+    X, y = blobs
+    tuned = TunedOperatingPointCV(QUICK, rejection_rate=0.2, cv=3)
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        column = clone(tuned).fit(X, y[:, np.newaxis])
+    np.testing.assert_array_equal(column.predict(X), tuned.fit(X, y).predict(X))
+    with pytest.raises(ValueError, match="TunedOperatingPointCV requires y to be passed, but"):
+        tuned.fit(X, None)
+
+
+def test_tags_are_those_of_the_first_and_the_last_step():
+    model = make_pipeline(skellipsoid.SupConTextEncoder(), QUICK)
+    for estimator in (model, GridSearchCV(model, {})):
+        tags = get_tags(TunedOperatingPointCV(estimator))
+        assert tags.input_tags.string
+        assert tags.input_tags.one_d_array
+        assert not tags.input_tags.two_d_array
+        assert tags.target_tags.required
+    assert get_tags(TunedOperatingPointCV(QUICK)).input_tags.two_d_array
