@@ -57,6 +57,7 @@ def main():
     parser.add_argument("--data-home", default=None, help="folder that holds real/ and oos/")
     parser.add_argument("--cache", type=Path, default=CACHE / "real_lines", help="features of real_lines.py")
     parser.add_argument("--methods", nargs="+", default=["skellipsoid", *WITH_SCORES[:2], MAHALANOBIS, OPEN_CLASS])
+    parser.add_argument("--cases", nargs="+", default=list(CASES), choices=CASES)
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # outliers, few texts
     HOME.mkdir(parents=True, exist_ok=True)
@@ -115,6 +116,8 @@ def run(options):
     """Append what is not there yet; answers of ``real_peers.py``, too."""
     done = {(row["case"], row["method"]) for row in rows_of()}
     for name, train, messages in all_cases(options):
+        if name not in options.cases:
+            continue
         found = {method: _answers(method, train, messages) for method in options.methods}
         for place in sorted((HOME / "answers").glob(f"{name}.*.json")):
             found[place.name.split(".")[1]] = _read_answers(place)
