@@ -118,7 +118,7 @@ class LeftOutShapes:
         n_axes, n_own = own.axes.shape[2], own.axes.shape[1]
 
         def is_large(sets: Sets) -> bool:
-            return refit_is_faster(sets, n_own, n_axes, len(shares))
+            return refit_is_faster(sets, len(frame.means), n_own, n_axes, len(shares))
 
         def n_numbers(sets: Sets, n_scored: int) -> int:
             if is_large(sets):

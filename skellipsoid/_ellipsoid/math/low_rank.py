@@ -23,7 +23,7 @@ class LowRank(NamedTuple):
     stretches: Tensor  # (n_axes,) factors of coordinates with which Q was the identity
     pooled: float  # κ
     left_out: LeftOut
-    U: Tensor  # (n_sets, n_columns, n_axes) V and Y D⁻¹, in coordinates where T was the identity
+    U: Tensor  # (n_sets, n_columns, n_axes) V, and what Y D⁻¹ consists of, where T was the identity
     E: Tensor  # (n_sets, n_columns, n_columns)
     ratio_of_shared: Tensor  # (n_sets,)
     mean: Tensor  # (n_sets, n_axes) μ
@@ -109,8 +109,27 @@ def low_rank_changes(frame: Frame, background: Background, chunk: Chunk) -> LowR
     E *= psi.view(-1, 1, 1)
     E[:, of_v, of_v] += minus_kappa
     factor = ((1 + psi.unsqueeze(1) * inverse) / (1 + background.inverse)).mean(1)
-    U, E = torch.cat([V, YD], dim=1), E / factor.view(-1, 1, 1)
+    U, E = _fewest_columns(V, YD, inverse, E / factor.view(-1, 1, 1), len(frame.means))
     return LowRank(background.stretches, kappa, left_out, U, E, iota * factor, mean, inverse, YD, Phi, psi)
+
+
+def _fewest_columns(V: Tensor, YD: Tensor, inverse: Tensor, E: Tensor, n_classes: int) -> tuple[Tensor, Tensor]:
+    """Give U and E such that UᵀEU is that of the rows V and Y D⁻¹.
+
+    Class means lie along the first axes, and D⁻¹ is a multiple of I along the others. So the rows Y D⁻¹ are sums of V
+    and of unit vectors, which are fewer for large sets.
+    """
+    (n_sets, size, n_axes), n_touched = V.shape, YD.shape[1] - V.shape[1]
+    n_first = min(n_classes, n_axes)
+    if n_first >= YD.shape[1]:
+        return torch.cat([V, YD], dim=1), E
+    ones, common = identity(size, V).expand(n_sets, -1, -1), inverse[:, -1:]
+    of_v = torch.cat([ones, V.new_zeros(n_sets, n_touched, size), ones * common.unsqueeze(2)], dim=1)
+    along = [V.new_zeros(n_sets, size, n_first), YD[:, :n_touched, :n_first]]
+    along.append(V[..., :n_first] * (inverse[:, :n_first] - common).unsqueeze(1))
+    onto = torch.cat([of_v, torch.cat(along, dim=1)], dim=2)
+    first_axes = identity(n_axes, V)[:n_first].expand(n_sets, -1, -1)
+    return torch.cat([V, first_axes], dim=1), onto.mT @ E @ onto
 
 
 def _class_means(frame: Frame, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -16,13 +16,14 @@ OVERHEAD = 1e7
 SLOWNESS = 2.0
 
 
-def refit_is_faster(sets: Sets, n_own: int, n_axes: int, n_shares: int) -> bool:
+def refit_is_faster(sets: Sets, n_classes: int, n_own: int, n_axes: int, n_shares: int) -> bool:
     """Whether refits are faster than changes of low rank, where classes have up to ``n_own`` axes.
 
     About as many classes score the samples of a set as have samples in it.
     """
     n_touched = sets.touched.shape[1]
-    n_columns = 2 * min(sets.members.shape[1], n_touched * n_axes) + n_touched
+    size = min(sets.members.shape[1], n_touched * n_axes)
+    n_columns = size + min(size + n_touched, n_classes)
     low_rank = n_columns**2 * (n_columns + 2 * n_axes)
     low_rank += n_touched * n_columns * (n_columns + n_own) * (n_axes + n_shares * n_columns)
     refits = n_axes**2 * (5 * n_axes + n_columns)
