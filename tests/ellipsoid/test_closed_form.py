@@ -9,10 +9,10 @@ import torch
 from operator_helpers import Operators
 from scipy.linalg import eigh
 
-from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, left_out
+from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, left_out, left_out_shapes
+from skellipsoid._ellipsoid.math import refits as refits_of_sets
 from skellipsoid._ellipsoid.math.boundaries import Shrinkage
 from skellipsoid._ellipsoid.math.closed_form import _choose_shares, _TableMaker, fit_closed_form
-from skellipsoid._ellipsoid.math.covariance import LeftOutShapes
 from skellipsoid._ellipsoid.math.frames import (
     _entropies,
     choose_frame,
@@ -21,6 +21,7 @@ from skellipsoid._ellipsoid.math.frames import (
     rotated,
 )
 from skellipsoid._ellipsoid.math.geometry import class_spheres
+from skellipsoid._ellipsoid.math.left_out_shapes import LeftOutShapes
 from skellipsoid._held_out.table import best_scale
 from skellipsoid._samples.samples import Samples
 from skellipsoid._torch import devices, threads
@@ -340,6 +341,37 @@ def test_samples_are_scored_as_by_a_fit_without_their_set(kind, n_features, step
     totals = totals_of([str(gone) for gone in refits.gone.astype(int).tolist()], found.weights)
     if kind != "degenerate class":
         assert validation.n_independent == pytest.approx(totals.sum() ** 2 / np.square(totals).sum())
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize(
+    ("n_features", "weights"), [(4, WEIGHTS[0]), (40, WEIGHTS[1]), (40, Shrinkage(0.3, None, 0.4))]
+)
+def test_a_refit_of_whole_matrices_gives_the_distances_of_low_rank_changes(kind, n_features, weights, monkeypatch):
+    fit = TABLES[kind](n_features, 6).fit(weights)
+    own = fit.known[0]._replace(assigned=fit.samples.classes[fit.known[0].sources])
+    given = own, SHARED_SHARES, fit.samples.weights[own.sources]
+    found = []
+    for is_refit in (False, True):
+        monkeypatch.setattr(left_out_shapes, "refit_is_faster", lambda *_, is_refit=is_refit: is_refit)
+        validation = fit.validate()
+        found.append([validation.known.distances, validation.open[0].distances, fit.shapes.log_likelihoods(*given)])
+    for low_rank, refit in zip(*found, strict=True):
+        np.testing.assert_allclose(refit, low_rank, rtol=1e-9)
+
+
+def test_large_sets_are_left_out_by_refits(monkeypatch):
+    found, chosen = groups_of_four_sizes(4, 24), []
+    found = found._replace(groups=np.arange(len(found.rows)) % 3)
+    rule = left_out_shapes.refit_is_faster
+    monkeypatch.setattr(refits_of_sets, "OVERHEAD", 0.0)
+    monkeypatch.setattr(left_out_shapes, "refit_is_faster", lambda *given: chosen.append(rule(*given)) or chosen[-1])
+    check_against(found.fit(WEIGHTS[0]), Refits(found, WEIGHTS[0]))
+    assert all(chosen)
+    chosen.clear()
+    table(found.rows, found.classes).fit(WEIGHTS[0]).validate()
+    assert chosen
+    assert not any(chosen)
 
 
 @pytest.mark.parametrize(("n_features", "step"), [(4, 5), (40, 11), (330, 50)])

@@ -3,6 +3,7 @@
 python studies/speed.py boundary     # fitting, beside plain autograd
 python studies/speed.py predict      # 20,000 rows, 112 classes, beside scikit-learn's detectors
 python studies/speed.py growth       # with rows, features and classes; 1,000 classes of 768 features
+python studies/speed.py groups       # a fit with groups of samples, beside one without
 python studies/speed.py serving      # a saved text model in a new process: memory, latency, batches, threads
 python studies/speed.py encoder      # fine-tuning and encoding, against sentence-transformers
 python studies/speed.py memory       # peak memory of predict against the number of rows
@@ -47,6 +48,7 @@ def main():
         "boundary": boundary,
         "predict": predict,
         "growth": growth,
+        "groups": groups,
         "serving": serving,
         "encoder": encoder,
         "memory": memory,
@@ -175,6 +177,39 @@ def growth():
     start = time.perf_counter()
     classifier.predict(X)
     print(f"  predict on them: {len(X) / (time.perf_counter() - start):,.0f} rows/s")
+
+
+def groups(repeats=3):
+    """CPU seconds of a fit with groups of one class, of two, and of all, relative to one without, in turns."""
+    for n_classes, n_features, n_rows in ((10, 384, 2000), (20, 384, 4000), (4, 384, 4000)):
+        rng, place = np.random.default_rng(0), np.arange(n_rows)
+        n_of_class = n_rows // n_classes
+        y, place_in_class = place // n_of_class, place % n_of_class
+        X = (0.6 * rng.normal(size=(n_classes, n_features)))[y] + rng.normal(size=(n_rows, n_features))
+        sizes = [size for size in (2, 5, 20, 50, 100, 200, 500) if 2 * size <= n_of_class]
+        kinds = {f"{size} of a class": place // size for size in sizes}
+        for size in (20, 100, 200):
+            kinds[f"{size} of two classes"] = y // 2 * n_rows + place_in_class // (size // 2)
+        kinds |= {f"{n_rows // n} of all classes": place % n for n in (n_rows // 50, n_rows // 200, 10)}
+        print(f"  {n_classes} classes, {n_features} features, {n_rows:,} rows")
+        fit_seconds(X, y)
+        for name, numbers in kinds.items():
+            pairs = [(fit_seconds(X, y), fit_seconds(X, y, numbers)) for _ in range(repeats)]
+            without, with_groups = (statistics.median(column) for column in zip(*pairs, strict=True))
+            ratio = statistics.median(b / a for a, b in pairs)
+            print(
+                f"    groups of {name:20} {without:6.2f} s without, {with_groups:6.2f} s with, x {ratio:.1f}",
+                flush=True,
+            )
+
+
+def fit_seconds(X, y, numbers=None):
+    """CPU seconds of a fit with such groups; too few groups of a class are no matter here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*groups of")
+        start = time.process_time()
+        EllipsoidOpenSetClassifier(random_state=0).fit(X.astype(np.float32), y, groups=numbers)
+    return time.process_time() - start
 
 
 def versions(other):

@@ -1,7 +1,8 @@
 """The fit in closed form, in torch and NumPy, without scikit-learn.
 
 In the order of the data: ``geometry`` (centroids, distances), ``left_out`` (a class without a set of its samples),
-``frames`` (covariances that all classes share), ``covariance`` (the ellipsoids of all classes), ``mixtures``
+``frames`` (covariances that all classes share), ``covariance`` (the ellipsoids of all classes), ``left_out_shapes``
+(the same without a set: ``low_rank`` for small sets, ``refits`` for large ones), ``mixtures``
 (synthetic classes), ``held_out`` (the table of held-out samples, and the radius scale), ``class_sizes`` (radii by class
 size), ``boundaries`` (the fitted boundaries); ``closed_form`` runs them. ``tiles`` multiplies by the axes of all
 classes at once.

@@ -29,9 +29,10 @@ from ..._samples.samples import Floats, Integers, Samples
 from ..._torch.distances import euclidean
 from . import class_sizes
 from .boundaries import Boundaries, Chosen, Fitted, Metric, Shapes, Shrinkage
-from .covariance import HeldOutSamples, LeftOutShapes, has_background
+from .covariance import HeldOutSamples, has_background
 from .frames import Frame, choose_frame, label_distances, principal_frame, rotated
 from .geometry import Factors, Spheres, class_spheres
+from .left_out_shapes import LeftOutShapes
 from .mixtures import draw_synthetic_classes, n_synthetic
 
 #: Candidates of ρ, the share of the shared shape in that of a class. With 0.99 and 0.999 besides, F1 changes by +0.1 to

@@ -267,7 +267,10 @@ def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None =
         near /= frame.without(sets)[0][numbers].view(-1, 1, 1)
         squares[chunk.positions] = near
 
-    chunks = frame.sets.chunks(validation, torch.zeros_like(validation), len(means) + len(stretches))
+    def n_numbers(sets: Sets, n_scored: int) -> int:
+        return (len(means) + len(stretches)) * (sets.members.shape[1] + n_scored)
+
+    chunks = frame.sets.chunks(validation, torch.zeros_like(validation), n_numbers)
     map_parts(compute, chunks, 16 * len(validation) * (len(means) + len(stretches)), means.device)
     return squares[:-1]
 

@@ -30,7 +30,7 @@ origin and unit of the features, outliers, copies    kept: distances do not depe
 ==================================================== ======================================================
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -67,7 +67,7 @@ class Sets(NamedTuple):
     exists: Tensor  # (n_sets, n_touched) Boolean: whether any sample is left
     traces: Tensor  # (n_sets,) trace of VᵀV in features
 
-    def at(self, numbers: Tensor) -> "Sets":
+    def at(self, numbers: Tensor | slice) -> "Sets":
         """Select sets."""
         return Sets(*(part[numbers] for part in self))
 
@@ -106,6 +106,13 @@ class Chunk(NamedTuple):
     labels: Tensor  # (n_pairs,) class that scores
     positions: Tensor  # (n_pairs, n_scored) of the samples; −1 pads
     held_out: Tensor  # (n_sets,) class that is held out besides; the number of classes for none
+
+    def of_each_set(self) -> Iterator["Chunk"]:
+        """Divide the chunk into those of one set each."""
+        for number in range(len(self.held_out)):
+            mine = torch.nonzero(self.numbers == number).flatten()
+            sets, held_out = self.sets.at(slice(number, number + 1)), self.held_out[number : number + 1]
+            yield Chunk(sets, torch.zeros_like(mine), self.labels[mine], self.positions[mine], held_out)
 
 
 class LeftOutSets:
@@ -161,12 +168,16 @@ class LeftOutSets:
         return Sets(rows, touched, places, roots, pulls, moves.nan_to_num(), freedoms, exists, totals[:, 0])
 
     def chunks(
-        self, sources: Tensor, labels: Tensor, n_numbers: int, held_out: Tensor | None = None
+        self,
+        sources: Tensor,
+        labels: Tensor,
+        n_numbers: Callable[[Sets, int], int],
+        held_out: Tensor | None = None,
     ) -> Iterator[Chunk]:
         """Give the samples ``sources``, scored by the classes ``labels``, with their sets.
 
-        Classes may be held out besides, one for each sample. A set and a sample take about size × ``n_numbers`` and
-        ``n_numbers`` elements.
+        Classes may be held out besides, one for each sample. A pair of a set and of a class that scores so many samples
+        takes about ``n_numbers`` elements.
         """
         place, n_classes = self.place[sources], len(self.freedoms)
         changes = place[:, 1] * (n_classes + 1) + (n_classes if held_out is None else held_out)
@@ -174,7 +185,6 @@ class LeftOutSets:
             mine = torch.nonzero(place[:, 0] == number).flatten()
             if not len(mine):
                 continue
-            size = sets.members.shape[1]
             of_change, of_label = changes[mine], labels[mine]
             keys = of_change * n_classes + of_label
             _, pair, counts = torch.unique(keys, return_inverse=True, return_counts=True)
@@ -185,7 +195,7 @@ class LeftOutSets:
             n_scored = torch.log2(counts.double()).ceil().long()
             for power in torch.unique(n_scored).tolist():
                 some, most = torch.nonzero(n_scored == power).flatten(), 2**power
-                at_once = max(1, most_numbers(place.device) // (n_numbers * (size + most)))
+                at_once = max(1, most_numbers(place.device) // n_numbers(sets, most))
                 columns = torch.arange(most, device=keys.device)
                 for part in torch.split(some, at_once):
                     places = starts[part].unsqueeze(1) + columns

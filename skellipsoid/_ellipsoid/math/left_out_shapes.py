@@ -1,0 +1,149 @@
+"""The ellipsoids of all classes, and those without a set of samples, which score the samples of the set."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ..._torch.threads import map_parts
+from .boundaries import Metric, Moments, Shapes
+from .covariance import (
+    ClassAxes,
+    HeldOutSamples,
+    Pairs,
+    background,
+    factors,
+    principal_axes,
+    typical_variance,
+    without_padding,
+)
+from .frames import Frame
+from .left_out import Chunk, Sets
+from .low_rank import LowRank, low_rank_changes
+from .refits import Refit, refit, refit_is_faster
+
+
+class LeftOutShapes:
+    """The ellipsoids of all classes, without the set of each of several samples, for one background.
+
+    Parameters
+    ----------
+    frame : Frame
+    between : float or None
+        b, ``None`` without a background.
+    without_class : bool, default=False
+        Whether the whole class of a sample is held out of the background.
+    """
+
+    def __init__(self, frame: Frame, between: float | None, *, without_class: bool = False) -> None:
+        self.frame, self.between, self.without_class = frame, between, without_class and between is not None
+        self.background = background(frame, between, without_class=self.without_class)
+        self.stretches = self.background.stretches
+        self.centres = frame.means * (1 + self.background.inverse)
+        self.class_axes = principal_axes(frame, self.stretches)
+
+    def distances(self, samples: HeldOutSamples, shares: Sequence[float]) -> Tensor:
+        """‖Σ_k^(−1/2) (z − m_k)‖ for each share ρ, (n_shares, n_rows)."""
+        return self._scores(samples, shares)[0].clamp_min(0).sqrt()
+
+    def log_likelihoods(self, samples: HeldOutSamples, shares: Sequence[float], weights: Tensor) -> Tensor:
+        """Weighted Gaussian log likelihood of samples for each share ρ, but for a constant, (n_shares,)."""
+        squares, log_volumes = self._scores(samples, shares, with_volumes=True)
+        return -0.5 * ((squares + log_volumes) @ weights)
+
+    def shapes(self, shared: float, factor: float, radii: Tensor) -> Shapes:
+        """Shapes of all samples, squared distances being multiplied by ``factor``."""
+        metric, found = self._metric(), factors(self.class_axes, self.frame.sets.freedoms, shared)
+        centres = self.centres * self.stretches
+        if metric.products is not None:  # one more coordinate: the distance from the span
+            centres = functional.pad(centres, (0, 1))
+            found = replace(found, axes=functional.pad(found.axes, (0, 1)))
+        return Shapes(metric, centres, found.scaled(factor), radii)
+
+    def moments(self) -> Moments:
+        """Give the statistics that the shapes are computed from."""
+        frame = self.frame
+        return Moments(
+            frame.sets.weights.totals,
+            frame.sets.freedoms,
+            without_padding(self.class_axes)[1],
+            frame.variances_of_means,
+            self.stretches,
+            frame.spherical * frame.mean_variance,
+        )
+
+    def _metric(self) -> Metric:
+        frame = self.frame
+        axes = frame.axes * self.stretches
+        n_features, n_axes = axes.shape
+        labels, constants = frame.means / self.stretches, -0.5 * frame.means.square().sum(1)
+        if n_axes == n_features:
+            return Metric(axes, None, 0.0, labels, constants)
+        # Off the span W and B₀ are 0: T is a w̄ I, and B is b γ T.
+        off_span = (frame.spherical * frame.mean_variance * (1 + self.background.inverse_off_span)) ** -0.5
+        return Metric(axes, torch.linalg.inv(axes.T @ axes), off_span, functional.pad(labels, (0, 1)), constants)
+
+    def _scores(
+        self, samples: HeldOutSamples, shares: Sequence[float], *, with_volumes: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Squared distances and, if wanted, logarithms of the determinants of Σ_k, (n_shares, n_rows) each."""
+        found = self.stretches.new_empty(2, len(shares), len(samples.sources))
+        typical = typical_variance(self.class_axes, self.frame.sets.freedoms)
+        for own in self.class_axes:
+            mine = torch.nonzero(torch.isin(samples.assigned, own.classes)).flatten()
+            found[:, :, mine] = self._scores_of(own, samples.at(mine), shares, typical, with_volumes=with_volumes)
+        return found[0], found[1]
+
+    def _scores_of(
+        self, own: ClassAxes, samples: HeldOutSamples, shares: Sequence[float], typical: Tensor, *, with_volumes: bool
+    ) -> Tensor:
+        """Both of samples that classes of about equal size score, (2, n_shares, n_rows)."""
+        frame, n_rows = self.frame, len(samples.sources)
+        found = frame.means.new_zeros(2, len(shares), n_rows + 1)  # the last place is not used
+        candidates = frame.means.new_tensor(shares)
+        held_out = frame.samples.classes[samples.sources] if self.without_class else None
+
+        def score(chunk: Chunk) -> None:
+            is_refit = is_large(chunk.sets)
+            for part in chunk.of_each_set() if is_refit else [chunk]:
+                changes = (refit if is_refit else low_rank_changes)(frame, self.background, part)
+                pairs = self._pairs(samples, own, part, changes)
+                squares, volumes = changes.scores(own, pairs, candidates, typical, with_volumes=with_volumes)
+                found[0][:, part.positions] = squares
+                if volumes is not None:
+                    found[1][:, part.positions] = volumes.unsqueeze(2).expand_as(squares)
+
+        n_axes, n_own = own.axes.shape[2], own.axes.shape[1]
+
+        def is_large(sets: Sets) -> bool:
+            return refit_is_faster(sets, len(frame.means), n_own, n_axes, len(shares))
+
+        def n_numbers(sets: Sets, n_scored: int) -> int:
+            if is_large(sets):
+                return 2 * n_axes * (n_own + n_scored) + len(shares) * n_own * (n_own + n_scored)
+            return 4 * n_axes * (sets.members.shape[1] + n_scored)
+
+        chunks = frame.sets.chunks(samples.sources, samples.assigned, n_numbers, held_out)
+        map_parts(score, chunks, 16 * n_rows * n_axes, found.device)
+        return found[:, :, :n_rows]
+
+    def _pairs(self, samples: HeldOutSamples, own: ClassAxes, chunk: Chunk, changes: LowRank | Refit) -> Pairs:
+        """Class means, scatters and centres without the sets."""
+        frame, labels, numbers, left_out = self.frame, chunk.labels, chunk.numbers, changes.left_out
+        is_touched = chunk.sets.touched[numbers] == labels.unsqueeze(1)  # (n_pairs, n_touched)
+        which = is_touched.double().unsqueeze(1)
+        means = frame.means[labels] + (which @ left_out.moves[numbers] @ left_out.rows[numbers]).squeeze(1)
+        centres = means + changes.shift(numbers, means)
+        sources = samples.sources[chunk.positions]
+        rows = frame.rows(sources) if samples.rows is None else samples.rows[chunk.positions]
+        freedom = torch.where(is_touched, chunk.sets.freedoms[numbers], 0.0).sum(1)
+        return Pairs(
+            numbers,
+            torch.searchsorted(own.classes, labels),
+            (rows - centres.unsqueeze(1)) * self.stretches,
+            (which @ left_out.inside[numbers]).squeeze(1),
+            torch.where(is_touched.any(1), freedom, frame.sets.freedoms[labels]),
+            changes.ratio_of_shared[numbers],
+        )

@@ -1,0 +1,167 @@
+"""The ellipsoids without small sets: every matrix changes by a term of low rank.
+
+docs/internals.rst has the letters, *Without a set: the algebra*.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .covariance import Background, ClassAxes, Pairs
+from .frames import Frame, identity
+from .left_out import Chunk, LeftOut
+
+
+class LowRank(NamedTuple):
+    """How the statistics that all classes share change without sets.
+
+    In coordinates where Q was the identity, Q is ``ratio_of_shared`` (I + UᵀEU).
+    """
+
+    stretches: Tensor  # (n_axes,) factors of coordinates with which Q was the identity
+    pooled: float  # κ
+    left_out: LeftOut
+    U: Tensor  # (n_sets, n_columns, n_axes) V, and what Y D⁻¹ consists of, where T was the identity
+    E: Tensor  # (n_sets, n_columns, n_columns)
+    ratio_of_shared: Tensor  # (n_sets,)
+    mean: Tensor  # (n_sets, n_axes) μ
+    inverse: Tensor  # (n_sets, n_axes) D⁻¹, where B⁻¹ is proportional to D⁻¹ − (Y D⁻¹)ᵀ Φ Y D⁻¹
+    YD: Tensor  # (n_sets, n_touched + size, n_axes) Y D⁻¹
+    Phi: Tensor  # (n_sets, n_touched + size, n_touched + size)
+    psi: Tensor  # (n_sets,) ι (K′ − 1) / (K − 1), by which T is larger, relative to B
+
+    def shift(self, numbers: Tensor, means: Tensor) -> Tensor:
+        """T B⁻¹ (c_k − μ): how far centres are from class means, (n_pairs, n_axes)."""
+        deviations = (means - self.mean[numbers]).unsqueeze(2)
+        solved, rows = self.YD[numbers], self.left_out.rows[numbers]
+        moved = deviations * self.inverse[numbers].unsqueeze(2)
+        moved = moved - solved.transpose(1, 2) @ (self.Phi[numbers] @ (solved @ deviations))
+        moved = moved - self.pooled * rows.transpose(1, 2) @ (rows @ moved)
+        return moved.squeeze(2) * self.psi[numbers].unsqueeze(1)
+
+    def scores(
+        self, own: ClassAxes, pairs: Pairs, shares: Tensor, typical: Tensor, *, with_volumes: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Squared distances for each share ρ, and log determinants of Σ_k but for that of the coordinates.
+
+        The Woodbury identity on (1 − ρ) S_k + ρ Q without the sets. The classes that score are ``own`` ones.
+        The results have (n_shares, n_pairs, n_scored) and (n_shares, n_pairs) elements.
+        """
+        offsets, columns = pairs.offsets, self.U[pairs.numbers] * self.stretches
+        rows, n_columns = torch.cat([columns, offsets], dim=1), columns.shape[1]
+        along, values = own.along(rows, pairs.places), own.values[pairs.places]
+        of_scatter, sphere = pairs.parts(shares, typical)
+        variances = of_scatter.unsqueeze(2) * values + sphere.unsqueeze(2)
+        excess = variances.reciprocal() - sphere.reciprocal().unsqueeze(2)
+        of_sphere, of_columns = sphere[..., None, None], along[:, :n_columns]
+        if along.shape[1] < len(shares):  # for speed: one product for all shares
+            each = (of_columns.unsqueeze(2) * along.unsqueeze(1)).flatten(1, 2) @ excess.permute(1, 2, 0)
+            inner = each.view(len(along), n_columns, -1, len(shares)).permute(3, 0, 1, 2)
+        else:
+            inner = (of_columns * excess.unsqueeze(2)) @ along.transpose(1, 2)
+        inner = inner + columns @ rows.transpose(1, 2) / of_sphere
+        products, crossed = inner[..., :n_columns], inner[..., n_columns:]
+        of_class = functional.pad(pairs.inside, (0, n_columns - pairs.inside.shape[1]))
+        change = self.E[pairs.numbers] * of_sphere - torch.diag_embed(of_class * of_scatter.unsqueeze(2))
+        capacity = identity(change.shape[-1], change) + change @ products
+        squares = (along[:, n_columns:].square() @ excess.unsqueeze(3)).squeeze(3)
+        squares += offsets.square().sum(2) / sphere.unsqueeze(2)
+        squares -= (crossed * torch.linalg.solve(capacity, change @ crossed)).sum(2)
+        if not with_volumes:
+            return squares, None
+        n_other = columns.shape[2] - values.shape[1]
+        return squares, variances.log().sum(2) + n_other * sphere.log() + torch.linalg.slogdet(capacity)[1]
+
+
+def low_rank_changes(frame: Frame, background: Background, chunk: Chunk) -> LowRank:
+    """Change T, B, μ and Q, by the letters and steps of docs/internals.rst, *Without a set: the algebra*.
+
+    Q' = ι (H + ψ H M⁻¹ H), where H = I − κ VᵀV, and M⁻¹ is D⁻¹ − (YD⁻¹)ᵀ Φ YD⁻¹ with a diagonal D.
+    """
+    left_out = chunk.sets.left_out(frame.offsets)
+    V, kappa, n_touched, size = left_out.rows, frame.pooled, left_out.moves.shape[1], left_out.rows.shape[1]
+    iota, n_axes = frame.without(chunk.sets)
+    minus_kappa = -kappa * identity(size, V)
+    Y, mean, G, n_left = _class_means(frame, chunk, left_out)
+    if not background.target:
+        none, empty = torch.zeros_like(mean), Y[:, :0]
+        products = empty @ empty.transpose(1, 2)
+        E = minus_kappa.expand(len(V), -1, -1)
+        return LowRank(background.stretches, kappa, left_out, V, E, iota, mean, none, empty, products, iota)
+    target = background.target * _relative_trace(frame, V, Y, G) / n_axes * frame.n_axes
+    G = (1 - background.between) * G
+    G[:, n_touched:, n_touched:] += target.view(-1, 1, 1) * minus_kappa
+    inverse = ((1 - background.between) * frame.variances_of_means + target.unsqueeze(1)).reciprocal()
+    YD = Y * inverse.unsqueeze(1)
+    Phi = torch.linalg.solve(identity(G.shape[1], G) + G @ (YD @ Y.transpose(1, 2)), G)
+    psi = iota * (n_left - 1) / (len(frame.means) - 1)
+    # H M⁻¹ H, with Y D⁻¹ H = Y D⁻¹ + (mixed)ᵀ V.
+    mixed = -kappa * (V @ YD.transpose(1, 2))
+    onto_columns = torch.cat([mixed, identity(G.shape[1], G).expand(len(mixed), -1, -1)], dim=1)
+    E = -(onto_columns @ Phi @ onto_columns.transpose(1, 2))
+    # The rows of U are V, and those of Y D⁻¹: of the touched classes, and V D⁻¹.
+    of_v, of_v_solved = slice(size), slice(size + n_touched, None)
+    E[:, of_v, of_v] += kappa**2 * (V @ (V * inverse.unsqueeze(1)).transpose(1, 2))
+    E[:, of_v, of_v_solved] += minus_kappa
+    E[:, of_v_solved, of_v] += minus_kappa
+    E *= psi.view(-1, 1, 1)
+    E[:, of_v, of_v] += minus_kappa
+    factor = ((1 + psi.unsqueeze(1) * inverse) / (1 + background.inverse)).mean(1)
+    U, E = _fewest_columns(V, YD, inverse, E / factor.view(-1, 1, 1), len(frame.means))
+    return LowRank(background.stretches, kappa, left_out, U, E, iota * factor, mean, inverse, YD, Phi, psi)
+
+
+def _fewest_columns(V: Tensor, YD: Tensor, inverse: Tensor, E: Tensor, n_classes: int) -> tuple[Tensor, Tensor]:
+    """Give U and E such that UᵀEU is that of the rows V and Y D⁻¹.
+
+    Class means lie along the first axes, and D⁻¹ is a multiple of I along the others. So the rows Y D⁻¹ are sums of V
+    and of unit vectors, which are fewer for large sets.
+    """
+    (n_sets, size, n_axes), n_touched = V.shape, YD.shape[1] - V.shape[1]
+    n_first = min(n_classes, n_axes)
+    if n_first >= YD.shape[1]:
+        return torch.cat([V, YD], dim=1), E
+    ones, common = identity(size, V).expand(n_sets, -1, -1), inverse[:, -1:]
+    of_v = torch.cat([ones, V.new_zeros(n_sets, n_touched, size), ones * common.unsqueeze(2)], dim=1)
+    along = [V.new_zeros(n_sets, size, n_first), YD[:, :n_touched, :n_first]]
+    along.append(V[..., :n_first] * (inverse[:, :n_first] - common).unsqueeze(1))
+    onto = torch.cat([of_v, torch.cat(along, dim=1)], dim=2)
+    first_axes = identity(n_axes, V)[:n_first].expand(n_sets, -1, -1)
+    return torch.cat([V, first_axes], dim=1), onto.mT @ E @ onto
+
+
+def _class_means(frame: Frame, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Give Y, μ, G, and the number of classes that remain.
+
+    The rows of Y are the deviations c − μ of the touched classes, and V. B₀ gains YᵀGY: the scatter of the class
+    means that remain, about their own mean, less that of all class means, both divided by K − 1.
+    """
+    sets, size = chunk.sets, left_out.rows.shape[1]
+    is_touched = (sets.touched >= 0).double()
+    # Coefficients of the class means: those of the touched classes move, or are left out.
+    before = functional.pad(torch.diag_embed(is_touched), (0, size))
+    is_left = is_touched * sets.exists * (sets.touched != chunk.held_out.unsqueeze(1))
+    after = torch.cat([torch.diag_embed(is_left), left_out.moves * is_left.unsqueeze(2)], dim=2)
+    n_classes = len(frame.means)
+    n_left = (n_classes - (is_touched - is_left).sum(1)).clamp_min(1)
+    of_mean = (after - before).sum(1, keepdim=True) / n_left.view(-1, 1, 1)
+    Y = torch.cat([frame.means[sets.touched], left_out.rows], dim=1)
+    G = after.transpose(1, 2) @ after - before.transpose(1, 2) @ before
+    G = (G - n_left.view(-1, 1, 1) * of_mean.transpose(1, 2) @ of_mean) / (n_classes - 1)
+    return Y, (of_mean @ Y).squeeze(1), G, n_left
+
+
+def _relative_trace(frame: Frame, V: Tensor, Y: Tensor, G: Tensor) -> Tensor:
+    """Give the trace of H⁻¹ (B₀ + YᵀGY), relative to that of B₀, (n_sets,).
+
+    H⁻¹ is I + Vᵀ (κ⁻¹ I − VVᵀ)⁻¹ V.
+    """
+    kappa, products = frame.pooled, V @ Y.transpose(1, 2)
+    inner = (V * frame.variances_of_means) @ V.transpose(1, 2) + products @ G @ products.transpose(1, 2)
+    capacity = identity(V.shape[1], V) - kappa * V @ V.transpose(1, 2)
+    of_v = torch.linalg.solve(capacity, kappa * inner).diagonal(dim1=1, dim2=2).sum(1)
+    of_y: Tensor = (G * (Y @ Y.transpose(1, 2))).sum((1, 2))
+    relative: Tensor = 1 + (of_y + of_v) / frame.variances_of_means.sum()
+    return relative
