@@ -67,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
         "max-texts": (int, 256, "texts of a request"),
         "max-text": (int, 2000, "characters of a text"),
         "max-characters": (int, 20_000, "characters of all texts of a request"),
+        "body-seconds": (float, 30.0, "seconds in which a body must arrive"),
         "n-threads": (int, 0, "batches at a time; 0: one for each core"),
         "watch-seconds": (float, 1.0, "how often to look for a new model; 0: at SIGHUP alone"),
         "drain-seconds": (float, 1.0, "how long to answer after SIGTERM, while /ready says 503"),

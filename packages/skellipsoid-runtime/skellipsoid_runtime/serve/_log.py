@@ -3,7 +3,9 @@
 import json
 import logging
 import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -68,8 +70,13 @@ class _PrivateFile(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:
         self._has_failed = True
         self._on_error()
+        # What could not be written is given up: it would be tried again at each write, and grow.
+        stream, self.stream = self.stream, None  # type: ignore[assignment]
+        with suppress(OSError, AttributeError):
+            stream.close()
         if not self._is_broken:  # said once, not for each batch
-            _LOGGER.exception("answers cannot be written to %s; requests are answered all the same", self.baseFilename)
+            reason = sys.exc_info()[1]
+            _LOGGER.error("answers cannot be written to %s, but are given: %s", self.baseFilename, reason)
 
 
 def _numbered(name: str) -> str:

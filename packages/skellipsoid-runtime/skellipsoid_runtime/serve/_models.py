@@ -182,6 +182,11 @@ def _load_exported(folder: Path) -> tuple[Callable[[list[str]], Arrays], Any]:
 def _load_saved(folder: Path) -> tuple[Callable[[list[str]], Arrays], Any]:
     if not folder.exists():
         raise FileNotFoundError(f"There is no folder {str(folder)!r}; check the path of the model.")
+    if not (folder / SAVED).is_file():
+        raise ValueError(
+            f"{str(folder)!r} holds no model: neither {SAVED} nor {EXPORTED}; pass a folder that skellipsoid.save or "
+            "skellipsoid.export_onnx wrote, or a file with the path of one."
+        )
     try:
         import skellipsoid
     except ImportError as error:

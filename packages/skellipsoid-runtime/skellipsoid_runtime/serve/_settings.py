@@ -72,8 +72,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value, least = getattr(self, field.name), 0 if field.default in (0, 1.0, 5.0) else 1
-            if isinstance(value, int | float) and not isinstance(value, bool) and not value >= least:
+            value, default = getattr(self, field.name), field.default
+            least = 0 if isinstance(default, float) or default == 0 else 1
+            if isinstance(default, int | float) and not isinstance(default, bool) and not value >= least:
                 raise ValueError(f"{field.name}={value!r} is too small; use a number from {least} on.")
         if self.max_queue < self.max_texts:
             raise ValueError(
