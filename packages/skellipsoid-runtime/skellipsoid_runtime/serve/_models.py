@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 from numpy.typing import NDArray
 
 from .._folder import MANIFEST as EXPORTED
@@ -167,6 +168,7 @@ def load(folder: Path) -> Loaded:
 
 
 def _load_exported(folder: Path) -> tuple[Callable[[list[str]], Arrays], Any]:
+    onnxruntime.disable_telemetry_events()
     model = OnnxPipeline(folder)
     if not model.takes_texts:
         raise ValueError(f"The model in {str(folder)!r} takes features, not texts; export a Pipeline with an encoder.")
