@@ -107,6 +107,9 @@ def test_a_model_that_cannot_be_loaded_is_not_taken(serve, pointer, exported, ex
         assert version_of(server) == version
         assert server.post({"text": texts[0]})[1]["label"] == "alarm"
         assert server.get("/ready")[0] == 200
+        pointer.write_text(str(exported))
+        wait_until(lambda: server.get("/model")[1]["error"] is None)
+        assert server.counter('model_changes_total{result="taken"}') == 0  # it is there already
         pointer.write_text(str(exported_later))  # what failed is no obstacle to the next
         wait_until(lambda: version_of(server) != version)
         assert server.get("/model")[1]["error"] is None

@@ -203,8 +203,8 @@ def said(options, servers):
         cpu = alone.middle(most, "cpu") / shared.middle(most, "cpu")
         late = shared.middle(most, "late") / shared.middle(most, "middle")
         yield (
-            f"{shared.name}: at {most} connections, shared batches answered {ratio:.1f} times as many requests as one by "
-            f"one, and {single:.1f} times as many as one by one at {min(options.connections)} connection. A request "
+            f"{shared.name}: at {most} connections, shared batches answered {ratio:.1f} times as many requests as one "
+            f"by one, and {single:.1f} times as many as one by one at {min(options.connections)} connection. A request "
             f"took 1/{cpu:.1f} of the processor time, and 99 % came within {late:.1f} times the median."
         )
     yield (

@@ -71,9 +71,10 @@ class _PrivateFile(RotatingFileHandler):
         self._has_failed = True
         self._on_error()
         # What could not be written is given up: it would be tried again at each write, and grow.
-        stream, self.stream = self.stream, None  # type: ignore[assignment]
-        with suppress(OSError, AttributeError):
-            stream.close()
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
         if not self._is_broken:  # said once, not for each batch
             reason = sys.exc_info()[1]
             _LOGGER.error("answers cannot be written to %s, but are given: %s", self.baseFilename, reason)

@@ -65,7 +65,7 @@ class Models:
         self._before: Loaded | None = None
         self._n_answered = 0
         folder = self._folder()
-        self._seen: tuple[Path, State] = folder, _state(folder)
+        self._seen: tuple[Path, State] | None = folder, _state(folder)
         self.current = load(folder)
         self.error: str | None = None
 
@@ -98,12 +98,18 @@ class Models:
         """
         try:
             folder = self._folder()
+        except (OSError, ValueError) as error:
+            self._seen = None
+            self._fail(error)
+            return
+        try:
             seen = folder, _state(folder)
             if seen == self._seen and not is_forced:
                 return
             self._seen = seen
             if not is_forced and folder == self.current.folder and _version(folder) == self.current.version:
-                return  # other files beside those of the model
+                self.error = None
+                return  # other files beside those of the model, or the pointer is back
             new = load(folder)
         except Exception as error:  # of a damaged model, libraries raise many types
             self._fail(error)
