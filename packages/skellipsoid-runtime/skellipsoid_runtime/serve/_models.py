@@ -1,0 +1,251 @@
+"""The model that answers: loaded, looked at for a change, exchanged, and taken back if the new one fails."""
+
+import logging
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from .._folder import MANIFEST as EXPORTED
+from .._pipeline import OnnxPipeline
+
+_LOGGER = logging.getLogger("skellipsoid_runtime.serve")
+SAVED = "skellipsoid.json"
+_FIRST_LINE = re.compile(rb'\{"manifest_sha256": "([0-9a-f]{64})",\n')
+#: Letters of a version: those of the SHA-256 that a manifest begins with.
+_VERSION = 12
+#: A pointer is a path, and no model.
+_LONGEST_POINTER = 4096
+#: What a new model must answer before it is taken.
+_PROBE = ["one text", "another text that is a little longer, with a number: 42", "größer, 左 \U0001f600", "?"]
+#: Batches after which the model before is let go.
+_PROVEN = 100
+
+Arrays = dict[str, NDArray[Any]]
+State = tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model that answers.
+
+    ``answers`` takes texts and gives arrays: ``label``, ``nearest_class``, ``score``, and ``p_value`` if it has one.
+    """
+
+    answers: Callable[[list[str]], Arrays]
+    classes: list[Any]
+    open_label: Any
+    program: str
+    version: str
+    folder: Path
+    loaded: datetime
+
+
+class Models:
+    """The present model, and the one before as long as the present one has not proved itself.
+
+    Parameters
+    ----------
+    source : Path
+        Folder of a model, or a file that holds the path of one; a path in it is relative to the file.
+    on_change : callable
+        Called with ``"taken"``, ``"failed"`` or ``"returned"``, and the model that answers from then on.
+    """
+
+    def __init__(self, source: Path, on_change: Callable[[str, Loaded], object]) -> None:
+        self._source, self._on_change = source, on_change
+        self._lock = threading.Lock()
+        self._before: Loaded | None = None
+        self._n_answered = 0
+        folder = self._folder()
+        self._seen: tuple[Path, State] | None = folder, _state(folder)
+        self.current = load(folder)
+        self.error: str | None = None
+
+    def answers(self, texts: list[str]) -> tuple[Loaded, Arrays]:
+        """Answer by the present model; by the one before, which returns, if that one can and the new one cannot."""
+        with self._lock:
+            model, before = self.current, self._before
+        try:
+            found = model.answers(texts)
+        except Exception as error:
+            if before is None:
+                raise
+            found = before.answers(texts)
+            self._return(model, before, error)
+            return before, found
+        if before is not None:
+            with self._lock:
+                self._n_answered += 1
+                if self._n_answered >= _PROVEN and self.current is model:
+                    self._before = None
+        return model, found
+
+    def refresh(self, *, is_forced: bool = False) -> None:
+        """Take a model that is new; the present one stays if it cannot be loaded, or does not answer.
+
+        Parameters
+        ----------
+        is_forced : bool, default=False
+            Load it also if nothing has changed.
+        """
+        try:
+            folder = self._folder()
+        except (OSError, ValueError) as error:
+            self._seen = None
+            self._fail(error)
+            return
+        try:
+            seen = folder, _state(folder)
+            if seen == self._seen and not is_forced:
+                return
+            self._seen = seen
+            if not is_forced and folder == self.current.folder and _version(folder) == self.current.version:
+                self.error = None
+                return  # other files beside those of the model, or the pointer is back
+            new = load(folder)
+        except Exception as error:  # of a damaged model, libraries raise many types
+            self._fail(error)
+            return
+        with self._lock:
+            self._before, self.current, self._n_answered, self.error = self.current, new, 0, None
+        _LOGGER.info("model %s of %s answers from now on", new.version, new.folder)
+        self._on_change("taken", new)
+
+    def _fail(self, error: Exception) -> None:
+        found = " ".join(str(error).split()) or type(error).__name__
+        if self.error != found:  # not again each second
+            _LOGGER.error("the new model is not taken, %s still answers: %s", self.current.version, found)
+            self._on_change("failed", self.current)
+        self.error = found
+
+    def _return(self, model: Loaded, before: Loaded, error: Exception) -> None:
+        with self._lock:
+            if self.current is not model:
+                return
+            self.current, self._before = before, None
+            self.error = f"{model.version} failed: {' '.join(str(error).split())[:200]}"
+        _LOGGER.error("model %s answers again, since %s", before.version, self.error)
+        self._on_change("returned", before)
+
+    def _folder(self) -> Path:
+        """Give the folder of the model, by the pointer if there is one."""
+        if not self._source.is_file():
+            return self._source.resolve()
+        with self._source.open(encoding="utf-8") as file:
+            named = file.read(_LONGEST_POINTER).strip()
+        if not named or "\n" in named:
+            raise ValueError(f"{str(self._source)!r} must hold the path of a model on one line; write it there.")
+        return (self._source.parent / named).resolve()
+
+
+def load(folder: Path) -> Loaded:
+    """Load a model, and let it answer.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder.
+    ValueError
+        If it holds no model, a damaged one, or one that takes no texts.
+    ImportError
+        If it is a saved model, and skellipsoid is not installed.
+    """
+    answers, model = _load_exported(folder) if (folder / EXPORTED).is_file() else _load_saved(folder)
+    found = answers(_PROBE)
+    if not np.isfinite(found["score"]).all() or any(len(values) != len(_PROBE) for values in found.values()):
+        raise ValueError(f"The model in {str(folder)!r} answers with no numbers; do not trust it, and make it again.")
+    return Loaded(
+        answers=answers,
+        classes=model.classes_.tolist(),
+        open_label=np.asarray(model.open_label_).item(),
+        program=type(model).__module__.partition(".")[0],
+        version=_version(folder),
+        folder=folder,
+        loaded=datetime.now(UTC),
+    )
+
+
+def _load_exported(folder: Path) -> tuple[Callable[[list[str]], Arrays], Any]:
+    onnxruntime.disable_telemetry_events()
+    model = OnnxPipeline(folder)
+    if not model.takes_texts:
+        raise ValueError(f"The model in {str(folder)!r} takes features, not texts; export a Pipeline with an encoder.")
+    names = ("label", "nearest_class", "score", "p_value")
+
+    def answers(texts: list[str]) -> Arrays:
+        found = model.answers(texts)
+        return {name: found[name] for name in names if name in found}
+
+    return answers, model
+
+
+def _load_saved(folder: Path) -> tuple[Callable[[list[str]], Arrays], Any]:
+    if not folder.exists():
+        raise FileNotFoundError(f"There is no folder {str(folder)!r}; check the path of the model.")
+    if not (folder / SAVED).is_file():
+        raise ValueError(
+            f"{str(folder)!r} holds no model: neither {SAVED} nor {EXPORTED}; pass a folder that skellipsoid.save or "
+            "skellipsoid.export_onnx wrote, or a file with the path of one."
+        )
+    try:
+        import skellipsoid
+    except ImportError as error:
+        raise ImportError(
+            f"{str(folder)!r} is no exported model, and skellipsoid, which reads saved ones, is not installed "
+            f"({error}); install it, or pass a folder that skellipsoid.export_onnx wrote."
+        ) from error
+    import torch
+
+    torch.set_num_threads(1)  # operators that share threads wait actively for each other
+    pipe = skellipsoid.load(folder)
+    steps = getattr(pipe, "steps", ())
+    if len(steps) < 2:
+        raise ValueError(f"The model in {str(folder)!r} takes no texts; save a Pipeline of encoder and classifier.")
+    encoder, classifier = pipe[:-1], pipe[-1]
+    held_out = getattr(classifier, "held_out_scores_", None)
+    in_order = None if held_out is None else np.sort(held_out)
+
+    def answers(texts: list[str]) -> Arrays:
+        features = encoder.transform(texts)  # texts are embedded once
+        found = {"label": classifier.predict(features), "score": classifier.score_samples(features)}
+        found["nearest_class"] = classifier.predict_known(features)
+        if in_order is not None:
+            below = np.searchsorted(in_order, found["score"], side="right")
+            found["p_value"] = (1 + below) / (len(in_order) + 1)
+        return found
+
+    return answers, classifier
+
+
+def _version(folder: Path) -> str:
+    """Give the beginning of the SHA-256 of a manifest, or nothing where there is none."""
+    for name in (EXPORTED, SAVED):
+        try:
+            with (folder / name).open("rb") as file:
+                first = _FIRST_LINE.match(file.readline(200))
+        except OSError:
+            continue
+        return first[1].decode()[:_VERSION] if first else ""
+    return ""
+
+
+def _state(folder: Path) -> State:
+    """Give the names, sizes and times of the files of a model; of any other folder nothing, it may be large."""
+    found: list[tuple[str, int, int]] = []
+    if not any((folder / name).is_file() for name in (EXPORTED, SAVED)):
+        return ()
+    for path in sorted(folder.rglob("*")):
+        try:
+            status = path.stat()
+        except OSError:  # it was removed meanwhile
+            continue
+        found.append((str(path), status.st_size, status.st_mtime_ns))
+    return tuple(found)

@@ -1,0 +1,96 @@
+"""A server in a process of its own, and what asks it."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+RUNTIME = Path(__file__).parents[1] / "packages" / "skellipsoid-runtime"
+
+
+class Server:
+    """The command ``skellipsoid-serve`` with some options, on a port that is free."""
+
+    def __init__(self, model, output, environment, **options):
+        self._output = output
+        words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", *_written(value))]
+        with output.open("wb") as file:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "skellipsoid_runtime.serve", "--model", str(model), "--port", "0", *words],
+                stderr=file,
+                env=environment | {"PYTHONPATH": os.pathsep.join([str(RUNTIME), environment["PYTHONPATH"]])},
+            )
+        self.port = int(self.wait_for(r"Uvicorn running on http://127\.0\.0\.1:(\d+)", 90)[1])
+
+    @property
+    def output(self):
+        """What the server has written."""
+        return self._output.read_text(encoding="utf-8")
+
+    def wait_for(self, pattern, seconds=20):
+        """Wait until the server has written something."""
+        end = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.output)):
+            assert self.process.poll() is None, self.output
+            assert time.monotonic() < end, self.output
+            time.sleep(0.02)
+        return found
+
+    def connect(self):
+        """Open a connection, which is kept alive."""
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+
+    def get(self, path):
+        """Status and content of an address."""
+        with closing(self.connect()) as connection:
+            return ask(connection, "GET", path)
+
+    def post(self, body):
+        """Status and answer of a request."""
+        with closing(self.connect()) as connection:
+            return ask(connection, "POST", "/predict", body)
+
+    def counter(self, name):
+        """Value of a counter."""
+        found = re.search(rf"^skellipsoid_{re.escape(name)} (\S+)$", self.get("/metrics")[1], re.M)
+        return float(found[1]) if found else None
+
+    def end(self, sent=signal.SIGTERM):
+        """Tell the server to end, and give its status."""
+        self.process.send_signal(sent)
+        return self.process.wait(timeout=30)
+
+
+def ask(connection, method, path, body=None):
+    """Status and content of a request over a connection."""
+    content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+    connection.request(method, path, content, {"content-type": "application/json"} if content else {})
+    response = connection.getresponse()
+    text = response.read().decode()
+    with suppress(ValueError):
+        return response.status, json.loads(text)
+    return response.status, text
+
+
+@contextmanager
+def running(model, folder, environment, **options):
+    """Start a server; it must not have stopped, nor written a traceback, when the block ends."""
+    server = Server(model, folder / "server.txt", environment, **{"drain_seconds": 0, **options})
+    try:
+        yield server
+        if server.process.poll() is None:
+            assert server.end() == 0, server.output
+        assert "Traceback" not in server.output
+    finally:
+        server.process.kill()
+        server.process.wait()
+
+
+def _written(value):
+    return [] if value is True else [str(value)]

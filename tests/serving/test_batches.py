@@ -1,0 +1,150 @@
+"""Requests that arrive together are computed together, and each gets its own answers."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from skellipsoid_runtime import OnnxPipeline
+from skellipsoid_runtime.serve._batcher import Batcher, QueueFullError
+
+
+class Lengths:
+    """Answers the length of each text, and keeps the sizes of the batches; fails for a text ``bad``."""
+
+    def __init__(self):
+        self.sizes = []
+        self.may_go = threading.Event()
+        self.may_go.set()
+
+    def __call__(self, texts):
+        self.may_go.wait(10)
+        self.sizes.append(len(texts))
+        if "bad" in texts:
+            raise ValueError("a bad text")
+        return [{"length": len(text)} for text in texts]
+
+
+async def collected(batcher, requests):
+    """Answers or errors of requests that arrive at the same time."""
+    found = await asyncio.gather(*map(batcher.ask, requests), return_exceptions=True)
+    batcher.close()
+    return found
+
+
+def batcher_of(answer, **options):
+    return Batcher(answer, **{"wait": 0.05, "most_texts": 8, "most_waiting": 100, "n_threads": 1, **options})
+
+
+def run(answer, requests, **options):
+    async def main():
+        return await collected(batcher_of(answer, **options), requests)
+
+    return asyncio.run(main())
+
+
+def test_what_arrives_together_is_one_batch_and_each_has_its_own_answers():
+    answer = Lengths()
+    found = run(answer, [["a"], ["bb", "ccc"], ["dddd"]])
+    assert answer.sizes == [4]
+    assert found == [[{"length": 1}], [{"length": 2}, {"length": 3}], [{"length": 4}]]
+
+
+def test_a_full_batch_does_not_wait_and_a_large_request_is_a_batch_of_its_own():
+    answer = Lengths()
+    found = run(answer, [["x"] * 3, ["x"] * 5, ["x"] * 20, ["x"]], wait=0.5)
+    assert answer.sizes == [8, 20, 1]
+    assert [len(answers) for answers in found] == [3, 5, 20, 1]
+
+
+def test_what_arrives_while_all_threads_compute_is_the_next_batch():
+    answer = Lengths()
+
+    async def main():
+        batcher = batcher_of(answer, wait=0.001)
+        answer.may_go.clear()
+        first = asyncio.create_task(batcher.ask(["a"]))
+        await asyncio.sleep(0.1)
+        others = [asyncio.create_task(batcher.ask(["b"])) for _ in range(6)]
+        await asyncio.sleep(0.1)
+        assert batcher.n_waiting == 6
+        answer.may_go.set()
+        await asyncio.gather(first, *others)
+        batcher.close()
+
+    asyncio.run(main())
+    assert answer.sizes == [1, 6]
+
+
+def test_two_threads_compute_two_batches_at_a_time():
+    barrier = threading.Barrier(2, timeout=10)  # broken, unless both are there at the same time
+
+    def answer(texts):
+        barrier.wait()
+        return [{} for _ in texts]
+
+    assert run(answer, [["x"] * 8, ["x"] * 8], n_threads=2) == [[{}] * 8] * 2
+
+
+def test_a_request_that_fails_harms_no_other_of_its_batch():
+    found = run(Lengths(), [["a"], ["bad"], ["ccc"]])
+    assert found[0] == [{"length": 1}]
+    assert found[2] == [{"length": 3}]
+    assert isinstance(found[1], ValueError)
+
+
+def test_more_texts_than_may_wait_are_refused():
+    found = run(Lengths(), [["x"] * 5, ["x"] * 5, ["x"]], most_waiting=6, wait=0.05)
+    assert [type(each) for each in found] == [list, QueueFullError, list]
+
+
+def test_requests_at_the_same_time_share_batches(serve, exported, texts):
+    model = OnnxPipeline(exported)
+    with serve(exported, wait_ms=300) as server, ThreadPoolExecutor(20) as pool:
+        found = list(pool.map(lambda text: server.post({"text": text}), texts[:20]))
+        assert {status for status, _ in found} == {200}
+        assert server.counter("batch_texts_sum") == 20
+        assert server.counter("batch_texts_count") <= 4  # 20 if each were computed by itself
+        expected = model.answers(texts[:20])
+        for i, (_, answer) in enumerate(found):
+            assert answer["text"] == texts[i]
+            assert answer["label"] == expected["label"][i]
+            assert answer["nearest_class"] == expected["nearest_class"][i]
+            # The other texts of a batch change the last digits.
+            assert answer["score"] == pytest.approx(expected["score"][i], abs=1e-5)
+            assert answer["p_value"] == pytest.approx(expected["p_value"][i], abs=0.05)
+
+
+def test_many_requests_of_many_texts_are_answered_each_with_its_own(serve, exported, texts, open_texts):
+    queries = [*texts, *open_texts]
+    expected = dict(zip(queries, OnnxPipeline(exported).predict(queries).tolist(), strict=True))
+    asked = [queries[i % 30 : i % 30 + 1 + i % 7] for i in range(150)]
+    with serve(exported) as server, ThreadPoolExecutor(24) as pool:
+        found = list(pool.map(lambda some: server.post({"texts": some}), asked))
+        n_texts = sum(map(len, asked))
+        n_open = sum(expected[text] == "-1" for some in asked for text in some)
+        assert server.counter("texts_total") == n_texts
+        assert server.counter("open_texts_total") == n_open
+        assert server.counter("p_value_count") == n_texts
+        assert server.counter('requests_total{status="200"}') == len(asked)
+        assert server.counter("request_seconds_count") == len(asked)
+    for some, (status, answers) in zip(asked, found, strict=True):
+        assert status == 200
+        assert [answer["label"] for answer in answers] == [expected[text] for text in some]
+
+
+def test_a_saved_model_gives_the_answers_of_its_pipeline(serve, saved, pipeline, texts, open_texts):
+    queries = [*texts, *open_texts]
+    with serve(saved) as server:
+        status, answers = server.post({"texts": queries})
+        assert status == 200
+        program = server.get("/model")[1]["program"]
+    assert program == "skellipsoid"
+    assert [answer["label"] for answer in answers] == pipeline.predict(queries).tolist()
+    np.testing.assert_allclose([answer["score"] for answer in answers], pipeline.score_samples(queries), atol=1e-5)
+    features = pipeline[:-1].transform(queries)
+    assert [answer["nearest_class"] for answer in answers] == pipeline[-1].predict_known(features).tolist()
+    p_values = pipeline[-1].known_p_value(features)
+    np.testing.assert_allclose([answer["p_value"] for answer in answers], p_values, atol=0.05)

@@ -1,0 +1,119 @@
+"""The command: how it begins, what it says of itself, and how it ends."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPException
+
+import pytest
+from serve_helpers import ask
+
+from skellipsoid_runtime.serve._command import main
+
+
+def test_it_says_that_it_is_there_and_what_it_knows(serve, exported, pipeline):
+    with serve(exported) as server:
+        assert server.get("/health") == (200, {"status": "ok"})
+        assert server.get("/ready") == (200, {"status": "ready"})
+        status, found = server.get("/model")
+        assert status == 200
+        assert found["classes"] == pipeline.classes_.tolist()
+        manifest = json.loads((exported / "skellipsoid_onnx.json").read_bytes())
+        assert found["version"] == manifest["manifest_sha256"][:12]
+        assert (found["program"], found["folder"], found["open_label"]) == ("skellipsoid_runtime", "first", "-1")
+        assert "process_resident_memory_bytes" in server.get("/metrics")[1]
+
+
+def test_sigterm_answers_all_that_was_taken(serve, exported, texts):
+    with serve(exported, max_batch=1, n_threads=1, drain_seconds=0) as server, ThreadPoolExecutor(20) as pool:
+        asked = {"texts": ["wake me at six please " * 20] * 40}
+        waiting = [pool.submit(server.post, asked) for _ in range(20)]
+        while not server.counter("waiting_texts"):
+            time.sleep(0.01)
+        assert not all(each.done() for each in waiting)
+        assert server.end(signal.SIGTERM) == 0
+        assert {each.result()[0] for each in waiting} == {200}
+
+
+def test_after_sigterm_it_is_not_ready_and_goes_on_for_a_while(serve, exported, texts):
+    stop, errors, statuses = threading.Event(), [], []
+
+    def client(server):
+        while not stop.is_set():
+            try:
+                with closing(server.connect()) as connection:
+                    while not stop.is_set():
+                        statuses.append(ask(connection, "POST", "/predict", {"text": texts[0]})[0])
+            except (OSError, HTTPException) as error:
+                errors.append(error)
+                return
+
+    with serve(exported, drain_seconds=1.5) as server, ThreadPoolExecutor(4) as pool:
+        clients = [pool.submit(client, server) for _ in range(4)]
+        server.process.send_signal(signal.SIGTERM)
+        while server.get("/ready") != (503, {"status": "ending"}):
+            time.sleep(0.02)
+        with closing(server.connect()) as connection:
+            connection.request("POST", "/predict", json.dumps({"text": texts[0]}))
+            response = connection.getresponse()
+            assert (response.status, response.headers["connection"]) == (200, "close")
+            response.read()
+        time.sleep(0.2)
+        stop.set()
+        for each in clients:
+            each.result()
+        assert errors == []
+        assert {*statuses} == {200}
+        assert server.process.wait(timeout=30) == 0
+
+
+def test_an_interrupt_ends_it_at_once(serve, exported):
+    with serve(exported, drain_seconds=30) as server:
+        begin = time.monotonic()
+        assert server.end(signal.SIGINT) == 130
+        assert time.monotonic() - begin < 15
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--model", "nothing"], "There is no folder"),
+        (["--model", "."], "holds no model: neither skellipsoid.json nor skellipsoid_onnx.json"),
+        (["--model", ".", "--max-batch", "0"], "max_batch=0 is too small"),
+        (["--model", ".", "--log-texts"], "log_texts=True needs a file"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(words, sentence, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("skellipsoid-serve: ")
+    assert sentence in error
+    assert error.count("\n") == 1
+
+
+def test_a_port_that_is_taken_is_an_error(serve, exported):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with (
+            pytest.raises(AssertionError, match="address already in use"),
+            serve(exported, port=taken.getsockname()[1]),
+        ):
+            pass
+
+
+def test_without_its_libraries_it_names_the_extra(tmp_path):
+    (tmp_path / "uvicorn.py").write_text("raise ImportError('uvicorn')")
+    command = [sys.executable, "-m", "skellipsoid_runtime.serve", "--model", "x"]
+    environment = {"PYTHONPATH": ":".join([str(tmp_path), *sys.path])}
+    found = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert found.returncode == 2
+    assert "pip install 'skellipsoid-runtime[serve]'" in found.stderr
+    assert found.stderr.count("\n") == 1

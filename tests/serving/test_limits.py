@@ -1,0 +1,165 @@
+"""What is too much, or is no request, is refused; the server goes on."""
+
+import json
+import random
+import re
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+import serve_helpers
+from serve_helpers import ask
+
+from skellipsoid_runtime.serve import Settings
+from skellipsoid_runtime.serve._settings import count_cores
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ({"texts": ["x" * 51] * 4}, "more than 200 characters"),
+        ({"texts": ["x"] * 9}, "at most 8 items"),
+        ({"text": "x" * 61}, "at most 60 characters"),
+        ({"text": "x", "y": "y" * 1000}, "more than 1000 bytes"),
+    ],
+)
+def test_what_is_too_long_gets_413(small, body, detail):
+    status, answer = small.post(body)
+    assert status == 413
+    assert detail in json.dumps(answer)
+    assert "xxx" not in json.dumps(answer)
+
+
+@pytest.fixture(scope="module")
+def small(exported, tmp_path_factory, fresh_environment):
+    """A server with low limits."""
+    limits = {"max_characters": 200, "max_texts": 8, "max_text": 60, "max_body": 1000, "max_queue": 8}
+    folder = tmp_path_factory.mktemp("small")
+    with serve_helpers.running(exported, folder, fresh_environment(), wait_ms=100, n_threads=1, **limits) as server:
+        yield server
+
+
+def test_one_text_or_several(small, texts):
+    status, answer = small.post({"text": texts[0]})
+    assert status == 200
+    assert small.post({"texts": texts[:1]}) == (200, [answer])
+    assert small.post({"text": texts[0], "texts": texts[:1]})[0] == 422
+    assert small.post({"text": ""})[0] == 422
+
+
+def test_more_than_may_wait_gets_429_and_may_try_again(small, texts):
+    refused = small.counter('requests_total{status="429"}') or 0
+    with ThreadPoolExecutor(30) as pool:
+        found = [status for status, _ in pool.map(lambda _: small.post({"texts": texts[:5]}), range(30))]
+    assert {*found} == {200, 429}
+    assert small.counter('requests_total{status="429"}') == refused + found.count(429)
+    assert small.counter("waiting_texts") == 0
+    assert small.post({"text": texts[0]})[0] == 200
+    assert small.get("/ready") == (200, {"status": "ready"})
+
+
+def test_the_retry_is_told_in_seconds(exported, texts, serve):
+    with (
+        serve(exported, wait_ms=1000, max_batch=8, max_queue=8, max_texts=8) as server,
+        closing(server.connect()) as first,
+        closing(server.connect()) as second,
+    ):
+        for connection in (first, second):
+            connection.request("POST", "/predict", json.dumps({"texts": texts[:5]}))
+            time.sleep(0.2)
+        response = second.getresponse()
+        assert (response.status, response.headers["retry-after"]) == (429, "1")
+        response.read()
+        with first.getresponse() as response:
+            assert response.status == 200
+
+
+def test_a_body_that_does_not_arrive_gets_408(serve, exported, texts):
+    with serve(exported, body_seconds=0.3) as server:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as opened:
+            opened.sendall(b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: 15\r\n\r\n{")
+            with opened.makefile("rb") as answer:  # to its end: the connection is closed
+                content = answer.read()
+        assert content.startswith(b"HTTP/1.1 408 ")
+        assert b"the body did not arrive within 0.3 seconds" in content
+        assert server.post({"text": texts[0]})[0] == 200
+
+
+def malformed(rng, n_bodies):
+    """Bodies that are damaged at random, of the kinds that clients send."""
+    good = json.dumps({"texts": ["wake me at six", "größer \U0001f600", "x" * 50]}).encode()
+    values = ["null", "1e999", "NaN", "-1", "true", '"\\ud800"', "[]", "{}", '"x"', "[[", '"\\u0000"', "9" * 400, '""']
+    for number in range(n_bodies):
+        kind = number % 5
+        if kind == 0:  # bytes changed
+            body = bytearray(good)
+            for _ in range(rng.randint(1, 8)):
+                body[rng.randrange(len(body))] = rng.randrange(256)
+            yield bytes(body)
+        elif kind == 1:  # cut off
+            yield good[: rng.randrange(len(good))]
+        elif kind == 2:  # noise
+            yield rng.randbytes(rng.randint(0, 300))
+        elif kind == 3:  # values of other types
+            texts = ", ".join(rng.choices(values, k=rng.randint(0, 4)))
+            yield f'{{"{rng.choice(["texts", "text", "x"])}": [{texts}]}}'.encode()
+        else:  # deep
+            yield b'{"texts": ' + rng.choice([b"[", b'{"a":', b"[["]) * rng.randint(1, 20_000)
+
+
+def test_a_thousand_malformed_bodies_end_nothing(serve, exported, texts):
+    with serve(exported, wait_ms=0) as server:
+        statuses = []
+        with closing(server.connect()) as connection:  # one connection: none of them closes it
+            for body in malformed(random.Random(0), 1000):
+                status, answer = ask(connection, "POST", "/predict", body)
+                statuses.append(status)
+                assert len(json.dumps(answer)) < 2000
+            assert ask(connection, "POST", "/predict", {"text": texts[0]})[0] == 200
+        # A changed byte of a text, and a text that is a zero byte, are texts all the same.
+        assert {*statuses} <= {200, 413, 422}
+        assert statuses.count(422) > 800
+        assert server.counter('requests_total{status="500"}') is None
+
+
+def test_damaged_requests_of_http_end_nothing(serve, exported, texts):
+    rng = random.Random(0)
+    with serve(exported) as server:
+        good = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: 15\r\n\r\n" + b'{"text": "wake"}'[:15]
+        for _ in range(100):
+            damaged = bytearray(good)
+            for _ in range(rng.randint(1, 5)):
+                damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+            with socket.create_connection(("127.0.0.1", server.port), timeout=10) as opened:
+                opened.sendall(damaged)
+                opened.shutdown(socket.SHUT_WR)
+                answer = opened.recv(12)
+            assert re.fullmatch(rb"HTTP/1.1 (200|4\d\d)", answer) or answer == b""
+        assert server.post({"text": texts[0]})[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"max_batch": 0}, "max_batch=0 is too small; use a number from 1 on."),
+        ({"wait_ms": -1}, "wait_ms=-1 is too small; use a number from 0 on."),
+        ({"max_queue": 10}, "max_queue=10 is smaller than max_texts=256"),
+        ({"log_texts": True}, "log_texts=True needs a file to write to"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(given, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        Settings(**given)
+
+
+def test_the_quota_of_a_container_counts(tmp_path):
+    quota = tmp_path / "cpu.max"
+    every = count_cores(quota)
+    assert every >= 1
+    for written, expected in (("max 100000", every), ("100000 100000", 1), ("50000 100000", 1), ("0", every)):
+        quota.write_text(f"{written}\n")
+        assert count_cores(quota) == expected
+    assert Settings().threads == count_cores()
+    assert Settings(n_threads=3).threads == 3

@@ -1,0 +1,103 @@
+"""The log of answers: what it holds, who reads it, and what happens when it is large or cannot be written."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import serve_helpers
+
+from skellipsoid.cli import main
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def written(saved, exported, texts, open_texts, tmp_path_factory, fresh_environment):
+    """Log with the texts of two hundred requests."""
+    folder = tmp_path_factory.mktemp("log")
+    path = folder / "answers.jsonl"
+    with serve_helpers.running(exported, folder, fresh_environment(), log=path, log_texts=True) as server:
+        asked = [*texts, *open_texts] * 6
+        for start in range(0, len(asked), 38):
+            assert server.post({"texts": asked[start : start + 38]})[0] == 200
+    return path
+
+
+def test_a_line_says_when_which_model_answered_what(serve, tmp_path, exported, texts):
+    path = tmp_path / "answers.jsonl"
+    with serve(exported, log=path) as server:
+        answers = server.post({"texts": texts[:3]})[1]
+        version = server.get("/model")[1]["version"]
+    found = lines_of(path)
+    for line, answer in zip(found, answers, strict=True):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", line.pop("time"))
+        assert line == {
+            "model": version,
+            "answer": answer["label"],
+            **{name: answer[name] for name in ("nearest_class", "score", "p_value")},
+        }
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert texts[0] not in path.read_text()
+
+
+def test_texts_are_written_if_they_are_asked_for(written, texts, open_texts):
+    assert [line["text"] for line in lines_of(written)] == [*texts, *open_texts] * 6
+
+
+def test_traffic_reads_it(written, saved, capsys):
+    assert main(["traffic", "--model", str(saved), "--data", str(written), "--quiet"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("228 texts, 38 of them different\nNew: at least ")
+    n_open = sum(line["answer"] == "-1" for line in lines_of(written))
+    assert f"rejects {n_open} of 228 texts" in out
+
+
+def test_review_reads_it_and_keeps_its_columns(written, saved, tmp_path, capsys):
+    chosen = tmp_path / "chosen.tsv"
+    options = ["--model", str(saved), "--data", str(written), "--save", str(chosen), "--quiet"]
+    assert main(["review", *options]) == 0
+    header = chosen.read_text(encoding="utf-8").splitlines()[0].split("\t")
+    assert header[:5] == ["time", "model", "answer", "nearest_class", "score"]
+    assert header[-5:] == ["message", "proposed_label", "nearest_text", "weight", "label"]
+    assert "of 228 are in" in capsys.readouterr().out
+
+
+def test_monitor_reads_it(written, saved, tmp_path, capsys):
+    state = ["--state", str(tmp_path / "state.json"), "--quiet"]
+    assert main(["monitor", "--model", str(saved), "--data", str(written), *state]) == 0
+    assert capsys.readouterr().out.startswith("These 228 texts are the reference")
+
+
+def test_a_log_without_texts_is_refused_by_who_needs_them(serve, tmp_path, exported, saved, texts, capsys):
+    path = tmp_path / "answers.jsonl"
+    with serve(exported, log=path) as server:
+        assert server.post({"texts": texts})[0] == 200
+    assert main(["traffic", "--model", str(saved), "--data", str(path)]) == 2
+    assert "It is not clear which column" in capsys.readouterr().err
+
+
+def test_it_begins_anew_when_it_is_large_and_keeps_some_files(serve, tmp_path, exported, texts):
+    path = tmp_path / "answers.jsonl"
+    with serve(exported, log=path, log_texts=True, log_bytes=2000, log_files=2, wait_ms=0) as server:
+        for text in texts:
+            assert server.post({"text": text})[0] == 200
+    files = sorted(tmp_path.glob("answers*"))
+    assert [file.name for file in files] == ["answers.1.jsonl", "answers.2.jsonl", "answers.jsonl"]
+    assert max(file.stat().st_size for file in files) <= 2000
+    kept = [
+        line["text"]
+        for name in ("answers.2.jsonl", "answers.1.jsonl", "answers.jsonl")
+        for line in lines_of(tmp_path / name)
+    ]
+    assert kept == texts[-len(kept) :]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
+def test_a_full_disk_ends_no_request(serve, exported, texts):
+    with serve(exported, log="/dev/full") as server:
+        assert {server.post({"text": text})[0] for text in texts[:5]} == {200}
+        assert server.counter("log_errors_total") == 5
+        assert server.output.count("No space left on device") == 1  # said once

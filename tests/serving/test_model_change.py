@@ -1,0 +1,160 @@
+"""A server takes a new model without losing a request, and keeps the one before if the new one fails."""
+
+import shutil
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from threading import Event
+
+import pytest
+from serve_helpers import ask
+
+from skellipsoid import load, save
+from skellipsoid_runtime.serve._models import Models
+
+SOON = {"watch_seconds": 0.1}
+
+
+@pytest.fixture
+def pointer(tmp_path, exported):
+    """File with the path of the first model."""
+    path = tmp_path / "current"
+    path.write_text(f"{exported}\n")
+    return path
+
+
+def version_of(server):
+    return server.get("/model")[1]["version"]
+
+
+def wait_until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@contextmanager
+def load_on(server, text, n_clients=6):
+    """Ask all the time over connections that are kept alive; gives the list of what was answered."""
+    found, stop = [], Event()
+
+    def client():
+        with closing(server.connect()) as connection:
+            while not stop.is_set():
+                found.append(ask(connection, "POST", "/predict", {"text": text}))
+
+    with ThreadPoolExecutor(n_clients) as pool:
+        clients = [pool.submit(client) for _ in range(n_clients)]
+        try:
+            yield found
+        finally:
+            stop.set()
+        for done in clients:
+            done.result()  # an error of a connection is a lost request
+
+
+def test_ten_changes_under_load_lose_no_request(serve, pointer, exported, exported_later, texts):
+    with serve(pointer, **SOON) as server, load_on(server, texts[0]) as found:
+        first = version_of(server)
+        for number in range(1, 11):
+            partial = pointer.with_suffix(".new")
+            partial.write_text(str(exported_later if number % 2 else exported))
+            partial.replace(pointer)
+            wait_until(lambda number=number: server.counter('model_changes_total{result="taken"}') == number)
+        assert version_of(server) == first
+        assert server.counter('model_changes_total{result="failed"}') == 0
+        n_before = len(found)
+        wait_until(lambda: len(found) > n_before + 20)
+    assert {status for status, _ in found} == {200}
+    assert {answer["label"] for _, answer in found} == {"alarm", "ALARM"}
+    assert found[-1][1]["label"] == "alarm"
+
+
+def test_a_folder_that_is_replaced_is_taken_and_named(serve, tmp_path, saved, texts):
+    folder, later = tmp_path / "model", load(saved)
+    shutil.copytree(saved, folder)
+    later[-1].offset_ = 0.3
+    with serve(folder, **SOON) as server:
+        before = version_of(server)
+        (folder / "notes.txt").write_text("no part of the model")
+        save(later, folder, overwrite=True)
+        wait_until(lambda: version_of(server) != before)
+        assert server.counter('model_changes_total{result="taken"}') == 1
+        answers = server.post({"texts": texts})[1]
+        assert [answer["label"] for answer in answers] == later.predict(texts).tolist()
+        version = version_of(server)
+        assert server.counter(f'model_info{{folder="model",program="skellipsoid",version="{version}"}}') == 1
+        assert server.counter(f'model_info{{folder="model",program="skellipsoid",version="{before}"}}') is None
+
+
+@pytest.mark.parametrize("kind", ["no folder", "no model", "damaged", "empty pointer"])
+def test_a_model_that_cannot_be_loaded_is_not_taken(serve, pointer, exported, exported_later, tmp_path, texts, kind):
+    bad = tmp_path / "bad"
+    if kind == "no model":
+        bad.mkdir()
+    elif kind == "damaged":
+        shutil.copytree(exported_later, bad)
+        content = bytearray((bad / "model.onnx").read_bytes())
+        content[1000] ^= 255
+        (bad / "model.onnx").write_bytes(content)
+    with serve(pointer, **SOON) as server:
+        version = version_of(server)
+        pointer.write_text("" if kind == "empty pointer" else "bad")  # relative to the file
+        wait_until(lambda: server.get("/model")[1]["error"])
+        assert server.counter('model_changes_total{result="failed"}') == 1
+        assert version_of(server) == version
+        assert server.post({"text": texts[0]})[1]["label"] == "alarm"
+        assert server.get("/ready")[0] == 200
+        pointer.write_text(str(exported))
+        wait_until(lambda: server.get("/model")[1]["error"] is None)
+        assert server.counter('model_changes_total{result="taken"}') == 0  # it is there already
+        pointer.write_text(str(exported_later))  # what failed is no obstacle to the next
+        wait_until(lambda: version_of(server) != version)
+        assert server.get("/model")[1]["error"] is None
+        assert server.post({"text": texts[0]})[1]["label"] == "ALARM"
+
+
+def test_a_model_that_fails_at_requests_gives_way_to_the_one_before(serve, pointer, rewritten, exported, texts):
+    def change(manifest):
+        manifest["text"]["max_length"] = 200  # its text model knows 64 positions
+
+    bad = rewritten(pointer.with_name("bad"), change)
+    with serve(pointer, **SOON) as server:
+        version = version_of(server)
+        pointer.write_text(str(bad))
+        wait_until(lambda: version_of(server) != version)
+        assert server.post({"text": texts[0]})[0] == 200
+        status, answer = server.post({"text": "wake me at six please " * 20})
+        assert status == 200
+        assert answer["label"] in {"alarm", "balance", "light", "weather", "-1"}
+        assert version_of(server) == version
+        assert server.counter('model_changes_total{result="returned"}') == 1
+        assert "failed" in server.get("/model")[1]["error"]
+
+
+def test_sighup_loads_the_model_again_and_nothing_else_does(serve, pointer, exported_later):
+    with serve(pointer, watch_seconds=0) as server:
+        version = version_of(server)
+        pointer.write_text(str(exported_later))
+        time.sleep(1)
+        assert version_of(server) == version
+        for number in (1, 2):  # the second time nothing has changed
+            server.process.send_signal(signal.SIGHUP)
+            wait_until(lambda number=number: server.counter('model_changes_total{result="taken"}') == number)
+        assert version_of(server) != version
+
+
+def test_the_model_before_is_kept_until_the_new_one_has_proved_itself(pointer, exported_later, texts):
+    changes = []
+    models = Models(pointer, lambda result, model: changes.append((result, model.folder.name)))
+    pointer.write_text(str(exported_later))
+    models.refresh()
+    models.refresh()
+    assert changes == [("taken", "second")]
+    for _ in range(99):
+        models.answers(texts[:1])
+    assert models._before is not None
+    models.answers(texts[:1])
+    assert models._before is None
