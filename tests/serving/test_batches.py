@@ -148,3 +148,21 @@ def test_a_saved_model_gives_the_answers_of_its_pipeline(serve, saved, pipeline,
     assert [answer["nearest_class"] for answer in answers] == pipeline[-1].predict_known(features).tolist()
     p_values = pipeline[-1].known_p_value(features)
     np.testing.assert_allclose([answer["p_value"] for answer in answers], p_values, atol=0.05)
+
+
+def test_a_single_client_does_not_wait_for_others():
+    answer = Lengths()
+
+    async def one_after_another():
+        batcher = batcher_of(answer, wait=0.2)
+        await batcher.ask(["first"])
+        start = asyncio.get_running_loop().time()
+        for _ in range(20):
+            await batcher.ask(["x"])
+        taken = asyncio.get_running_loop().time() - start
+        await collected(batcher, [["x"]] * 6)
+        return taken
+
+    assert asyncio.run(one_after_another()) < 20 * 0.2 / 2
+    # What comes together shares a batch all the same.
+    assert answer.sizes == [1] * 21 + [6]
