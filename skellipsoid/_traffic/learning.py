@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.utils import Bunch, check_random_state
 
 from .._changes import changed
@@ -15,7 +16,7 @@ from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.results import Result
 from .._core.validation import enumerated
 from .._core.warn import silenced, warn
-from .._ellipsoid.changes import with_samples
+from .._ellipsoid.changes import kept_samples, with_samples
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._held_out.scores import Floats, HeldOutScores, Integers
 from .log import MEMBERS, Log, read_log, score
@@ -27,6 +28,8 @@ WEIGHT = 3.0
 N_PARTS = 5
 #: A new name becomes a class if so many different messages have it.
 FEWEST_OF_NEW = 5
+#: Messages are equal to a kept sample within this share of their length: batches of a text model round otherwise.
+_SAME = 1e-4
 #: The lowest scores are drawn so many times as often as the others.
 LOW_SHARE, LOW_WEIGHT = 0.4, 2.0
 
@@ -128,7 +131,7 @@ class _Labelled(NamedTuple):
 def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Any:
     """Learn from a log with some labels: classes, shapes, size and the limit.
 
-    No text model is trained again. Call it again when there are more labels.
+    No text model is trained again. Call it again when other messages are labelled.
 
     - Messages of known classes join the training samples, and weigh three times as much. A new name becomes a class if
       at least five different messages have it.
@@ -166,8 +169,8 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     TypeError
         If the estimator does not end in a classifier whose classes can change.
     ValueError
-        If ``y`` holds no label, or labels of another kind than the classes, if lengths differ, or if the classifier has
-        not kept its samples.
+        If ``y`` holds no label, or labels of another kind than the classes, if lengths differ, if the classifier did not
+        keep its samples, or if all labelled messages were learned before.
 
     Warns
     -----
@@ -205,6 +208,7 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
         del classifier.feature_names_in_
     before = read_log(classifier, features, y, sample_weight, "learn_from_traffic")
     given = _labelled(classifier, features, y, before)
+    _refuse_learned(classifier, given)
     held = HeldOutScores.of(classifier, "learn_from_traffic")
     shifted = before.shift_seen(held)
     if shifted is not None:
@@ -240,6 +244,27 @@ def _labelled(classifier: EllipsoidOpenSetClassifier, features: NDArray[Any], y:
         labels = labels.astype(np.result_type(labels, np.asarray(classifier.open_label_)))
         labels[np.isin(labels, few)] = classifier.open_label_
     return _Labelled(features[rows], labels, np.unique(copies, return_inverse=True)[1] % N_PARTS)
+
+
+def _refuse_learned(classifier: EllipsoidOpenSetClassifier, given: _Labelled) -> None:
+    """Raise an error if all messages were learned before: among the kept samples, they look better than fresh ones."""
+    if not any(change["what"] == "learn" for change in classifier.changes_):
+        return
+    kept, is_open = kept_samples(classifier), given.y == classifier.open_label_
+    messages = ((given.features - kept.mean) / classifier.scale_).astype(np.float32)
+    for part, rows in ((messages[~is_open], kept.rows), (messages[is_open], kept.open_rows)):
+        if len(part) and (not len(rows) or _farthest(part, rows) > _SAME):
+            return
+    raise ValueError(
+        f"All {len(given.y)} labelled messages were learned before, so that they say nothing about messages to come; "
+        "label others, which choose_to_label and skellipsoid review name."
+    )
+
+
+def _farthest(messages: NDArray[np.float32], rows: NDArray[np.float32]) -> float:
+    """Largest distance of a message to its nearest row, relative to the length of the messages."""
+    distances = pairwise_distances_argmin_min(messages, rows)[1]
+    return float(distances.max() / max(np.linalg.norm(messages, axis=1).max(), np.finfo(np.float32).tiny))
 
 
 def _scored_without_themselves(

@@ -21,6 +21,8 @@ from ._text_files.table import Table
 from ._train import check_folder
 from ._use import load_model, read_labelled
 
+#: Names of what is no class, without blanks and punctuation.
+_NONE = {"none", "open", "other", "others", "unknown", "oos", "ood", "outofscope", "outofdomain", "nothing", "fallback"}
 #: Labels of at least so many letters and digits are nearly equal if one of them differs.
 _FEWEST_LETTERS = 5
 
@@ -136,6 +138,18 @@ def check_alike(classifier: Any, labels: NDArray[Any]) -> None:
     if pairs:
         alike = named("label", [f"{printable(repr(first))} beside {second}" for first, second in pairs])
         raise ValueError(f"Nearly equal names: {alike}; write them alike, or pass --yes if they are different classes.")
+
+
+def check_none(classifier: Any, labels: NDArray[Any]) -> None:
+    """Raise an error if a new label says that a text is of no class."""
+    known = {*map(str, classifier.classes_.tolist()), str(classifier.open_label_)}
+    for label in sorted(set(map(str, labels.tolist())) - known):
+        words = next(_spellings(label))
+        if words in _NONE or re.match(r"(no|none)[\W_]", label.lower()):
+            raise ValueError(
+                f"The label {printable(repr(label))} seems to say that a message is of no class; write "
+                f"{printable(repr(str(classifier.open_label_)))} for it, or pass --yes if it is a class."
+            )
 
 
 def _are_alike(first: str, second: str) -> bool:

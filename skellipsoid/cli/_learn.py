@@ -11,9 +11,10 @@ from .._core.files import write_table
 from .._core.messages import named, numbered
 from .._core.pipelines import split_estimator
 from .._core.texts import printable
+from .._core.validation import enumerated
 from .._encoders.text_features import TextFeatures
 from .._traffic.learning import choose_to_label, learn_from_traffic
-from ._change import check_alike, check_target, save_where_asked
+from ._change import check_alike, check_none, check_target, save_where_asked
 from ._text_files.read import read_file, read_labels, read_rows, read_texts
 from ._traffic import check_unlabelled
 from ._use import _answer, lines_of_input, load_model, with_content
@@ -81,6 +82,7 @@ def learn(options: argparse.Namespace) -> None:
         raise ValueError(f"The column 'label' of {str(options.data)!r} is empty; fill in the labels of the messages.")
     if not options.yes:
         check_alike(classifier, np.array(labelled))
+        check_none(classifier, np.array(labelled))
     log = (
         []
         if options.log is None
@@ -142,7 +144,7 @@ def _told(classifier: Any, labelled: list[Any], n_others: int, folder: Path) -> 
     """Say what was learned, in numbers that can be checked."""
     change, learned = classifier.changes_[-1], classifier.traffic_
     n_open = sum(label == classifier.open_label_ for label in labelled)
-    new = f", {len(change['classes'])} of them new" if change["classes"] else ""
+    new = f", new is {enumerated(np.array(change['classes']))}" if change["classes"] else ""
     lines = [
         f"Learned {numbered(len(labelled), 'message')}, {n_open} of them open, beside {n_others} without a label. The "
         f"model in {folder} knows {len(classifier.classes_)} classes{new}.",

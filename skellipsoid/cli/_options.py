@@ -282,7 +282,11 @@ def _add_learn(commands: Commands) -> None:
     _add_encoding(learn)
     _add_text_column(learn, "--log")
     _add_changed_model(learn)
-    learn.add_argument("--yes", action="store_true", help="go on although a label is nearly the name of another class")
+    learn.add_argument(
+        "--yes",
+        action="store_true",
+        help="go on although a label is nearly the name of another class, or seems to say that there is none",
+    )
 
 
 def _add_monitor(commands: Commands) -> None:

@@ -96,10 +96,40 @@ def test_new_names_become_intents_and_another_folder_is_written(folder, log, tmp
     fill_in(review, named)
     words = ["learn", "--model", str(folder), "--data", str(review), "--save", str(tmp_path / "other"), "--quiet"]
     assert main(words) == 0
-    assert ", 1 of them new." in capsys.readouterr().out
+    assert ", new is small_talk." in capsys.readouterr().out.replace("'", "")
     assert "small_talk" in load(tmp_path / "other").classes_
     assert (folder / "skellipsoid.json").read_bytes() == before
     assert main(words) == 2  # it is there
+
+
+@pytest.mark.parametrize("name", ["NO_NODES_DETECTED", "Out of Scope", "open"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_name_for_no_class_is_no_new_class(name, folder, log, tmp_path, capsys):
+    path, truth = log
+    review = tmp_path / "review.tsv"
+    assert main(["review", "--model", str(folder), "--data", str(path), "-n", "40", "--save", str(review)]) == 0
+    fill_in(review, {text: name if label == "-1" else label for text, label in truth.items()})
+    before = (folder / "skellipsoid.json").read_bytes()
+    words = ["learn", "--model", str(folder), "--data", str(review), "--quiet"]
+    assert main(words) == 2
+    assert f"label '{name}' seems to say that a message is of no class; write '-1' for it" in capsys.readouterr().err
+    assert (folder / "skellipsoid.json").read_bytes() == before
+    assert main([*words, "--yes"]) == 0
+    assert name in load(folder).classes_
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_sheet_is_learned_once(folder, log, tmp_path, capsys):
+    path, truth = log
+    review = tmp_path / "review.tsv"
+    assert main(["review", "--model", str(folder), "--data", str(path), "-n", "20", "--save", str(review)]) == 0
+    fill_in(review, truth)
+    words = ["learn", "--model", str(folder), "--data", str(review), "--log", str(path), "--quiet"]
+    assert main(words) == 0
+    before = (folder / "skellipsoid.json").read_bytes()
+    assert main(words) == 2
+    assert "All 20 labelled messages were learned before" in capsys.readouterr().err
+    assert (folder / "skellipsoid.json").read_bytes() == before
 
 
 def test_lines_of_standard_input_can_be_reviewed(folder, texts, tmp_path, give_input, capsys):

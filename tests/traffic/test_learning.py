@@ -295,3 +295,17 @@ def test_small_logs_are_labelled_whole(world, n):
 def test_numbers_of_messages_that_are_none(world, n):
     with pytest.raises(ValueError, match="is not a number of messages to label; use a whole number of at least 1"):
         choose_to_label(world[0], world[1](5, 0.2, 18)[0], n)
+
+
+def test_messages_that_were_learned_are_not_learned_again(world):
+    clf, log = world
+    X, y = log(300, 0.3, 7)
+    labels = with_labels(y, 30)
+    learned = quietly(learn_from_traffic, clf, X, labels)
+    with pytest.raises(ValueError, match=r"All 30 labelled messages were learned before.*label others"):
+        learn_from_traffic(learned, X, labels)
+    # A single new one is learned; so are equal messages of a model that has not learned them.
+    more = [*labels[:30], y[30], *[None] * 269]
+    again = quietly(learn_from_traffic, learned, X, more)
+    assert [change["n_samples"] for change in again.changes_] == [30, 31]
+    assert quietly(learn_from_traffic, clf, X, more).changes_[-1]["n_samples"] == 31
