@@ -169,8 +169,8 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     TypeError
         If the estimator does not end in a classifier whose classes can change.
     ValueError
-        If ``y`` holds no label, or labels of another kind than the classes, if lengths differ, if the classifier did not
-        keep its samples, or if all labelled messages were learned before.
+        If ``y`` holds no label, or labels of another kind than the classes, if lengths differ, if the classifier kept
+        no samples, or if all labelled messages were learned before.
 
     Warns
     -----
