@@ -8,7 +8,8 @@ Each method answers as trained, with the open share told, and with 30 or 60 labe
     python studies/real_messages.py report > results/real_messages.rst
     python studies/real_messages.py --data-home ../../../shared/data picture
 
-``run --methods semantic-router`` needs the environment of ``environments/router.txt``. ``real_peers.py`` runs SetFit and AutoIntent in environments of their own, on the files that ``cases`` writes.
+``run --methods semantic-router`` needs the environment of ``environments/router.txt``. ``real_peers.py`` runs SetFit
+and AutoIntent in environments of their own, on the files that ``cases`` writes.
 
 A method that has a score and no use for messages gets a line: as trained the one that rejects the share of held-out
 training texts of ``today_methods.py``; with the share told, the line that rejects this share of the log; with labelled
