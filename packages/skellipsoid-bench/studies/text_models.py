@@ -33,11 +33,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-home", required=True)
     parser.add_argument("--mpnet", default=None, help="folder of all-mpnet-base-v2")
+    parser.add_argument("--models", nargs="+", default=None, help="beginnings of names")
+    parser.add_argument("--sets", nargs="+", default=None, help="names of sets")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # outliers, few texts
     lines = [["model", "set", "F1, fitted", "F1, best", "AUROC", "ms a text", "MB", "width"]]
     for name, encode, files in models(options):
+        if options.models and not name.startswith(tuple(options.models)):
+            continue
         for which, (texts, y), (asked, truth) in sets(options):
+            if options.sets and which not in options.sets:
+                continue
             X = encode(texts)
             clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(X, y)
             alone = [seconds(encode, [text]) for text in asked[:200]]
