@@ -41,7 +41,7 @@ def html_table(columns: Mapping[str, Sequence[Any]]) -> str:
 
 
 def _is_column(value: Any) -> bool:
-    return isinstance(value, (list, tuple, np.ndarray)) and np.ndim(np.asarray(value, dtype=object)) >= 1
+    return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def _short(value: Any) -> str:

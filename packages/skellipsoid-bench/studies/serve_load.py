@@ -63,22 +63,35 @@ def main():
             Server("torch", parent / "saved", [], parent),
         ]
         try:
-            for server in servers:
-                server.wait()
-            for _ in range(options.turns):
-                for n_connections in options.connections:
-                    for server in servers:
-                        server.load(n_connections, options.seconds)
+            load_in_turns(servers, options)
             changed = change_models(servers[1], parent, max(options.connections))
-            rows = [server.row(n) for server in servers for n in options.connections]
+            lines = rows_of(servers, options)
         finally:
             for server in servers:
                 server.process.kill()
                 server.process.wait()
-    lines = table(
-        ["Server", "Connections", "Requests/s", "Median, ms", "99 % within, ms", "CPU each, ms", "MiB", "Errors"], rows
-    )
     lines += ["", *said(options, servers), changed, f"{equal} of {n_texts} labels of the two models are equal."]
+    tell(lines, options)
+
+
+def load_in_turns(servers, options):
+    """Wait for all servers, then load one after another, in each turn with all numbers of connections."""
+    for server in servers:
+        server.wait()
+    for _ in range(options.turns):
+        for n_connections in options.connections:
+            for server in servers:
+                server.load(n_connections, options.seconds)
+
+
+def rows_of(servers, options):
+    """Lines of the table: one for each server and number of connections."""
+    heads = ["Server", "Connections", "Requests/s", "Median, ms", "99 % within, ms", "CPU each, ms", "MiB", "Errors"]
+    return table(heads, [server.row(n) for server in servers for n in options.connections])
+
+
+def tell(lines, options):
+    """Print lines, and write them where asked."""
     print("\n".join(lines))
     if options.save:
         options.save.write_text("\n".join(lines) + "\n", encoding="utf-8")

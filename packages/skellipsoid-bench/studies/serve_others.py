@@ -18,7 +18,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from serve_load import SCRIPT, prepare, table, told
+from serve_load import SCRIPT, load_in_turns, prepare, rows_of, tell, told
 
 TICKS = os.sysconf("SC_CLK_TCK")
 BENTO = """
@@ -74,30 +74,20 @@ def main():
             Other("mlflow models serve", parent, flow, "invocations", "inputs"),
         ]
         try:
-            for server in servers:
-                server.wait()
-            for _ in range(options.turns):
-                for n_connections in options.connections:
-                    for server in servers:
-                        server.load(n_connections, options.seconds)
-            rows = [server.row(n) for server in servers for n in options.connections]
+            load_in_turns(servers, options)
+            lines = rows_of(servers, options)
         finally:
             for server in servers:
                 for process in reversed(server.tree()):
                     os.kill(process, 9)
                 server.process.wait()
-    lines = table(
-        ["Server", "Connections", "Requests/s", "Median, ms", "99 % within, ms", "CPU each, ms", "MiB", "Errors"], rows
-    )
     lines += [
         "",
         f"One text a request, asked by wrk, {options.turns} turns of {options.seconds} s each, the servers in turns, "
         f"medians; {os.cpu_count()} cores with {os.getloadavg()[0]:.0f} running programs, client and servers among "
         "them. All three compute by skellipsoid-runtime; BentoML also shares batches, of 64 texts at most.",
     ]
-    print("\n".join(lines))
-    if options.save:
-        options.save.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    tell(lines, options)
 
 
 class Other:

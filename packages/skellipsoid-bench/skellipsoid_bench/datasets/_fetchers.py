@@ -1,6 +1,7 @@
 """Fetchers of the public data sets that the open-intent literature compares on."""
 
 import csv
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,7 +62,9 @@ StackOverflow question titles
 """,
 )
 
-_MATTRESS_DESCRIPTION = """\
+_MATTRESS = _DataSet(
+    "real",
+    """\
 A chat bot of a mattress shop
 -----------------------------
 
@@ -71,7 +74,9 @@ A chat bot of a mattress shop
 :Licence: Open Database License 1.0
 
 The training texts were written for the bot; the test texts are messages of its users.
-"""
+""",
+    open_label="NO_NODES_DETECTED",
+)
 
 
 def fetch_banking77(
@@ -331,7 +336,7 @@ def _fetch(
     return_X_y: bool,
     open_label: int | str = -1,
 ) -> Any:
-    """Read the rows of ``subset``; the classes are those of the training file."""
+    """Read the rows of ``subset``."""
     parts = resolve_subset(subset)
     names = {part: f"{data_set.folder}/{part}.tsv" for part in SUBSETS}
     paths = local_files(names, data_home, download_if_missing=download_if_missing)
@@ -339,6 +344,18 @@ def _fetch(
     for part in {"train", *parts}:
         with paths[part].open(encoding="utf-8", newline="") as lines:
             rows[part] = read_rows(lines, n_fields=2)
+    return _as_asked(data_set, rows, parts, paths, open_label, return_X_y)
+
+
+def _as_asked(
+    data_set: _DataSet,
+    rows: dict[str, list[list[str]]],
+    parts: tuple[str, ...],
+    paths: dict[str, Path],
+    open_label: int | str,
+    return_X_y: bool,
+) -> Any:
+    """Give texts and labels of some parts; the classes are those of the training rows."""
     texts, labels = zip(*(row for part in parts for row in rows[part]), strict=True)
     target_names = sorted({label for _, label in rows["train"]})
     if data_set.open_label is not None:
@@ -357,7 +374,7 @@ def _fetch(
     )
 
 
-_MATTRESS = {
+_MATTRESS_FILES = {
     "train": "real/sofmattress_train.csv",
     "train_reduced": "real/sofmattress_subset_train.csv",
     "test": "real/sofmattress_test.csv",
@@ -407,8 +424,8 @@ def fetch_mattress_bot(
     Returns
     -------
     bunch : :class:`~sklearn.utils.Bunch`
-        ``data`` and ``target``: text and label of each row, arrays of shape (n_samples,); ``target_names``: the 21
-        intents, sorted, without the open label; ``DESCR``, ``filenames``.
+        ``data``, ``target`` and ``split``: text, label and part of each row, arrays of shape (n_samples,);
+        ``target_names``: the 21 intents, sorted, without the open label; ``DESCR``, ``filenames``.
     (data, target) : tuple if ``return_X_y`` is true
         The arrays of these names.
 
@@ -442,25 +459,12 @@ def fetch_mattress_bot(
     >>> len(test.data), int((test.target == "-1").sum())  # doctest: +SKIP
     (397, 144)
     """
-    if subset not in _MATTRESS:
-        raise ValueError(f"subset={subset!r} names no part of the data: use {', '.join(map(repr, _MATTRESS))}.")
-    names = {part: _MATTRESS[part] for part in ("train", subset)}
+    if subset not in _MATTRESS_FILES:
+        raise ValueError(f"subset={subset!r} names no part of the data: use {', '.join(map(repr, _MATTRESS_FILES))}.")
+    names = {part: _MATTRESS_FILES[part] for part in ("train", subset)}
     paths = local_files(names, data_home, download_if_missing=download_if_missing)
     rows = {}
     for part, path in paths.items():
         with path.open(encoding="utf-8", newline="") as lines:
             rows[part] = list(csv.reader(lines))[1:]
-    target_names = sorted({label for _, label in rows["train"]})
-    open_text = resolve_open_label(open_label, target_names)
-    texts, labels = zip(*rows[subset], strict=True)
-    data = np.array(texts, dtype=object)
-    target = np.array([open_text if label == "NO_NODES_DETECTED" else label for label in labels])
-    if return_X_y:
-        return data, target
-    return Bunch(
-        data=data,
-        target=target,
-        target_names=target_names,
-        DESCR=_MATTRESS_DESCRIPTION,
-        filenames=[str(paths[subset])],
-    )
+    return _as_asked(_MATTRESS, rows, (subset,), paths, open_label, return_X_y)
