@@ -8,7 +8,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import BaggingClassifier
 from sklearn.frozen import FrozenEstimator
@@ -165,6 +165,7 @@ def test_every_call_sets_the_offsets_of_classes_back(data, fitted):
 
 @settings(deadline=None)
 @given(scores=SCORES, rate=RATES, single=st.booleans())
+@example(scores=[-2.0], rate=2.2250738585e-313, single=False)  # 1 / rate is infinite
 def test_acceptance_offset_is_the_mirror_image_of_the_rejection_offset(scores, rate, single):
     scores = np.array(scores, dtype=np.float32 if single else np.float64)
     # Minus the score, an open row that is accepted is a known row that is rejected.

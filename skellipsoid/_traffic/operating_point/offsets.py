@@ -78,8 +78,10 @@ def warn_of_few(name: str, rate: float, n_rows: int, kind: Literal["known", "ope
     """Warn if a rate needs more samples, with the rates that so few can keep; a rate of 0 needs only one."""
     if rate > 0 and most_beyond(n_rows, rate) < 0:
         mean, most = 100 / (n_rows + 1), -100 * np.expm1(np.log1p(-_CONFIDENCE) / n_rows)
+        # The reciprocal of a smaller rate is infinite.
+        needed = float(np.ceil(1 / max(float(rate), np.finfo(float).tiny))) - 1
         warn(
-            f"There are too few rows for {name}={rate:g} (of {n_rows} {kind} rows, {int(np.ceil(1 / rate)) - 1} are "
+            f"There are too few rows for {name}={rate:g} (of {n_rows} {kind} rows, {needed:.9g} are "
             f"needed; {n_rows} can keep {mean:.2g} % on average, or {most:.2g} % with a confidence of "
             f"{100 * _CONFIDENCE:g} %): {_RESULTS[kind]}; pass more rows or a rate that they can keep."
         )
