@@ -75,9 +75,11 @@ class ClassAxes(NamedTuple):
 
     def along(self, rows: Tensor, places: Tensor) -> Tensor:
         """Products of (n_pairs, n_rows, n_axes) rows with the axes of the classes at ``places`` here, (n_pairs,)."""
-        present, places = torch.unique(places, return_inverse=True)
-        tiles = Tiles.of(places.repeat_interleave(rows.shape[1]), len(present))
-        products = tiles.product(tiles.gather(rows.flatten(0, 1)), self.axes[present].transpose(1, 2))
+        axes, (present, inverse) = self.axes, torch.unique(places, return_inverse=True)
+        if 2 * len(present) < len(axes):  # to copy more would take longer than to multiply by those of absent classes
+            axes, places = axes[present], inverse
+        tiles = Tiles.of(places.repeat_interleave(rows.shape[1]), len(axes))
+        products = tiles.product(tiles.gather(rows.flatten(0, 1)), axes.transpose(1, 2))
         return tiles.scatter(products).view(*rows.shape[:2], -1)
 
 
@@ -104,7 +106,7 @@ def _principal_axes(
         scatter = torch.stack(given)
     else:
         roots = (frame.samples.weights[rows] * (rows >= 0)).sqrt().unsqueeze(2)
-        weighted = frame.offsets[rows].double() * stretches * roots
+        weighted = frame.offsets[rows].double().mul_(stretches).mul_(roots)
         # The products of the samples hold the same spectrum in a smaller matrix.
         scatter = weighted @ weighted.mT if is_wide else weighted.mT @ weighted
     values, vectors = eigh_of_many(scatter, sizes if is_wide else [frame.n_axes] * len(sizes))
@@ -161,7 +163,7 @@ class HeldOutSamples(NamedTuple):
 class Pairs(NamedTuple):
     """Samples by pairs of a set and a class that scores, without the set, in coordinates where Q was the identity."""
 
-    numbers: Tensor  # (n_pairs,) of the sets
+    numbers: Tensor | slice  # (n_pairs,) of the sets
     places: Tensor  # (n_pairs,) of the classes in ``ClassAxes``
     offsets: Tensor  # (n_pairs, n_scored, n_axes) of samples to the centre
     inside: Tensor  # (n_pairs, size) 1 for those rows V whose products the class's own scatter loses

@@ -102,15 +102,16 @@ class Chunk(NamedTuple):
     """Sets, and samples that are scored without them, by pairs of a set and a class that scores."""
 
     sets: Sets
-    numbers: Tensor  # (n_pairs,) of the sets
+    numbers: Tensor | slice  # (n_pairs,) of the sets; a slice of all where each set has one pair, so that none is copied
     labels: Tensor  # (n_pairs,) class that scores
     positions: Tensor  # (n_pairs, n_scored) of the samples; −1 pads
     held_out: Tensor  # (n_sets,) class that is held out besides; the number of classes for none
 
     def of_each_set(self) -> Iterator["Chunk"]:
         """Divide the chunk into those of one set each."""
-        for number in range(len(self.held_out)):
-            mine = torch.nonzero(self.numbers == number).flatten()
+        every = torch.arange(len(self.held_out), device=self.labels.device)
+        for number in every.tolist():
+            mine = torch.nonzero(every[self.numbers] == number).flatten()
             sets, held_out = self.sets.at(slice(number, number + 1)), self.held_out[number : number + 1]
             yield Chunk(sets, torch.zeros_like(mine), self.labels[mine], self.positions[mine], held_out)
 
@@ -204,7 +205,8 @@ class LeftOutSets:
                     first = positions[:, 0]
                     used, numbers = torch.unique(changes[first], return_inverse=True)
                     some_sets, classes = sets.at(used // (n_classes + 1)), used % (n_classes + 1)
-                    yield Chunk(some_sets, numbers, labels[first], positions, classes)
+                    of_sets = slice(None) if len(used) == len(first) else numbers
+                    yield Chunk(some_sets, of_sets, labels[first], positions, classes)
 
 
 class _ClassWeights:

@@ -32,7 +32,7 @@ class LowRank(NamedTuple):
     Phi: Tensor  # (n_sets, n_touched + size, n_touched + size)
     psi: Tensor  # (n_sets,) ι (K′ − 1) / (K − 1), by which T is larger, relative to B
 
-    def shift(self, numbers: Tensor, means: Tensor) -> Tensor:
+    def shift(self, numbers: Tensor | slice, means: Tensor) -> Tensor:
         """T B⁻¹ (c_k − μ): how far centres are from class means, (n_pairs, n_axes)."""
         deviations = (means - self.mean[numbers]).unsqueeze(2)
         solved, rows = self.YD[numbers], self.left_out.rows[numbers]

@@ -43,7 +43,7 @@ class Refit(NamedTuple):
     half: Tensor  # (n_axes, n_axes) its inverse times H
     psi: Tensor  # ()
 
-    def shift(self, numbers: Tensor, means: Tensor) -> Tensor:
+    def shift(self, numbers: Tensor | slice, means: Tensor) -> Tensor:
         """T B⁻¹ (c_k − μ) = ψ H M⁻¹ (c_k − μ): how far centres are from class means, (n_pairs, n_axes)."""
         solved = torch.linalg.solve_triangular(self.root, (means - self.mean).T, upper=False)
         shifts: Tensor = self.psi * (solved.T @ self.half)
