@@ -102,7 +102,7 @@ class Chunk(NamedTuple):
     """Sets, and samples that are scored without them, by pairs of a set and a class that scores."""
 
     sets: Sets
-    numbers: Tensor | slice  # (n_pairs,) of the sets; a slice of all where each set has one pair, so that none is copied
+    numbers: Tensor | slice  # (n_pairs,) of the sets; all of them, if each set has one pair: no copy
     labels: Tensor  # (n_pairs,) class that scores
     positions: Tensor  # (n_pairs, n_scored) of the samples; −1 pads
     held_out: Tensor  # (n_sets,) class that is held out besides; the number of classes for none
