@@ -54,6 +54,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     pooling: str
     prompt: str | None = None
     normalize: bool
+    dtype: str = "float32"
     device: str | torch.device
     verbose: int | bool
     weight_: NDArray[np.float32] | None
@@ -153,7 +154,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if self.pooling == "mean" and len(backbone.model.after):
             raise ValueError("pooling='mean', but the encoder was fitted with another pooling; fit it again.")
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        vectors = backbone.embed(list(distinct), verbose=verbose)
+        vectors = backbone.embed(list(distinct), dtype=self.dtype, verbose=verbose)
         return vectors[[distinct[text] for text in texts]]
 
     def _embed(self, texts: list[str]) -> NDArray[np.float32]:

@@ -748,3 +748,37 @@ def test_the_hash_of_the_training_data_is_that_of_their_file(tiny_model, texts, 
     assert encoder.fit(texts, codes).training_data_sha256_ == hashlib.sha256(lines.encode()).hexdigest()
     encoder.set_params(finetune="none").fit(texts)
     assert encoder.training_data_sha256_ == hashlib.sha256("".join(f"{text}\n" for text in texts).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("finetune", ["none", "head", "full"])
+@pytest.mark.filterwarnings("ignore:dtype='bfloat16' is slower")
+def test_bfloat16_gives_nearly_the_same_features(tiny_model, texts, labels, finetune):
+    exact = make(tiny_model, finetune).fit(texts, labels)
+    encoder = clone(exact).set_params(dtype="bfloat16").fit(texts, labels)
+    expected, found = exact.transform(texts), encoder.transform(texts)
+    assert found.dtype == np.float32
+    assert 1e-4 < np.linalg.norm(found - expected, axis=1).max() < 0.1
+    # The weights stay in single precision: of the same ones, both kinds of features can be had, in any order.
+    if finetune != "head":  # whose layer was trained on other embeddings
+        np.testing.assert_array_equal(exact.set_params(dtype="bfloat16").transform(texts), found)
+    np.testing.assert_array_equal(exact.set_params(dtype="float32").transform(texts), expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(encoder)).transform(texts), found)
+
+
+@pytest.mark.filterwarnings("ignore:dtype='bfloat16' is slower")
+def test_a_model_that_is_trained_on_leaves_no_older_copy(tiny_model, texts, labels):
+    """Early stopping embeds the texts before the training, to find near duplicates."""
+    options = {"early_stopping": True, "validation_fraction": 0.2}
+    exact = make(tiny_model, "full", **options).fit(texts, labels)
+    encoder = make(tiny_model, "full", dtype="bfloat16", **options).fit(texts, labels)
+    np.testing.assert_allclose(encoder.transform(texts), exact.transform(texts), atol=0.1)
+
+
+def test_a_processor_that_is_slower_in_bfloat16_is_named(monkeypatch, tiny_model, texts):
+    encoder = make(tiny_model, "none", device="cpu", dtype="bfloat16")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": False}, raising=False)
+    with pytest.warns(UserWarning, match="no AMX; use dtype='float32' here"):
+        encoder.fit(texts)
+    for capabilities in ({"amx_bf16": True}, {"architecture": "aarch64"}):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda found=capabilities: found, raising=False)
+        encoder.fit(texts)

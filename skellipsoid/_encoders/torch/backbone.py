@@ -42,6 +42,7 @@ class TextBackbone:
     def __init__(self, model: TextModel, max_length: int | None = None) -> None:
         self._model: TextModel | None = model
         self._stored: StoredTextModel | None = None
+        self._reduced: TextModel | None = None
         self.max_length = max_length
 
     @classmethod
@@ -119,6 +120,22 @@ class TextBackbone:
                 model.to(device)
         return self
 
+    def reduced(self) -> TextModel:
+        """Give a copy of the model whose transformer computes in bfloat16, made at its first use on a device."""
+        model = self.model
+        device = next(model.transformer.parameters()).device
+        with PROCESS_STATE:
+            found = self._reduced
+            if found is None or next(found.transformer.parameters()).device != device:
+                found = self._reduced = self.copy().model.eval()
+                found.transformer.bfloat16()
+        return found
+
+    def unfreeze(self) -> None:
+        """Let the weights be trained: a copy of them in bfloat16 is no longer theirs."""
+        self._reduced = None
+        self.model.requires_grad_(True)
+
     def copy(self) -> "TextBackbone":
         """Copy the weights; the tokenizer, which training does not change, is shared."""
         model = self.model
@@ -137,16 +154,17 @@ class TextBackbone:
         device = next(self.transformer.parameters()).device
         return TokenTable(tokens, device, self.model.tokenizer.pad_token_id or 0, self.longest)
 
-    def pooled(self, table: TokenTable, rows: np.ndarray, progress: tqdm | None = None) -> Tensor:
+    def pooled(self, table: TokenTable, rows: np.ndarray) -> Tensor:
         """Embed texts of a table, (n_rows, width of the pooled vector)."""
-        return in_pieces(table, rows, self.model, progress)
+        return in_pieces(table, rows, self.model)
 
-    def embed(self, texts: Sequence[str], *, verbose: int | bool = 0) -> Tensor:
+    def embed(self, texts: Sequence[str], *, dtype: str = "float32", verbose: int | bool = 0) -> Tensor:
         """Embed texts without dropout or gradients, (n_texts, width of the pooled vector) on the CPU."""
         self.model.eval()
+        model = self.reduced() if dtype == "bfloat16" else self.model
 
         def pooled(tokens: list[tuple[int, ...]], progress: tqdm) -> Tensor:
-            return self.pooled(self.table(tokens), np.arange(len(tokens)), progress)
+            return in_pieces(self.table(tokens), np.arange(len(tokens)), model, progress)
 
         return in_windows(texts, self.tokenize, pooled, "embedding", verbose)
 
@@ -166,7 +184,7 @@ class TextBackbone:
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the model as plain data, with the weights on the CPU."""
-        return {"_model": None, "_stored": self.stored(), "max_length": self.max_length}
+        return {"_model": None, "_stored": self.stored(), "_reduced": None, "max_length": self.max_length}
 
 
 def in_windows(

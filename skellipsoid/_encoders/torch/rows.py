@@ -68,7 +68,7 @@ class TokenRows(Rows):
     def __init__(self, backbone: TextBackbone, texts: Sequence[str]) -> None:
         self.backbone = backbone
         self.table = backbone.table(backbone.tokenize(texts))
-        backbone.model.requires_grad_(True)
+        backbone.unfreeze()
 
     def dropped(self, rows: np.ndarray) -> Tensor:
         self.backbone.model.train()

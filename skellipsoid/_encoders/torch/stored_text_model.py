@@ -106,6 +106,8 @@ class TextModel(nn.Module):
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Embed texts, given as token ids and their mask, (n_texts, width of the last module)."""
         vectors = self.transformer(input_ids=ids, attention_mask=mask)[0]  # (n_texts, longest, width)
+        if self.transformer.dtype == torch.bfloat16:
+            vectors = vectors.float()
         return pool(self.after, vectors, mask, self.n_prompt)
 
     def tokenize(self, texts: Sequence[str], longest: int | None = None) -> list[list[int]]:
