@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -16,7 +17,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._samples.samples import OUTLYING, Gathered, gather, outlying_rows
+from .._samples.samples import OUTLYING, outlying_rows
+from .._samples.training_samples import TrainingSamples, gather
 from .._torch.threads import one_thread_each
 from .labels import as_kind_of, as_labels, cast_open_label, check_given, positions
 from .norms import norms, usual_norms, warn_of_unlike_norms
@@ -140,15 +142,16 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         X, codes, present = X[kept], codes[kept], present[kept]
         # Some methods have a parameter that makes every norm 1.
         self._norm_range = None if getattr(self, "normalize", False) else usual_norms(X, codes)
-        gathered = gather(X, codes, weights[present], None if groups is None else groups[present], self.duplicates)
+        groups = None if groups is None else groups[present]
+        _, samples, found = gather(X, codes, weights[present], groups, self.duplicates)
         self.groups_ = np.full(len(weights), -1)
-        self.groups_[present] = gathered.found
-        X, codes = X[gathered.rows], codes[gathered.rows]
-        is_known = codes < n_classes
-        known = gathered.where(is_known)
-        known = known._replace(groups=self._check_single_groups(known.groups, known.units, codes[is_known]))
+        self.groups_[present] = found
+        is_known = samples.classes < n_classes
+        opened = {"open_features": samples.features[~is_known], "open_validates": samples.validates[~is_known]}
+        samples = replace(samples.where(is_known), **opened).normalized()
+        samples = replace(samples, groups=self._check_single_groups(samples.groups, samples.units, samples.classes))
         self.offset_, self.class_offsets_ = 0.0, np.zeros(n_classes)
-        self._fit_boundaries(X[is_known], codes[is_known], X[~is_known], known, **more)
+        self._fit_boundaries(samples, **more)
 
     def _check_single_groups(
         self, groups: NDArray[np.int64], units: NDArray[np.int64], codes: NDArray[np.int64]
@@ -323,10 +326,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return self._score_all(rows), self._score_assigned(rows)[0]
 
     @abstractmethod
-    def _fit_boundaries(
-        self, X: NDArray[Any], classes: NDArray[np.int64], real_open: NDArray[Any], gathered: Gathered
-    ) -> None:
-        """Fit to distinct known samples, their classes 0 … K − 1, real open samples, and weights of the known ones."""
+    def _fit_boundaries(self, samples: TrainingSamples) -> None:
+        """Fit to distinct samples of the known classes 0 … K − 1, and to real open samples, in the precision of X."""
 
     @abstractmethod
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -26,13 +27,13 @@ from .._core.validation import (
     unfit,
 )
 from .._held_out.kept import KeepsHeldOutMixin
-from .._samples.samples import Gathered, find_scale
+from .._samples.samples import find_scale
+from .._samples.training_samples import TrainingSamples
 from .._torch.devices import explain_out_of_memory, resolve_device
 from .._torch.threads import one_thread_each
 from . import axes, scoring, state
 from .elidecide import EliDecide
 from .fit import method_of, warn_of_made_up
-from .kept_samples import KeptSamples
 from .math.boundaries import Boundaries, Fitted
 
 
@@ -128,7 +129,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     """
 
     _boundaries: Boundaries
-    _kept: KeptSamples | None
+    _kept: TrainingSamples | None
     changes_: list[dict[str, Any]]
     n_iter_: int
     loss_curve_: list[float]
@@ -260,53 +261,46 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         return X, y
 
     def _fit_boundaries(
-        self,
-        X: NDArray[Any],
-        classes: NDArray[np.int64],
-        real_open: NDArray[Any],
-        gathered: Gathered,
-        validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
+        self, samples: TrainingSamples, validation: tuple[NDArray[Any], NDArray[Any]] | None = None
     ) -> None:
-        weights = gathered.weights / gathered.weights.sum()
+        X, weights = samples.features, samples.weights / samples.weights.sum()
         # Statistics in double precision: a large shift costs nothing.
         mean = weights @ X.astype(np.float64, copy=False)
         # Adam amplifies the rounding of a mean: a constant feature must become exactly 0.
         constant = np.ptp(X, axis=0) == 0
         mean[constant] = X[0, constant]
-        warn_of_made_up(self.classes_, X, classes)
+        warn_of_made_up(self.classes_, X, samples.classes)
         method = method_of(self)
         scale = find_scale(X, mean, weights) if method.rescales else 1.0
         what = method.memory(len(self.classes_), *X.shape)
         with explain_out_of_memory(what, "reduce the number of features (PCA) or use device='cpu'"):
-            rows, opened = (((part - mean) / scale).astype(np.float32) for part in (X, real_open))
-            kept = KeptSamples.of(mean, rows, classes, gathered, opened)
+            features, opened = (((part - mean) / scale).astype(np.float32) for part in (X, samples.open_features))
+            samples = replace(samples, mean=mean, features=features, open_features=opened)
             if validation is not None:
-                found, y = validation
-                rows, codes = (
-                    ((found - mean) / scale).astype(np.float32),
-                    self._encode(as_kind_of(y, self.classes_, "y_val", "y")),
-                )
-                kept = method.with_validation(kept, rows, codes, len(self.classes_))
-            self._fit_kept(kept, scale)
+                features = ((validation[0] - mean) / scale).astype(np.float32)
+                codes = self._encode(as_kind_of(validation[1], self.classes_, "y_val", "y"))
+                samples = method.with_validation(samples, features, codes, len(self.classes_))
+            self._fit_samples(samples, scale)
         if not self.keep_samples:
             self._kept = None
         self.changes_ = []
 
     @one_thread_each()
-    def _fit_kept(
+    def _fit_samples(
         self,
-        kept: KeptSamples,
+        samples: TrainingSamples,
         scale: float,
         earlier: EllipsoidOpenSetClassifier | None = None,
         same: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
-        """Fit to samples; after an earlier fit, with its shares and radius scale, or its matrices of ``same`` classes.
+        """Fit to standardized samples.
 
-        ``same`` maps new numbers of classes to their old ones.
+        After an earlier fit, with its shares and radius scale, or its matrices of ``same`` classes. ``same``
+        maps new numbers of classes to their old ones.
         """
         before = None if earlier is None else earlier._boundaries
-        fitted, self._kept = method_of(self).fit(kept, self.classes_, before, same)
-        self._store(fitted, kept.mean, scale)
+        fitted, self._kept = method_of(self).fit(samples, self.classes_, before, same)
+        self._store(fitted, samples.mean, scale)
         if earlier is not None and self.trainer is not None and not fitted.losses:  # nothing was trained
             self.n_iter_, self.loss_curve_ = earlier.n_iter_, earlier.loss_curve_
             self.validation_scores_ = earlier.validation_scores_

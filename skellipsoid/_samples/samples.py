@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.stats import median_abs_deviation
 
-from .duplicates import equal_rows, find_duplicates, in_order
+from .duplicates import in_order
 
 if TYPE_CHECKING:  # metrics need no torch
     from torch import Tensor
@@ -188,80 +188,6 @@ def effective_number(weights: Floats, sets: Integers) -> float:
     """Kish's effective sample size of sets of rows: (Σ w)² / Σ w²."""
     totals = np.bincount(np.unique(sets, return_inverse=True)[1].ravel(), weights)
     return float(totals.sum() ** 2 / max(float(np.square(totals).sum()), 1e-300))
-
-
-class Gathered(NamedTuple):
-    """Distinct samples, their weights, units and groups."""
-
-    rows: Integers  # (n_distinct,) the first of the equal samples
-    weights: Floats  # (n_distinct,) sum over the equal samples
-    units: Integers  # (n_distinct,)
-    groups: Integers  # (n_distinct,)
-    copies: Integers  # (n_distinct,) number of the equal samples
-    found: Integers  # (n_samples,) group of each given sample
-
-    def where(self, kept: NDArray[np.bool_]) -> "Gathered":
-        """Select samples, (n_distinct,) Boolean; the mean weight of a unit is then 1. ``found`` stays that of all."""
-        weights = normalized(self.weights[kept], self.units[kept])
-        return self._replace(
-            rows=self.rows[kept],
-            weights=weights,
-            units=self.units[kept],
-            groups=self.groups[kept],
-            copies=self.copies[kept],
-        )
-
-
-def gather(
-    features: NDArray[np.floating],
-    classes: Integers,
-    weights: Floats,
-    groups: Integers | None,
-    duplicates: str,
-    copies: Integers | None = None,
-) -> Gathered:
-    """Find duplicates, merge equal samples, and weight the samples.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n_samples, n_features)
-    classes : ndarray of shape (n_samples,)
-        Real open samples have a number of their own.
-    weights : ndarray of shape (n_samples,)
-        Positive.
-    groups : ndarray of shape (n_samples,) or None
-        Numbered groups; ``None``: the duplicates.
-    duplicates : {"once", "each", "off"}
-        Whether duplicates together have the mean of their weights, or each its own, or are not searched.
-    copies : ndarray of shape (n_samples,) or None
-        Number of equal samples that each one stands for, of its weight and in its group; ``None``: 1. Where they are
-        equal by chance, each becomes a sample of its own.
-    """
-    given = np.arange(len(features))
-    copies = np.ones_like(given) if copies is None else copies
-    units = np.where(copies > 1, -1, given) if duplicates == "off" else find_duplicates(features, classes, copies)
-    given = np.repeat(given, np.where(units < 0, copies, 1))
-    copies, units = np.where(units < 0, 1, copies)[given], units[given]
-    units = in_order(np.where(units < 0, len(features) + np.arange(len(given)), units))
-    found = units if groups is None else in_order(groups[given])
-    weights = weights[given]
-    if duplicates == "once":
-        weights = weights / np.bincount(units, copies)[units]
-    # Equal samples are one sample, unless they are independent of each other.
-    equal = equal_rows(features, classes)[given]
-    keys = np.unique(np.stack([units, found, equal]), axis=1, return_inverse=True)[1].ravel()
-    same = in_order(keys) if len(np.unique(units)) < len(given) else np.arange(len(given))
-    rows = np.unique(same, return_index=True)[1]
-    totals, counts = np.bincount(same, copies * weights), np.bincount(same, copies)
-    return Gathered(given[rows], totals.astype(np.float64), units[rows], found[rows], counts.astype(np.int64), found)
-
-
-def normalized(weights: Floats, units: Integers) -> Floats:
-    """Scale weights so that the mean weight of a unit is 1: results do not depend on the scale of the weights."""
-    scaled: Floats = weights * (len(np.unique(units)) / max(weights.sum(), 1e-300))
-    if np.allclose(scaled, scaled[:1], rtol=1e-12):
-        return np.full(len(scaled), round(float(scaled[0]), 12)) if len(scaled) else scaled
-    return scaled
 
 
 def find_scale(features: NDArray[np.floating], mean: Floats, weights: Floats) -> float:

@@ -252,7 +252,7 @@ def _refuse_learned(classifier: EllipsoidOpenSetClassifier, given: _Labelled) ->
         return
     kept, is_open = kept_samples(classifier), given.y == classifier.open_label_
     messages = ((given.features - kept.mean) / classifier.scale_).astype(np.float32)
-    for part, rows in ((messages[~is_open], kept.rows), (messages[is_open], kept.open_rows)):
+    for part, rows in ((messages[~is_open], kept.features), (messages[is_open], kept.open_features)):
         if len(part) and (not len(rows) or _farthest(part, rows) > _SAME):
             return
     raise ValueError(

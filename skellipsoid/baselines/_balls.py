@@ -1,7 +1,7 @@
 """One ball about the mean of each class: its radius is a share of the class's rows, or learned."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,7 +15,8 @@ from .._core.base import BoundaryOpenSetClassifier
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import CLASSIFIER, NUMBER, TRAINED, Rule, floats
 from .._ellipsoid.math.geometry import class_spheres
-from .._samples.samples import Gathered, Samples, find_scale
+from .._samples.samples import find_scale
+from .._samples.training_samples import TrainingSamples
 from .._torch.devices import resolve_device, resolve_seed
 from .._torch.radii import Draw, RadiusSettings, learn_radii
 from .._torch.training import auto_batch_size
@@ -39,25 +40,16 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
     centroids_: Floats
     radii_: Floats
 
-    def _fit_boundaries(
-        self, X: NDArray[Any], classes: NDArray[np.int64], real_open: NDArray[Any], gathered: Gathered
-    ) -> None:
-        rows = self._coordinates(X)
-        weights = gathered.weights / gathered.weights.sum()
+    def _fit_boundaries(self, samples: TrainingSamples) -> None:
+        rows = self._coordinates(samples.features)
+        weights = samples.weights / samples.weights.sum()
         mean = weights @ rows
-        self.scale_ = find_scale(rows.astype(X.dtype, copy=False), mean, weights)
-        samples = Samples.of(
-            torch.from_numpy((rows - mean) / self.scale_),
-            torch.from_numpy(classes),
-            len(self.classes_),
-            gathered.weights,
-            gathered.units,
-            gathered.groups,
-        )
-        spheres = class_spheres(samples)
+        self.scale_ = find_scale(rows.astype(samples.features.dtype, copy=False), mean, weights)
+        standardized = replace(samples, features=(rows - mean) / self.scale_)
+        spheres = class_spheres(standardized.as_tensors(len(self.classes_), torch.device("cpu")))
         degenerate = spheres.degenerate.numpy()
         self.centroids_ = self._coordinates(mean + self.scale_ * spheres.centroids.numpy())
-        radii = self._find_radii(rows, classes, gathered.weights)
+        radii = self._find_radii(rows, samples.classes, samples.weights)
         # A class that is one point is as large as the others typically are.
         typical = np.median(radii[~degenerate]) if not degenerate.all() else self.scale_ * spheres.radii[0].item()
         self.radii_ = np.where(degenerate, typical, radii)

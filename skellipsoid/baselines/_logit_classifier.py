@@ -15,7 +15,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from .._core.sklearn import HasMethods
 from .._core.state_rules import ESTIMATOR, THRESHOLDED, Rule, Sizes, floats, optional, or_none, refuse, require
-from .._samples.samples import Gathered, find_scale
+from .._samples.samples import find_scale
+from .._samples.training_samples import TrainingSamples
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 #: Probabilities nearer to 0 or 1 count as this near: their logits stay finite.
@@ -73,20 +74,21 @@ class LogitClassifier(ThresholdedClassifier):
     def _can_refit(self) -> bool:
         return not isinstance(self.estimator, FrozenEstimator)
 
-    def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
-        if self.threshold == "auto" and not self._can_refit() and not len(real_open):
+    def _fit_boundaries(self, samples: TrainingSamples) -> None:
+        if self.threshold == "auto" and not self._can_refit() and not len(samples.open_features):
             raise ValueError(
                 "threshold='auto' fits without some of the classes, which a FrozenEstimator cannot; pass the estimator "
                 f"itself, rows labelled {self.open_label_!r}, or another threshold."
             )
-        super()._fit_boundaries(X, classes, real_open, gathered)
+        super()._fit_boundaries(samples)
 
-    def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
+    def _fit_scores(self, samples: TrainingSamples) -> None:
+        X, classes, weights = samples.features, samples.classes, samples.weights
         if self.estimator is None:
-            self._fit_linear(X, classes, gathered.weights)
+            self._fit_linear(X, classes, weights)
         else:
-            self._fit_estimator(X, classes, gathered.weights)
-        self._after_logits(self._logits(X), classes, gathered.weights)
+            self._fit_estimator(X, classes, weights)
+        self._after_logits(self._logits(X), classes, weights)
 
     def _fit_linear(self, X: Floats, classes: Integers, weights: Floats) -> None:
         shares = weights / weights.sum()

@@ -12,7 +12,8 @@ from sklearn.neighbors import NearestNeighbors
 from .._core.base import BaseOpenSetClassifier
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import CLASSIFIER, COUNT, POSITIVE, THRESHOLDED, Rule, Sizes, floats, integers, refuse, rises
-from .._samples.samples import Gathered, find_scale, unit_rows
+from .._samples.samples import find_scale, unit_rows
+from .._samples.training_samples import TrainingSamples
 from ._covariance import class_means
 from ._shared_docs import shared_docs
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
@@ -23,11 +24,11 @@ _AUTO_FACTOR = 1.5
 _SMALLEST_REACH = 1e-10
 
 
-def _representatives(gathered: Gathered, duplicates: str) -> Integers:
-    """Rows that are kept: one of each set of duplicates, in their order."""
+def _representatives(samples: TrainingSamples, duplicates: str) -> Integers:
+    """Numbers of the samples that stay: one of each set of duplicates, in their order."""
     if duplicates == "off":
-        return np.arange(len(gathered.units))
-    return np.sort(np.unique(gathered.units, return_index=True)[1])
+        return np.arange(len(samples))
+    return np.sort(np.unique(samples.units, return_index=True)[1])
 
 
 @shared_docs
@@ -110,9 +111,9 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
     def _check_state(self, sizes: Sizes) -> None:
         refuse(self.n_neighbors_ > sizes["n_rows"], f"n_neighbors_ is above the number of rows, {sizes['n_rows']}")
 
-    def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
-        kept = _representatives(gathered, self.duplicates)
-        self._rows, self._row_classes = self._coordinates(X[kept]), classes[kept]
+    def _fit_scores(self, samples: TrainingSamples) -> None:
+        chosen = _representatives(samples, self.duplicates)
+        self._rows, self._row_classes = self._coordinates(samples.features[chosen]), samples.classes[chosen]
         self.n_neighbors_ = min(self.n_neighbors, int(np.bincount(self._row_classes).min()))
 
     def _coordinates(self, X: Floats) -> Floats:
@@ -268,14 +269,15 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         refuse(len(self._starts) != n_parts + 1, f"_starts must hold {n_parts + 1} numbers")
         refuse(not rises(self._starts, sizes["n_rows"], smallest=1), "_starts holds a part without rows")
 
-    def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
-        kept = _representatives(gathered, self.duplicates)
-        kept = kept[np.argsort(classes[kept], kind="stable")]
-        rows, classes = X[kept].astype(np.float64, copy=False), classes[kept]
+    def _fit_boundaries(self, samples: TrainingSamples) -> None:
+        chosen = _representatives(samples, self.duplicates)
+        chosen = chosen[np.argsort(samples.classes[chosen], kind="stable")]
+        X, classes = samples.features[chosen], samples.classes[chosen]
+        rows = X.astype(np.float64, copy=False)
         n_classes = len(self.classes_)
         counts = np.array([len(rows)]) if self.scope == "all" else np.bincount(classes)
         shares = np.full(len(rows), 1 / len(rows))
-        self.scale_ = find_scale(X[kept], shares @ rows, shares)
+        self.scale_ = find_scale(X, shares @ rows, shares)
         self._rows, self._starts = rows / self.scale_, np.cumsum([0, *counts])
         self.centroids_, _ = class_means(rows, classes, np.ones(len(rows)), n_classes)
         self._reaches, self._densities = np.zeros(len(rows)), np.zeros(len(rows))

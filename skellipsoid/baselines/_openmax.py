@@ -5,14 +5,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import gumbel_l
 
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import Rule, floats, measured
 from .._core.warn import warn
-from .._samples.samples import Gathered
+from .._samples.training_samples import TrainingSamples
 from ._logit_classifier import LogitClassifier, centred
 from ._shared_docs import shared_docs
 from ._threshold import Floats, Integers, Scored
@@ -129,9 +128,9 @@ class OpenMaxClassifier(LogitClassifier):
         "threshold": [Real, StrOptions({"paper", "quantile", "auto"})],
     }
 
-    def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
-        super()._fit_boundaries(X, classes, real_open, gathered)
-        shares = self._probabilities(self._logits(X.astype(np.float64, copy=False)))
+    def _fit_boundaries(self, samples: TrainingSamples) -> None:
+        super()._fit_boundaries(samples)
+        shares = self._probabilities(self._logits(samples.features.astype(np.float64, copy=False)))
         unknown_share = float(np.mean(shares[:, 0] > shares[:, 1:].max(axis=1)))
         if unknown_share > _MOST_UNKNOWN:
             warn(

@@ -16,11 +16,10 @@ from .._core.sklearn import validate_params
 from .._core.warn import warn
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.fit import warn_of_few
-from .._ellipsoid.kept_samples import KeptSamples
 from .._ellipsoid.math.closed_form import fit_closed_form
 from .._held_out.table import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOut
 from .._samples.duplicates import in_order
-from .._samples.samples import Gathered, Samples, usable_scale
+from .._samples.samples import Samples, usable_scale
 from .._torch.devices import resolve_device, resolve_seed
 from ._draw import Draw, Keys, priorities
 from ._parts import delayed_parts, kind_of, require_dask
@@ -223,26 +222,22 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
     fitted._norm_range = usual_norms(found.rows, found.codes)
     mean = moments.mean()
     scale = usable_scale(moments.mean_square() ** 0.5, mean, found.rows.dtype)
-    rows, known = ((found.rows - mean) / scale).astype(np.float32), found.codes < n_classes
+    device, known = resolve_device(fitted.device), found.codes < n_classes
+    features = torch.from_numpy(((found.rows - mean) / scale).astype(np.float32)).to(device)
     codes, keys = found.codes[known], found.keys[known]
-    own = np.arange(len(codes))
-    groups = fitted._check_single_groups(in_order(keys), own, codes)
-    gathered = Gathered(own, np.ones(len(codes)), own, groups, np.ones_like(own), groups)
-    kept = KeptSamples.of(mean, rows[known], codes, gathered, rows[~known])
-    device = resolve_device(fitted.device)
+    groups = fitted._check_single_groups(in_order(keys), np.arange(len(codes)), codes)
     is_counted = priorities(keys, seed) <= limits[codes]  # the others came with groups that other classes drew
     share = moments.counts / np.bincount(codes[is_counted], minlength=n_classes)
     samples = replace(
-        kept.samples(n_classes, device),
+        Samples.of(features[known], torch.from_numpy(codes).to(device), n_classes, groups=groups),
         moments=moments.standardized(mean, scale),
         n_represented=torch.from_numpy(np.where(is_counted, share[codes], 0.0)).to(device),
     )
-    opened = torch.from_numpy(kept.open_rows).to(device)
-    result = fit_closed_form(samples, opened, fitted.alpha, fitted.beta, seed)
+    result = fit_closed_form(samples, features[~known], fitted.alpha, fitted.beta, seed)
     is_random = priorities(keys, seed) <= limits[:n_classes].min()
     fitted._store(result._replace(held_out=_of_random_samples(result.held_out, samples, is_random)), mean, scale)
-    fitted._kept, fitted.changes_, fitted.groups_ = None, [], kept.groups
-    warn_of_few(fitted.classes_, codes, kept.groups, result.degenerate)
+    fitted._kept, fitted.changes_, fitted.groups_ = None, [], groups
+    warn_of_few(fitted.classes_, codes, groups, result.degenerate)
 
 
 def _of_random_samples(held_out: HeldOut | None, samples: Samples, is_random: NDArray[np.bool_]) -> HeldOut | None:
