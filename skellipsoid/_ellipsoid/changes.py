@@ -15,7 +15,7 @@ from .._core.labels import as_kind_of, as_labels
 from .._core.norms import usual_norms
 from .._core.validation import check_groups, check_squares, enumerated, in_memory
 from .._core.warn import warn
-from .._samples.samples import outlying_rows
+from .._samples.samples import find_outliers
 from .._samples.training_samples import TrainingSamples
 from .math.covariance import FEWEST_CLASSES_OF_BACKGROUND
 
@@ -138,7 +138,7 @@ def _without_outliers(
         return is_known
     numbers = np.flatnonzero(is_known)
     together = np.concatenate([kept.features, features[numbers]]).astype(np.float64)
-    found = outlying_rows(together, np.concatenate([kept.classes, codes[numbers]]))
+    found = find_outliers(together, np.concatenate([kept.classes, codes[numbers]]))
     outlying = numbers[found[found >= len(kept)] - len(kept)]
     warn_of_outliers(outlying)
     used = is_known.copy()

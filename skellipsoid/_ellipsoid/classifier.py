@@ -237,7 +237,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         try:
             X, y = self._validate_training_data(X, y)
             weights, groups = read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X))
-            self._fit_rows(X, y, weights, groups, validation=self._read_validation(X_val, y_val))
+            self._fit_valid(X, y, weights, groups, validation=self._read_validation(X_val, y_val))
         except BaseException:
             unfit(self)
             raise
@@ -377,8 +377,8 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         return self._scored(X, of_all=True)[0]
 
     def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Answers:
-        if (rows := scoring.read_on_device(self, X)) is not None:
-            margins, assigned, norms = self._scored(rows, of_all=False)
+        if (given := scoring.read_on_device(self, X)) is not None:
+            margins, assigned, norms = self._scored(given, of_all=False)
             if np.isfinite(norms).all():
                 return Answers(assigned, margins[:, 0], norms)
         return super()._score_checked(X, with_norms=with_norms)
@@ -387,8 +387,8 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         return self._decide(X)[0]
 
     def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
-        if (rows := scoring.read_on_device(self, X)) is not None:
-            margins, assigned, norms = self._scored(rows, of_all=True)
+        if (given := scoring.read_on_device(self, X)) is not None:
+            margins, assigned, norms = self._scored(given, of_all=True)
             if np.isfinite(norms).all():
                 return margins, assigned
         return self._scored(self._validate_scored_data(X), of_all=True)[:2]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .._core.validation import enumerated
 from .._core.warn import warn
 from .._held_out.table import FEWEST_OF_CLASS
-from .._samples.duplicates import equal_rows, find_duplicates
+from .._samples.duplicates import equal_samples, find_duplicates
 from .._samples.made_up import made_up_classes
 from .._samples.training_samples import TrainingSamples
 from .._torch.devices import resolve_device, resolve_seed
@@ -43,9 +43,9 @@ class ClosedForm(Method):
 
     rescales = True
 
-    def memory(self, n_classes: int, n_rows: int, n_features: int) -> str:
+    def memory(self, n_classes: int, n_samples: int, n_features: int) -> str:
         """Say what takes the most memory."""
-        return f"the axes of {n_classes} classes, {n_rows} × {n_features} numbers in double precision"
+        return f"the axes of {n_classes} classes, {n_samples} × {n_features} numbers in double precision"
 
     def with_validation(
         self, training: TrainingSamples, features: Features, codes: Codes, n_classes: int
@@ -57,7 +57,7 @@ class ClosedForm(Method):
         known = codes < n_classes
         opened, features, codes = features[~known], features[known], codes[known]
         together, classes = np.concatenate([training.features, features]), np.concatenate([training.classes, codes])
-        units = (equal_rows if self.duplicates == "off" else find_duplicates)(together, classes)
+        units = (equal_samples if self.duplicates == "off" else find_duplicates)(together, classes)
         own, units = units[: len(training)], units[len(training) :]
         is_copy = np.isin(units, own)
         if is_copy.any():
@@ -94,7 +94,7 @@ class Training(Method):
         """Whether features are divided by their scale."""
         return bool(self.trainer.rescale)
 
-    def memory(self, n_classes: int, n_rows: int, n_features: int) -> str:
+    def memory(self, n_classes: int, n_samples: int, n_features: int) -> str:
         """Say what takes the most memory."""
         return f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .duplicates import equal_rows, find_duplicates, in_order
+from .duplicates import equal_samples, find_duplicates, in_order
 from .samples import Samples
 
 if TYPE_CHECKING:  # most baselines need no torch
@@ -188,7 +188,7 @@ def gather(
     if duplicates == "once":
         weights = weights / np.bincount(units, copies)[units]
     # Equal samples are one sample, unless they are independent of each other.
-    equal = equal_rows(features, classes)[given]
+    equal = equal_samples(features, classes)[given]
     keys = np.unique(np.stack([units, found, equal]), axis=1, return_inverse=True)[1].ravel()
     same = in_order(keys) if len(np.unique(units)) < len(given) else np.arange(len(given))
     firsts = np.unique(same, return_index=True)[1]

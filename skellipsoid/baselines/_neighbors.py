@@ -12,7 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 from .._core.base import BaseOpenSetClassifier
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import CLASSIFIER, COUNT, POSITIVE, THRESHOLDED, Rule, Sizes, floats, integers, refuse, rises
-from .._samples.samples import find_scale, unit_rows
+from .._samples.samples import find_scale, of_unit_length
 from .._samples.training_samples import TrainingSamples
 from ._covariance import class_means
 from ._shared_docs import shared_docs
@@ -117,7 +117,7 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
         self.n_neighbors_ = min(self.n_neighbors, int(np.bincount(self._row_classes).min()))
 
     def _coordinates(self, X: Floats) -> Floats:
-        return unit_rows(X) if self.normalize else X
+        return of_unit_length(X) if self.normalize else X
 
     def _score(self, X: Floats) -> Scored:
         distances, neighbors = nearest(self._rows, self._coordinates(X), self.n_neighbors_)

@@ -12,7 +12,7 @@ from skellipsoid._ellipsoid.math.mixtures import draw_mixtures, draw_synthetic_c
 from skellipsoid._ellipsoid.paper.fit import hold_out, hold_out_open
 from skellipsoid._samples.duplicates import find_duplicates, in_order
 from skellipsoid._samples.made_up import made_up_classes
-from skellipsoid._samples.samples import Samples, effective_number, outlying_rows
+from skellipsoid._samples.samples import Samples, effective_number, find_outliers
 from skellipsoid._samples.training_samples import gather
 
 
@@ -192,13 +192,13 @@ def test_what_is_not_said_is_a_row_by_itself():
         assert numbers.tolist() == [0, 1, 2, 3]
     # Duplicates are groups where none are given.
     assert samples([0, 0, 0], units=[4, 4, 6]).groups.tolist() == [4, 4, 6]
-    assert Samples.of(found.rows, found.classes, 5).n_classes == 5
+    assert Samples.of(found.features, found.classes, 5).n_classes == 5
 
 
 def test_rows_of_some_classes_keep_their_columns():
     found = samples([0, 1, 1, 2, 0], weights=[1, 2, 3, 4, 5], units=[7, 7, 8, 9, 6], groups=[3, 3, 3, 2, 1])
     some = found.of_classes(torch.tensor([True, False, True]))
-    assert torch.equal(some.rows, found.rows[[0, 3, 4]])
+    assert torch.equal(some.features, found.features[[0, 3, 4]])
     assert some.classes.tolist() == [0, 2, 0]
     assert some.weights.tolist() == [1, 4, 5]
     assert some.units.tolist() == [7, 9, 6]
@@ -289,10 +289,10 @@ def test_centroids_and_radii_are_weighted_means():
     classes, weights = np.array([0, 1, 0, 0, 1]), np.array([1.0, 2, 3, 4, 7])
     found = samples(classes, weights)
     centroids = class_centroids(found)
-    rows = found.rows.numpy()
-    means = np.array([np.average(rows[classes == k], axis=0, weights=weights[classes == k]) for k in (0, 1)])
+    features = found.features.numpy()
+    means = np.array([np.average(features[classes == k], axis=0, weights=weights[classes == k]) for k in (0, 1)])
     np.testing.assert_allclose(centroids, means)
-    distances = np.linalg.norm(rows - means[classes], axis=1)
+    distances = np.linalg.norm(features - means[classes], axis=1)
     radii = [np.average(distances[classes == k], weights=weights[classes == k]) for k in (0, 1)]
     np.testing.assert_allclose(mean_radii(found, centroids), radii)
 
@@ -345,8 +345,8 @@ def test_groups_and_duplicates_are_held_out_together():
     assert not set(learning.groups) & set(held.groups)
     assert not set(learning.units) & set(held.units)
     for part in (learning, held):
-        for row, weight in zip(part.rows, part.weights, strict=True):
-            assert found.weights[(found.rows == row).all(dim=1)] == weight
+        for row, weight in zip(part.features, part.weights, strict=True):
+            assert found.weights[(found.features == row).all(dim=1)] == weight
     # Decided samples stay, and others go where their group is.
     given = np.where(np.arange(80) < 40, chosen, -1)
     again = hold_out(found, given, 0.3, 2)
@@ -370,10 +370,10 @@ def test_a_share_of_open_samples_is_held_out():
 
 def test_an_outlier_among_digits_is_found():
     rows, classes = load_digits(return_X_y=True)
-    assert outlying_rows(rows, classes).tolist() == []
+    assert find_outliers(rows, classes).tolist() == []
     rows[7, 3] = 1e6
     rows[1000] += 1e6
-    assert outlying_rows(rows, classes).tolist() == [7, 1000]
+    assert find_outliers(rows, classes).tolist() == [7, 1000]
 
 
 @pytest.mark.parametrize("n_features", [2, 20])
@@ -385,14 +385,14 @@ def test_tails_are_not_outlying(draw, n_features):
         rows = (
             draw.rvs(size=(len(classes), n_features), random_state=rng) + 10 * rng.normal(size=(4, n_features))[classes]
         )
-        assert outlying_rows(rows, classes).tolist() == []
+        assert find_outliers(rows, classes).tolist() == []
 
 
 @pytest.mark.parametrize(("n_far", "expected"), [(1, 1), (5, 5), (6, 0), (30, 0)])
 def test_a_far_part_of_a_class_is_not_outlying(n_far, expected):
     rows, classes = np.random.default_rng(0).normal(size=(200, 5)), np.repeat([0, 1], 100)
     rows[:n_far] += 1e5
-    assert outlying_rows(rows, classes).tolist() == list(range(expected))
+    assert find_outliers(rows, classes).tolist() == list(range(expected))
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(15, []), (25, [3])])
@@ -400,7 +400,7 @@ def test_a_row_is_outlying_beyond_twenty_times_the_typical_distance(factor, expe
     """In many dimensions all rows are equally far from the middle, so that this limit alone decides."""
     rows, classes = np.random.default_rng(0).normal(size=(200, 50)), np.repeat([0, 1], 100)
     rows[3] *= factor * np.sqrt(50) / np.linalg.norm(rows[3])
-    assert outlying_rows(rows, classes).tolist() == expected
+    assert find_outliers(rows, classes).tolist() == expected
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(25, []), (900, []), (1100, [0, 1, 2])])
@@ -408,33 +408,33 @@ def test_a_cluster_is_outlying_beyond_a_thousand_times_the_typical_distance(fact
     """Three rows near each other may be a part of the class, and so far out they must be broken."""
     rows, classes = np.random.default_rng(0).normal(size=(200, 50)), np.repeat([0, 1], 100)
     rows[:3] += factor * np.sqrt(50) * np.eye(50)[0]
-    assert outlying_rows(rows, classes).tolist() == expected
+    assert find_outliers(rows, classes).tolist() == expected
 
 
 def test_every_class_has_a_reach_of_its_own():
     rng = np.random.default_rng(0)
     rows, classes = rng.normal(size=(300, 5)), np.repeat([0, 1, 2], 100)
     rows[:100] *= 1e-4
-    assert outlying_rows(rows, classes).tolist() == []
+    assert find_outliers(rows, classes).tolist() == []
     rows[7] = 1e-4 * 1000
-    assert outlying_rows(rows, classes).tolist() == [7]
+    assert find_outliers(rows, classes).tolist() == [7]
     rows[7] = 0
     rows[100:200] *= 1e4
-    assert outlying_rows(rows, classes).tolist() == []
+    assert find_outliers(rows, classes).tolist() == []
 
 
 def test_classes_of_two_rows_are_compared_with_the_others():
     rng = np.random.default_rng(0)
     classes = np.repeat(np.arange(4), [30, 30, 2, 2])
     rows = 5 * rng.normal(size=(4, 5))[classes] + rng.normal(size=(64, 5))
-    assert outlying_rows(rows, classes).tolist() == []
+    assert find_outliers(rows, classes).tolist() == []
     # Nobody knows which of two rows it is: both stay.
     far = rows.copy()
     far[63] += 1e6
-    assert outlying_rows(far, classes).tolist() == []
+    assert find_outliers(far, classes).tolist() == []
     # Two rows of one place are not far from each other.
     rows[63] = rows[62]
-    assert outlying_rows(rows, classes).tolist() == []
+    assert find_outliers(rows, classes).tolist() == []
 
 
 def test_a_few_rows_are_outlying_by_the_reach_of_larger_classes():
@@ -443,26 +443,26 @@ def test_a_few_rows_are_outlying_by_the_reach_of_larger_classes():
     rows = rng.normal(size=(65, 5))
     rows[60:] *= 1e-6  # a class that is nearly a point
     rows[64] += 1
-    assert outlying_rows(rows, classes).tolist() == []
+    assert find_outliers(rows, classes).tolist() == []
     rows[64] += 1e4
-    assert outlying_rows(rows, classes).tolist() == [64]
+    assert find_outliers(rows, classes).tolist() == [64]
     # Small classes alone have nobody to be compared with.
-    assert outlying_rows(rows[60:], classes[60:]).tolist() == []
+    assert find_outliers(rows[60:], classes[60:]).tolist() == []
 
 
 def test_what_is_outlying_does_not_depend_on_shift_scale_and_order():
     rows, classes = load_iris(return_X_y=True)
     rows[[3, 140]] *= 1e5
     order = np.random.default_rng(0).permutation(len(rows))
-    assert outlying_rows(rows, classes).tolist() == [3, 140]
-    assert outlying_rows(1e-3 * rows + 100, classes).tolist() == [3, 140]
-    assert sorted(order[outlying_rows(rows[order], classes[order])]) == [3, 140]
+    assert find_outliers(rows, classes).tolist() == [3, 140]
+    assert find_outliers(1e-3 * rows + 100, classes).tolist() == [3, 140]
+    assert sorted(order[find_outliers(rows[order], classes[order])]) == [3, 140]
 
 
-def test_points_have_no_outlying_rows():
+def test_points_have_no_outliers():
     classes = np.repeat([0, 1], 20)
-    assert outlying_rows(np.ones((40, 3)), classes).tolist() == []
-    assert outlying_rows(np.random.default_rng(0).normal(size=(1, 3)), classes[:1]).tolist() == []
+    assert find_outliers(np.ones((40, 3)), classes).tolist() == []
+    assert find_outliers(np.random.default_rng(0).normal(size=(1, 3)), classes[:1]).tolist() == []
 
 
 # Made-up samples

@@ -14,7 +14,7 @@ from ..._core.texts import check_texts, normalize_text, texts_of
 from ..._core.validation import check_squares, number
 from ..._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from ..._encoders.text_features import TextFeatures
-from ..._samples.duplicates import equal_rows
+from ..._samples.duplicates import equal_samples
 from .groups import find_groups
 from .likelihood import EmbeddedClasses, Floats, fit_coordinates, mean_ratios
 from .result import DiscoveredClasses
@@ -205,7 +205,7 @@ def _first_of_equal(rows: Floats, texts: NDArray[Any] | None) -> Integers:
     if texts is not None:
         keys = number(normalize_text(text) for text in texts)
     else:
-        keys = equal_rows(rows, np.zeros(len(rows), dtype=np.int64))
+        keys = equal_samples(rows, np.zeros(len(rows), dtype=np.int64))
     return np.unique(keys, return_index=True)[1][keys]
 
 
