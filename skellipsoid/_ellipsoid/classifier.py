@@ -102,7 +102,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         Changes of the classes since ``fit``: what was done, to which classes, with how many samples, and when.
     held_out_scores_ : ndarray of shape (n_held_out,) or None
         Scores of known samples by boundaries that were computed without them, in ascending order.
-    held_out_ : Bunch of ndarray of shape (n_rows,) or None
+    held_out_ : Bunch of ndarray of shape (n_held_out,) or None
         The same scores with the classes of the samples, and scores of samples whose whole class was held out.
     n_iter_, loss_curve_, validation_scores_ : int, list of float, list of float or None
         Number of epochs (1 for the closed form); mean loss and macro F1 of the validation samples in each.

@@ -66,10 +66,10 @@ class LogitClassifier(ThresholdedClassifier):
 
     @abstractmethod
     def _from_logits(self, logits: Floats) -> Scored:
-        """Score rows by their logits, (n_samples, n_classes)."""
+        """Score samples by their logits, (n_samples, n_classes)."""
 
     def _after_logits(self, logits: Floats, classes: Integers, weights: Floats) -> None:
-        """Fit what the score needs beside the logits of the training rows."""
+        """Fit what the score needs beside the logits of the training samples."""
 
     def _can_refit(self) -> bool:
         return not isinstance(self.estimator, FrozenEstimator)
@@ -99,16 +99,16 @@ class LogitClassifier(ThresholdedClassifier):
         self.coef_: Any = coef / unit
         self.intercept_: Any = intercept
 
-    def _logistic_regression(self, rows: Floats, classes: Integers, weights: Floats) -> tuple[Floats, Floats]:
+    def _logistic_regression(self, features: Floats, classes: Integers, weights: Floats) -> tuple[Floats, Floats]:
         """Weights and intercepts of the logits, one row for each class."""
         if len(self.classes_) == 1:  # scikit-learn needs two
             certain = 0.0 if self._loss == "softmax" else logit(1 - _SMALLEST_PROBABILITY)
-            return np.zeros((1, rows.shape[1])), np.full(1, certain)
+            return np.zeros((1, features.shape[1])), np.full(1, certain)
         is_pair = len(self.classes_) == 2
         targets = [classes]
         if self._loss == "sigmoid" and not is_pair:
             targets = [classes == k for k in range(len(self.classes_))]
-        models = [LogisticRegression(**_LOGISTIC).fit(rows, target, weights) for target in targets]
+        models = [LogisticRegression(**_LOGISTIC).fit(features, target, weights) for target in targets]
         coef = np.concatenate([model.coef_ for model in models])
         intercept = np.concatenate([model.intercept_ for model in models])
         if is_pair:
@@ -135,7 +135,7 @@ class LogitClassifier(ThresholdedClassifier):
         self.coef_ = self.intercept_ = None
 
     def _logits(self, X: Floats) -> Floats:
-        """Logits of rows, (n_samples, n_classes)."""
+        """Logits of samples, (n_samples, n_classes)."""
         if self.logit_estimator_ is None:
             return np.asarray((X - self._mean) @ self.coef_.T + self.intercept_)
         if not hasattr(self.logit_estimator_, "decision_function"):
@@ -157,5 +157,5 @@ class LogitClassifier(ThresholdedClassifier):
 
 
 def centred(logits: Floats) -> Floats:
-    """Logits whose sum over the classes is 0: cross-entropy leaves a common shift of a row's logits free."""
+    """Logits whose sum over the classes is 0: cross-entropy leaves a common shift of a sample's logits free."""
     return np.asarray(logits - logits.mean(axis=1, keepdims=True))

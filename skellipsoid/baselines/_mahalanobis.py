@@ -175,5 +175,5 @@ class MahalanobisClassifier(ThresholdedClassifier):
         return np.asarray(-0.5 * (squares + log_det))
 
 
-def _squares(rows: Floats) -> Floats:
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+def _squares(offsets: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->i", offsets, offsets))

@@ -138,13 +138,13 @@ class PLDAClassifier(ThresholdedClassifier):
         return Scored(by_class.argmax(axis=1), by_class.max(axis=1), by_class)
 
 
-def plda_ratios(rows: Floats, means: Floats, counts: Floats, between: Floats) -> NDArray[np.float64]:
-    """ℓ of rows, (n_samples, n_classes), along axes with variance 1 within classes and ``between`` of their means."""
-    ratios = np.empty((len(rows), len(means)))
-    unseen = np.square(rows) @ (1 / (1 + between)) + np.log1p(between).sum()
+def plda_ratios(coordinates: Floats, means: Floats, counts: Floats, between: Floats) -> NDArray[np.float64]:
+    """Give ℓ, (n_samples, n_classes), along axes with variance 1 within classes and ``between`` of their means."""
+    ratios = np.empty((len(coordinates), len(means)))
+    unseen = np.square(coordinates) @ (1 / (1 + between)) + np.log1p(between).sum()
     for k, (mean, count) in enumerate(zip(means, counts, strict=True)):
         known = count * between
         variances = 1 + between / (1 + known)
-        squares = np.square(rows - mean * known / (1 + known)) @ (1 / variances)
+        squares = np.square(coordinates - mean * known / (1 + known)) @ (1 / variances)
         ratios[:, k] = 0.5 * (unseen - squares - np.log(variances).sum())
     return ratios

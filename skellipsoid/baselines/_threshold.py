@@ -1,4 +1,4 @@
-"""Thresholds of scores: given, or read off rows that were left out of a fit."""
+"""Thresholds of scores: given, or read off samples that were held out of a fit."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -19,9 +19,9 @@ from .._samples.folds import fold_numbers
 from .._samples.samples import joined
 from .._samples.training_samples import TrainingSamples
 
-#: Folds in which rows, and classes, are left out: five, by convention.
+#: Folds in which samples, and classes, are held out: five, by convention.
 N_FOLDS = 5
-#: Share of known rows that ``threshold="quantile"`` rejects.
+#: Share of known samples that ``threshold="quantile"`` rejects.
 REJECTED = 0.05
 
 Floats = NDArray[np.float64]
@@ -62,10 +62,10 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
 
     @abstractmethod
     def _score(self, X: Floats) -> Scored:
-        """Score rows in double precision."""
+        """Score samples in double precision."""
 
     def _can_refit(self) -> bool:
-        """Whether a fold can be fitted without some of the rows."""
+        """Whether a fold can be fitted without some of the samples."""
         return True
 
     def _fit_boundaries(self, samples: TrainingSamples) -> None:
@@ -80,8 +80,8 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
             self.threshold_ = float(self.threshold)
 
     def _choose(self, samples: TrainingSamples) -> None:
-        """Read the threshold off held-out rows, and keep their scores."""
-        held_out, parts = self._left_out_scores(samples) if self._can_refit() else (None, [])
+        """Read the threshold off held-out samples, and keep their scores."""
+        held_out, parts = self._held_out_scores(samples) if self._can_refit() else (None, [])
         scored = self._fitted_scores(samples) if held_out is None else held_out
         if self.threshold == "auto" and scored.is_open.any():
             self.threshold_ = best_threshold(scored)
@@ -91,10 +91,11 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         if held_out is not None:
             self._keep_held_out(held_out, np.concatenate([self._margins(part) for part in parts]))
 
-    def _left_out_scores(self, samples: TrainingSamples) -> tuple[HeldOut | None, list[Scored]]:
-        """Score every known row by a fit without its fold, and a share of the classes in each fold as open rows.
+    def _held_out_scores(self, samples: TrainingSamples) -> tuple[HeldOut | None, list[Scored]]:
+        """Score every known sample by a fit without its fold, and a share of the classes in each fold as open samples.
 
-        Gives the table, ``None`` if no known row can be left out, and what the fits say of its rows, in their order.
+        Gives the table, ``None`` if no known sample can be held out, and what the fits say of its samples, in the same
+        order.
         """
         n_classes, classes, blocks = len(self.classes_), samples.classes, joined(samples.units, samples.groups)
         tables: list[HeldOut] = []
@@ -102,7 +103,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         folds = fold_numbers(classes, blocks, N_FOLDS)
         open_folds = np.arange(len(samples.open_features)) % N_FOLDS
         for fold in range(N_FOLDS):
-            chosen = (folds != fold) & ~(self._is_left_out(classes, fold))
+            chosen = (folds != fold) & ~(self._is_held_out(classes, fold))
             tested = np.flatnonzero(folds == fold)
             if not chosen.any() or not (len(tested) or (open_folds == fold).any()):
                 continue
@@ -119,7 +120,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         return found if found is not None and len(found.known) else None, parts
 
     def _fitted_scores(self, samples: TrainingSamples) -> HeldOut:
-        """Score the rows by the fit that has seen them, where no other is possible."""
+        """Score the samples by the fit that has seen them, where no other is possible."""
         blocks, everything = joined(samples.units, samples.groups), np.arange(n_classes := len(self.classes_))
         known = np.full(len(samples), KNOWN), samples.classes, samples.weights, blocks
         found = _table_of(self._scored(samples.features), *known, everything, n_classes)
@@ -134,8 +135,8 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         opened = _table_of(self._scored(real_open), *_as_open(len(real_open), n_classes), everything, n_classes)
         return HeldOut.joined([found, opened])
 
-    def _is_left_out(self, classes: Integers, fold: int) -> NDArray[np.bool_]:
-        """Rows of the classes that a fold does not know; at least two stay known."""
+    def _is_held_out(self, classes: Integers, fold: int) -> NDArray[np.bool_]:
+        """Mark samples of the classes that a fold does not know; at least two stay known."""
         if self.threshold != "auto" or len(self.classes_) < 3:
             return np.zeros(len(classes), dtype=bool)
         return np.asarray(classes % N_FOLDS == fold)
@@ -150,7 +151,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         return part
 
     def _scored(self, X: Floats) -> Scored:
-        """Score rows, of which there may be none."""
+        """Score samples, of which there may be none."""
         return self._score(X) if len(X) else Scored(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, 1)))
 
     def _margins(self, scored: Scored) -> Floats:
@@ -174,10 +175,10 @@ def _table_of(
     present: Integers,
     n_classes: int,
 ) -> HeldOut:
-    """Give rows of the table of what a fit says that knows the ``present`` classes: a distance is a score times −1."""
+    """Give a part of the table: what a fit says that knows the ``present`` classes: a distance is a score times −1."""
     return HeldOut(kinds, -scored.knownness, present[scored.assigned], classes, weights, blocks, n_classes)
 
 
-def _as_open(n_rows: int, n_classes: int) -> tuple[Integers, Integers, Floats, Integers]:
-    """Kinds, classes, weights and blocks of real open rows."""
-    return np.full(n_rows, REAL), np.full(n_rows, n_classes), np.ones(n_rows), -1 - np.arange(n_rows)
+def _as_open(n_open: int, n_classes: int) -> tuple[Integers, Integers, Floats, Integers]:
+    """Kinds, classes, weights and blocks of real open samples."""
+    return np.full(n_open, REAL), np.full(n_open, n_classes), np.ones(n_open), -1 - np.arange(n_open)

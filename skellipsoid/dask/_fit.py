@@ -118,8 +118,8 @@ def fit(
     starts = np.cumsum([0, *(part.counts.sum() for part in found)])
     coder = delayed(fitted, traverse=False)  # it knows the classes
     ungrouped = [None] * len(parts["y"])
-    rows = enumerate(zip(parts["y"], parts.get("groups", ungrouped), starts[:-1].tolist(), strict=True))
-    keyed = [delayed(keyed_part)(coder, part, group, number, start) for number, (part, group, start) in rows]
+    labelled = enumerate(zip(parts["y"], parts.get("groups", ungrouped), starts[:-1].tolist(), strict=True))
+    keyed = [delayed(keyed_part)(coder, part, group, number, start) for number, (part, group, start) in labelled]
     draws = [delayed(Draw.of)(part, samples_per_class, seed) for part in keyed]
     draw: Draw = _merged(draws, Draw.merged, samples_per_class, seed)
     of_class = np.append(counts[~is_open], counts[is_open].sum()).astype(np.int64)
@@ -211,19 +211,19 @@ def _merged(parts: list[Any], merge: Callable[..., Any], *options: Any) -> Any:
 def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys, seed: int) -> None:
     """Fit to exact moments and drawn samples."""
     moments, n_classes = found.moments, len(fitted.classes_)
-    if moments is None or moments.total < found.rows.shape[1]:
+    if moments is None or moments.total < found.features.shape[1]:
         total = 0 if moments is None else moments.total
         raise ValueError(
-            f"X has {total} samples of known classes with {found.rows.shape[1]} features, but at least as many samples "
-            "as features are needed here; fit the classifier itself to data this small."
+            f"X has {total} samples of known classes with {found.features.shape[1]} features, but at least as many "
+            "samples as features are needed here; fit the classifier itself to data this small."
         )
-    fitted.n_features_in_ = found.rows.shape[1]
+    fitted.n_features_in_ = found.features.shape[1]
     fitted.offset_, fitted.class_offsets_ = 0.0, np.zeros(n_classes)
-    fitted._norm_range = usual_norms(found.rows, found.codes)
+    fitted._norm_range = usual_norms(found.features, found.codes)
     mean = moments.mean()
-    scale = usable_scale(moments.mean_square() ** 0.5, mean, found.rows.dtype)
+    scale = usable_scale(moments.mean_square() ** 0.5, mean, found.features.dtype)
     device, known = resolve_device(fitted.device), found.codes < n_classes
-    features = torch.from_numpy(((found.rows - mean) / scale).astype(np.float32)).to(device)
+    features = torch.from_numpy(((found.features - mean) / scale).astype(np.float32)).to(device)
     codes, keys = found.codes[known], found.keys[known]
     groups = fitted._check_single_groups(in_order(keys), np.arange(len(codes)), codes)
     is_counted = priorities(keys, seed) <= limits[codes]  # the others came with groups that other classes drew
