@@ -4,8 +4,8 @@ Most methods need :class:`skellipsoid.ScoreOpenSetClassifier` alone (:ref:`own_m
 place boundaries or train a text model:
 
 - ``BoundaryOpenSetClassifier`` checks samples and labels, finds duplicates and answers by margins. A subclass writes
-  ``_fit_boundaries``, which gets the known samples and their ``Gathered`` weights, ``_score_assigned`` and
-  ``_score_all``. ``TextOpenSetClassifier`` is the base of classifiers of texts.
+  ``_fit_boundaries``, which gets the ``TrainingSamples``, ``_score_assigned`` and ``_score_all``.
+  ``TextOpenSetClassifier`` is the base of classifiers of texts.
 - ``TrainedTextFeatures`` is the base of text encoders that are trained. Its ``_settings``, a subclass of
   ``TrainingSettings``, names an ``Objective``: the loss of a ``Learner``'s texts, in one ``Stage`` or more.
 - ``as_labels``, ``as_kind_of``, ``cast_open_label``, ``check_texts`` and ``check_groups`` read what
@@ -24,17 +24,17 @@ from ._core.validation import check_groups, unfit
 from ._core.warn import warn
 from ._encoders.torch.objectives import Learner, Objective, Stage, TrainingSettings
 from ._encoders.training import TrainedTextFeatures
-from ._samples.samples import Gathered
+from ._samples.training_samples import TrainingSamples
 from ._torch.devices import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
 
 __all__ = [
     "BoundaryOpenSetClassifier",
-    "Gathered",
     "Learner",
     "Objective",
     "Stage",
     "TextOpenSetClassifier",
     "TrainedTextFeatures",
+    "TrainingSamples",
     "TrainingSettings",
     "as_kind_of",
     "as_labels",

@@ -311,20 +311,20 @@ class TestTraining:
         X, y = digits()
         old = trained().fit(X[y < 8], y[y < 8])
         found = add_classes(old, X[y >= 8], y[y >= 8])
-        rows = (found._kept.rows * found.scale_ + found._boundaries.mean)[found._kept.held == 1]
-        before = (old._kept.rows * old.scale_ + old._boundaries.mean)[old._kept.held == 1]
-        np.testing.assert_allclose(rows[found._kept.classes[found._kept.held == 1] < 8], before, atol=1e-4)
+        rows = (found._kept.features * found.scale_ + found._boundaries.mean)[found._kept.validates == 1]
+        before = (old._kept.features * old.scale_ + old._boundaries.mean)[old._kept.validates == 1]
+        np.testing.assert_allclose(rows[found._kept.classes[found._kept.validates == 1] < 8], before, atol=1e-4)
         assert len(found.held_out_scores_) == len(rows) == pytest.approx(0.1 * len(y), abs=10)
 
     def test_a_copy_of_a_validation_sample_does_not_learn(self):
         X, y = wide(6, 30, 20)
         old = trained().fit(X, y)
         kept = old._kept
-        copies = ((kept.rows * old.scale_) + old._boundaries.mean)[kept.held == 1]
-        found = add_classes(old, copies, old.classes_[kept.classes[kept.held == 1]])
+        copies = ((kept.features * old.scale_) + old._boundaries.mean)[kept.validates == 1]
+        found = add_classes(old, copies, old.classes_[kept.classes[kept.validates == 1]])
         # Near copies are validation samples as well: no training sample comes in.
-        assert (found._kept.held == 1).sum() > (kept.held == 1).sum()
-        assert (found._kept.held == 0).sum() == (kept.held == 0).sum()
+        assert (found._kept.validates == 1).sum() > (kept.validates == 1).sum()
+        assert (found._kept.validates == 0).sum() == (kept.validates == 0).sum()
 
     def test_real_open_samples_and_given_validation_samples(self):
         X, y = digits()
@@ -333,11 +333,11 @@ class TestTraining:
         old = trained().fit(
             X[~held & ~later], labels[~held & ~later], X_val=X[held & (y != 8)], y_val=labels[held & (y != 8)]
         )
-        assert (old._kept.held == 1).sum() == (held & (y < 8)).sum()
-        assert (old._kept.open_held == 1).sum() == (held & (y == 9)).sum()
+        assert (old._kept.validates == 1).sum() == (held & (y < 8)).sum()
+        assert (old._kept.open_validates == 1).sum() == (held & (y == 9)).sum()
         found = add_classes(old, X[later | (held & (y == 9))], labels[later | (held & (y == 9))])
-        assert np.isin(found._kept.held, (0, 1)).all()
-        assert np.isin(found._kept.open_held, (0, 1)).all()
+        assert np.isin(found._kept.validates, (0, 1)).all()
+        assert np.isin(found._kept.open_validates, (0, 1)).all()
         assert np.mean(found.predict(X[y == 9]) == -1) > 0.8
 
     def test_refresh_trains_all(self):
@@ -345,7 +345,7 @@ class TestTraining:
         found = add_classes(trained().fit(X[y < 8], y[y < 8]), X[y >= 8], y[y >= 8])
         fresh = refresh(found)
         assert not np.array_equal(matrices(fresh, [3]), matrices(found, [3]))
-        np.testing.assert_array_equal(fresh._kept.held, found._kept.held)
+        np.testing.assert_array_equal(fresh._kept.validates, found._kept.validates)
 
     def test_saved_and_the_other_kind_of_fit(self, tmp_path):
         X, y = digits()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -16,7 +17,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._samples.samples import OUTLYING, Gathered, gather, outlying_rows
+from .._samples.samples import OUTLYING, find_outliers
+from .._samples.training_samples import TrainingSamples, gather
 from .._torch.threads import one_thread_each
 from .labels import as_kind_of, as_labels, cast_open_label, check_given, positions
 from .norms import norms, usual_norms, warn_of_unlike_norms
@@ -53,7 +55,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     _state: ClassVar[Mapping[str, Rule | Record]] = CLASSIFIER
     #: Whether outliers are dropped before the fit: ``"drop"`` or ``"keep"``.
     outliers: str = "drop"
-    #: Whether rows may weigh differently.
+    #: Whether samples may weigh differently.
     _takes_weights: ClassVar[bool] = True
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -104,14 +106,14 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         unfit(self)
         try:
             X, y = self._validate_training_data(X, y)
-            self._fit_rows(X, y, read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X)))
+            self._fit_valid(X, y, read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X)))
         except BaseException:
             unfit(self)
             raise
         return self
 
     @one_thread_each()
-    def _fit_rows(
+    def _fit_valid(
         self,
         X: NDArray[Any],
         y: NDArray[Any],
@@ -119,7 +121,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         groups: NDArray[np.int64] | None,
         **more: Any,
     ) -> None:
-        """Fit to valid rows; ``more`` is what the method's own ``_fit_boundaries`` takes besides."""
+        """Fit to valid samples; ``more`` is what the method's own ``_fit_boundaries`` takes besides."""
         self.open_label_ = cast_open_label(self.open_label, y)
         present = np.flatnonzero(weights > 0)
         if not self._takes_weights and np.ptp(weights[present]) > 0:
@@ -140,15 +142,16 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         X, codes, present = X[kept], codes[kept], present[kept]
         # Some methods have a parameter that makes every norm 1.
         self._norm_range = None if getattr(self, "normalize", False) else usual_norms(X, codes)
-        gathered = gather(X, codes, weights[present], None if groups is None else groups[present], self.duplicates)
+        groups = None if groups is None else groups[present]
+        _, samples, found = gather(X, codes, weights[present], groups, self.duplicates)
         self.groups_ = np.full(len(weights), -1)
-        self.groups_[present] = gathered.found
-        X, codes = X[gathered.rows], codes[gathered.rows]
-        is_known = codes < n_classes
-        known = gathered.where(is_known)
-        known = known._replace(groups=self._check_single_groups(known.groups, known.units, codes[is_known]))
+        self.groups_[present] = found
+        is_known = samples.classes < n_classes
+        opened = {"open_features": samples.features[~is_known], "open_validates": samples.validates[~is_known]}
+        samples = replace(samples.where(is_known), **opened).normalized()
+        samples = replace(samples, groups=self._check_single_groups(samples.groups, samples.units, samples.classes))
         self.offset_, self.class_offsets_ = 0.0, np.zeros(n_classes)
-        self._fit_boundaries(X[is_known], codes[is_known], X[~is_known], known, **more)
+        self._fit_boundaries(samples, **more)
 
     def _check_single_groups(
         self, groups: NDArray[np.int64], units: NDArray[np.int64], codes: NDArray[np.int64]
@@ -176,9 +179,9 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if self.outliers == "keep":
             return np.empty(0, dtype=np.int64)
         known = np.flatnonzero(codes < len(self.classes_))
-        rows = known[outlying_rows(X[known].astype(np.float64), codes[known])]
-        warn_of_outliers(numbers[rows])
-        return rows
+        outlying = known[find_outliers(X[known].astype(np.float64), codes[known])]
+        warn_of_outliers(numbers[outlying])
+        return outlying
 
     def _check_classes(self, n_rows: int, n_open: int) -> None:
         if not len(self.classes_):
@@ -307,9 +310,9 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     @one_thread_each()
     def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Answers:
         """Check samples, and score each for its assigned class."""
-        rows = self._validate_scored_data(X)
+        X = self._validate_scored_data(X)
         judged = with_norms and getattr(self, "_norm_range", None) is not None
-        return Answers(*self._score_assigned(rows), norms(rows) if judged else None)
+        return Answers(*self._score_assigned(X), norms(X) if judged else None)
 
     @one_thread_each()
     def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
@@ -319,14 +322,12 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     @one_thread_each()
     def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
         """Check samples, and give their scores for all classes, and their assigned classes."""
-        rows = self._validate_scored_data(X)
-        return self._score_all(rows), self._score_assigned(rows)[0]
+        X = self._validate_scored_data(X)
+        return self._score_all(X), self._score_assigned(X)[0]
 
     @abstractmethod
-    def _fit_boundaries(
-        self, X: NDArray[Any], classes: NDArray[np.int64], real_open: NDArray[Any], gathered: Gathered
-    ) -> None:
-        """Fit to distinct known samples, their classes 0 … K − 1, real open samples, and weights of the known ones."""
+    def _fit_boundaries(self, samples: TrainingSamples) -> None:
+        """Fit to distinct samples of the known classes 0 … K − 1, and to real open samples, in the precision of X."""
 
     @abstractmethod
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:

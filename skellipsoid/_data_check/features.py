@@ -17,7 +17,7 @@ from .._core.messages import numbered
 from .._core.norms import norms
 from .._core.validation import LARGEST_VALUE, check_groups, enumerated, naming_rows, read_features, with_nan
 from .._held_out.table import FEWEST_OF_CLASS
-from .._samples.duplicates import equal_rows, find_duplicates, pairwise, pieces
+from .._samples.duplicates import equal_samples, find_duplicates, pairwise, pieces
 from .findings import Finding, as_bunch, grouped, listed, named_class, named_groups, named_rows
 
 Integers = NDArray[np.int64]
@@ -156,7 +156,7 @@ class _Data:
         self.groups = None if groups is None else groups[self.numbers]
         self.norms = norms(self.X)
         #: Number of each row, the same for equal rows of any label.
-        self.equal = equal_rows(self.X, np.zeros(len(self.X), dtype=np.int64))
+        self.equal = equal_samples(self.X, np.zeros(len(self.X), dtype=np.int64))
         #: Number of each row, the same for duplicates of one label.
         self.units = find_duplicates(self.X, self.classes) if len(self.X) else np.empty(0, dtype=np.int64)
 

@@ -97,19 +97,19 @@ def _ends(means: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def decompose(boundaries: Boundaries, X: NDArray[Any], assigned: NDArray[np.int64]) -> Decomposition:
     """Split (1 − margin)² of samples for their classes into the contributions of named axes, and the rest."""
-    rows = boundaries.standardized(X).astype(np.float64)
+    features = boundaries.standardized(X).astype(np.float64)
     moments = boundaries.moments
-    n_axes = rows.shape[1] if moments is None else int((moments.variances_of_means > _LEAST_VARIANCE).sum())
+    n_axes = features.shape[1] if moments is None else int((moments.variances_of_means > _LEAST_VARIANCE).sum())
     found = Decomposition(
-        np.zeros((len(rows), n_axes)),
-        np.zeros((len(rows), n_axes)),
-        np.zeros(len(rows)),
-        np.zeros((len(rows), n_axes, 2), dtype=np.int64),
+        np.zeros((len(features), n_axes)),
+        np.zeros((len(features), n_axes)),
+        np.zeros(len(features)),
+        np.zeros((len(features), n_axes, 2), dtype=np.int64),
     )
     for k in np.unique(assigned):
         mine = np.flatnonzero(assigned == k)
         of_class = _along_own_axes if moments is None else _along_shared_axes
-        contributions, deviations, own, means = of_class(boundaries, k, rows[mine], n_axes)
+        contributions, deviations, own, means = of_class(boundaries, k, features[mine], n_axes)
         ends = _ends(means)
         # The sign of an axis is arbitrary: it goes from the first class to the later one.
         turned = ends[:, 0] > ends[:, 1]
@@ -123,20 +123,20 @@ def decompose(boundaries: Boundaries, X: NDArray[Any], assigned: NDArray[np.int6
 _Parts = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | float, NDArray[np.float64]]
 
 
-def _along_own_axes(boundaries: Boundaries, k: int, rows: NDArray[np.float64], n_axes: int) -> _Parts:
+def _along_own_axes(boundaries: Boundaries, k: int, features: NDArray[np.float64], n_axes: int) -> _Parts:
     """Of the axes of the class's ellipsoid."""
     axes, lengths = ellipsoid_axes(boundaries, k)
-    deviations = (rows - boundaries.centres[k]) @ axes.T / (lengths / boundaries.scale)
+    deviations = (features - boundaries.centres[k]) @ axes.T / (lengths / boundaries.scale)
     return deviations**2, deviations, 0.0, boundaries.centroids @ axes.T
 
 
-def _along_shared_axes(boundaries: Boundaries, k: int, rows: NDArray[np.float64], n_axes: int) -> _Parts:
+def _along_shared_axes(boundaries: Boundaries, k: int, features: NDArray[np.float64], n_axes: int) -> _Parts:
     """Of the shared axes: the contribution of the coordinate y_j to a quadratic form yᵀDy is y_j (Dy)_j."""
     shapes = boundaries.shapes
     factors, radius = shapes.factors, shapes.radii[k]
     part = slice(factors.starts[k], factors.starts[k + 1])
     metric = _metric_axes(boundaries)
-    offsets = rows @ metric - shapes.centres[k, : metric.shape[1]]
+    offsets = features @ metric - shapes.centres[k, : metric.shape[1]]
     axes = factors.axes[part, : metric.shape[1]].astype(np.float64)
     weights, residual = factors.weights[part], factors.residual[k]
     along = offsets @ axes.T

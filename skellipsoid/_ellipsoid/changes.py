@@ -15,8 +15,8 @@ from .._core.labels import as_kind_of, as_labels
 from .._core.norms import usual_norms
 from .._core.validation import check_groups, check_squares, enumerated, in_memory
 from .._core.warn import warn
-from .._samples.samples import outlying_rows
-from .kept_samples import KeptSamples
+from .._samples.samples import find_outliers
+from .._samples.training_samples import TrainingSamples
 from .math.covariance import FEWEST_CLASSES_OF_BACKGROUND
 
 #: Fitted attributes that do not depend on the samples.
@@ -61,7 +61,7 @@ def refreshed(clf: Any) -> Any:
     return _fitted_anew(clf, kept_samples(clf), clf.classes_, change, anew=True)
 
 
-def kept_samples(clf: Any) -> KeptSamples:
+def kept_samples(clf: Any) -> TrainingSamples:
     """Give the training samples; an error says that they were not kept."""
     check_is_fitted(clf)
     if clf._kept is None:
@@ -69,7 +69,7 @@ def kept_samples(clf: Any) -> KeptSamples:
             f"This {type(clf).__name__} has not kept its training samples, so its classes cannot change: fit it "
             "again with keep_samples=True, the default."
         )
-    kept: KeptSamples = clf._kept
+    kept: TrainingSamples = clf._kept
     return kept
 
 
@@ -110,13 +110,13 @@ def with_samples(
     classes = np.unique(np.append(clf.classes_, y[~is_open]))
     old = np.searchsorted(classes, clf.classes_)
     kept = kept.with_places(old)
-    rows = ((X - kept.mean) / clf.scale_).astype(np.float32)
+    features = ((X - kept.mean) / clf.scale_).astype(np.float32)
     codes = np.where(is_open, len(classes), np.searchsorted(classes, y)).astype(np.int64)
-    used = _without_outliers(clf, kept, rows, codes, ~is_open)
+    used = _without_outliers(clf, kept, features, codes, ~is_open)
     if used.any():
         own = None if numbers is None else numbers[used]
-        kept = kept.with_samples(rows[used], codes[used], own, clf.duplicates, weight=weight)
-    kept = kept.with_open(rows[is_open])
+        kept = kept.with_samples(features[used], codes[used], own, clf.duplicates, weight=weight)
+    kept = kept.with_open(features[is_open])
     change = _change(what, np.unique(y[~is_open]), len(y))
     altered = np.searchsorted(classes, np.unique(y[~is_open]))
     changed = _fitted_anew(clf, kept, classes, change, old, altered, anew=anew, chosen_by=chosen_by)
@@ -127,14 +127,18 @@ def with_samples(
 
 
 def _without_outliers(
-    clf: Any, kept: KeptSamples, rows: NDArray[np.float32], codes: NDArray[np.int64], is_known: NDArray[np.bool_]
+    clf: Any,
+    kept: TrainingSamples,
+    features: NDArray[np.float32],
+    codes: NDArray[np.int64],
+    is_known: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Mark known samples that are no outliers, (n_rows,); a warning names the outliers."""
+    """Mark known samples that are no outliers, (n_samples,); a warning names the outliers."""
     if clf.outliers == "keep":
         return is_known
     numbers = np.flatnonzero(is_known)
-    together = np.concatenate([kept.rows, rows[numbers]]).astype(np.float64)
-    found = outlying_rows(together, np.concatenate([kept.classes, codes[numbers]]))
+    together = np.concatenate([kept.features, features[numbers]]).astype(np.float64)
+    found = find_outliers(together, np.concatenate([kept.classes, codes[numbers]]))
     outlying = numbers[found[found >= len(kept)] - len(kept)]
     warn_of_outliers(outlying)
     used = is_known.copy()
@@ -142,7 +146,7 @@ def _without_outliers(
     return used
 
 
-def _merged(clf: Any, kept: KeptSamples, new: Any, labels: NDArray[Any]) -> Any:
+def _merged(clf: Any, kept: TrainingSamples, new: Any, labels: NDArray[Any]) -> Any:
     codes = _codes_of(clf, labels)
     stay = np.delete(clf.classes_, codes)
     new = as_kind_of(as_labels([new], "the new label"), clf.classes_, "the new label", "classes_")
@@ -155,7 +159,7 @@ def _merged(clf: Any, kept: KeptSamples, new: Any, labels: NDArray[Any]) -> Any:
     places[codes] = place
     kept = kept.with_places(places)
     if len(codes) > 1:  # duplicates of one class may have been in the other
-        empty = kept.rows[:0], kept.classes[:0]
+        empty = kept.features[:0], kept.classes[:0]
         mine = kept.classes == place
         kept = kept.with_samples(*empty, None, clf.duplicates, altered=mine)
     n_samples = int(kept.copies[kept.classes == place].sum())
@@ -166,7 +170,7 @@ def _merged(clf: Any, kept: KeptSamples, new: Any, labels: NDArray[Any]) -> Any:
 
 def _fitted_anew(
     clf: Any,
-    kept: KeptSamples,
+    kept: TrainingSamples,
     classes: NDArray[Any],
     change: dict[str, Any],
     places: NDArray[np.int64] | tuple[()] = (),
@@ -198,7 +202,7 @@ def _fitted_anew(
     kept = kept.normalized().centred(clf.scale_)
     kept = replace(kept, groups=changed._check_single_groups(kept.groups, kept.units, kept.classes))
     changed.groups_ = kept.groups
-    changed._fit_kept(kept, clf.scale_, None if anew else chosen_by or clf, same)
+    changed._fit_samples(kept, clf.scale_, None if anew else chosen_by or clf, same)
     few, many = len(clf.classes_), len(classes)
     if not anew and clf._boundaries.chosen is not None and few < FEWEST_CLASSES_OF_BACKGROUND <= many:
         warn(

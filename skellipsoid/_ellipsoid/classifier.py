@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -26,13 +27,13 @@ from .._core.validation import (
     unfit,
 )
 from .._held_out.kept import KeepsHeldOutMixin
-from .._samples.samples import Gathered, find_scale
+from .._samples.samples import find_scale
+from .._samples.training_samples import TrainingSamples
 from .._torch.devices import explain_out_of_memory, resolve_device
 from .._torch.threads import one_thread_each
 from . import axes, scoring, state
 from .elidecide import EliDecide
 from .fit import method_of, warn_of_made_up
-from .kept_samples import KeptSamples
 from .math.boundaries import Boundaries, Fitted
 
 
@@ -101,7 +102,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         Changes of the classes since ``fit``: what was done, to which classes, with how many samples, and when.
     held_out_scores_ : ndarray of shape (n_held_out,) or None
         Scores of known samples by boundaries that were computed without them, in ascending order.
-    held_out_ : Bunch of ndarray of shape (n_rows,) or None
+    held_out_ : Bunch of ndarray of shape (n_held_out,) or None
         The same scores with the classes of the samples, and scores of samples whose whole class was held out.
     n_iter_, loss_curve_, validation_scores_ : int, list of float, list of float or None
         Number of epochs (1 for the closed form); mean loss and macro F1 of the validation samples in each.
@@ -128,7 +129,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     """
 
     _boundaries: Boundaries
-    _kept: KeptSamples | None
+    _kept: TrainingSamples | None
     changes_: list[dict[str, Any]]
     n_iter_: int
     loss_curve_: list[float]
@@ -236,7 +237,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         try:
             X, y = self._validate_training_data(X, y)
             weights, groups = read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X))
-            self._fit_rows(X, y, weights, groups, validation=self._read_validation(X_val, y_val))
+            self._fit_valid(X, y, weights, groups, validation=self._read_validation(X_val, y_val))
         except BaseException:
             unfit(self)
             raise
@@ -260,53 +261,46 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         return X, y
 
     def _fit_boundaries(
-        self,
-        X: NDArray[Any],
-        classes: NDArray[np.int64],
-        real_open: NDArray[Any],
-        gathered: Gathered,
-        validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
+        self, samples: TrainingSamples, validation: tuple[NDArray[Any], NDArray[Any]] | None = None
     ) -> None:
-        weights = gathered.weights / gathered.weights.sum()
+        X, weights = samples.features, samples.weights / samples.weights.sum()
         # Statistics in double precision: a large shift costs nothing.
         mean = weights @ X.astype(np.float64, copy=False)
         # Adam amplifies the rounding of a mean: a constant feature must become exactly 0.
         constant = np.ptp(X, axis=0) == 0
         mean[constant] = X[0, constant]
-        warn_of_made_up(self.classes_, X, classes)
+        warn_of_made_up(self.classes_, X, samples.classes)
         method = method_of(self)
         scale = find_scale(X, mean, weights) if method.rescales else 1.0
         what = method.memory(len(self.classes_), *X.shape)
         with explain_out_of_memory(what, "reduce the number of features (PCA) or use device='cpu'"):
-            rows, opened = (((part - mean) / scale).astype(np.float32) for part in (X, real_open))
-            kept = KeptSamples.of(mean, rows, classes, gathered, opened)
+            features, opened = (((part - mean) / scale).astype(np.float32) for part in (X, samples.open_features))
+            samples = replace(samples, mean=mean, features=features, open_features=opened)
             if validation is not None:
-                found, y = validation
-                rows, codes = (
-                    ((found - mean) / scale).astype(np.float32),
-                    self._encode(as_kind_of(y, self.classes_, "y_val", "y")),
-                )
-                kept = method.with_validation(kept, rows, codes, len(self.classes_))
-            self._fit_kept(kept, scale)
+                features = ((validation[0] - mean) / scale).astype(np.float32)
+                codes = self._encode(as_kind_of(validation[1], self.classes_, "y_val", "y"))
+                samples = method.with_validation(samples, features, codes, len(self.classes_))
+            self._fit_samples(samples, scale)
         if not self.keep_samples:
             self._kept = None
         self.changes_ = []
 
     @one_thread_each()
-    def _fit_kept(
+    def _fit_samples(
         self,
-        kept: KeptSamples,
+        samples: TrainingSamples,
         scale: float,
         earlier: EllipsoidOpenSetClassifier | None = None,
         same: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
-        """Fit to samples; after an earlier fit, with its shares and radius scale, or its matrices of ``same`` classes.
+        """Fit to standardized samples.
 
-        ``same`` maps new numbers of classes to their old ones.
+        After an earlier fit, with its shares and radius scale, or its matrices of ``same`` classes. ``same``
+        maps new numbers of classes to their old ones.
         """
         before = None if earlier is None else earlier._boundaries
-        fitted, self._kept = method_of(self).fit(kept, self.classes_, before, same)
-        self._store(fitted, kept.mean, scale)
+        fitted, self._kept = method_of(self).fit(samples, self.classes_, before, same)
+        self._store(fitted, samples.mean, scale)
         if earlier is not None and self.trainer is not None and not fitted.losses:  # nothing was trained
             self.n_iter_, self.loss_curve_ = earlier.n_iter_, earlier.loss_curve_
             self.validation_scores_ = earlier.validation_scores_
@@ -383,8 +377,8 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         return self._scored(X, of_all=True)[0]
 
     def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Answers:
-        if (rows := scoring.read_on_device(self, X)) is not None:
-            margins, assigned, norms = self._scored(rows, of_all=False)
+        if (given := scoring.read_on_device(self, X)) is not None:
+            margins, assigned, norms = self._scored(given, of_all=False)
             if np.isfinite(norms).all():
                 return Answers(assigned, margins[:, 0], norms)
         return super()._score_checked(X, with_norms=with_norms)
@@ -393,8 +387,8 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         return self._decide(X)[0]
 
     def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
-        if (rows := scoring.read_on_device(self, X)) is not None:
-            margins, assigned, norms = self._scored(rows, of_all=True)
+        if (given := scoring.read_on_device(self, X)) is not None:
+            margins, assigned, norms = self._scored(given, of_all=True)
             if np.isfinite(norms).all():
                 return margins, assigned
         return self._scored(self._validate_scored_data(X), of_all=True)[:2]

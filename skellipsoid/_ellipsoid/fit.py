@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from .._core.validation import enumerated
 from .._core.warn import warn
 from .._held_out.table import FEWEST_OF_CLASS
-from .._samples.duplicates import equal_rows, find_duplicates
+from .._samples.duplicates import equal_samples, find_duplicates
 from .._samples.made_up import made_up_classes
+from .._samples.training_samples import TrainingSamples
 from .._torch.devices import resolve_device, resolve_seed
-from .kept_samples import KeptSamples
 from .math.boundaries import Boundaries, Fitted
 from .math.closed_form import fit_closed_form
 from .paper.fit import Fixed, as_fitted, hold_out, hold_out_open, train_ellipsoids
 
-Rows = NDArray[np.float32]
+Features = NDArray[np.float32]
 Codes = NDArray[np.int64]
 
 
@@ -43,44 +43,47 @@ class ClosedForm(Method):
 
     rescales = True
 
-    def memory(self, n_classes: int, n_rows: int, n_features: int) -> str:
+    def memory(self, n_classes: int, n_samples: int, n_features: int) -> str:
         """Say what takes the most memory."""
-        return f"the axes of {n_classes} classes, {n_rows} × {n_features} numbers in double precision"
+        return f"the axes of {n_classes} classes, {n_samples} × {n_features} numbers in double precision"
 
-    def with_validation(self, kept: KeptSamples, rows: Rows, codes: Codes, n_classes: int) -> KeptSamples:
+    def with_validation(
+        self, training: TrainingSamples, features: Features, codes: Codes, n_classes: int
+    ) -> TrainingSamples:
         """Append validation samples, but for duplicates of training samples: they do not show how far out new ones lie.
 
         A code of ``n_classes`` is that of open samples.
         """
         known = codes < n_classes
-        opened, rows, codes = rows[~known], rows[known], codes[known]
-        features, labels = np.concatenate([kept.rows, rows]), np.concatenate([kept.classes, codes])
-        units = (equal_rows if self.duplicates == "off" else find_duplicates)(features, labels)
-        is_copy = np.isin(units[len(kept) :], units[: len(kept)])
+        opened, features, codes = features[~known], features[known], codes[known]
+        together, classes = np.concatenate([training.features, features]), np.concatenate([training.classes, codes])
+        units = (equal_samples if self.duplicates == "off" else find_duplicates)(together, classes)
+        own, units = units[: len(training)], units[len(training) :]
+        is_copy = np.isin(units, own)
         if is_copy.any():
             warn(
-                f"{is_copy.sum()} of {len(rows)} known samples of X_val are duplicates of training samples, which do "
+                f"{is_copy.sum()} of {len(codes)} known samples of X_val are duplicates of training samples, which do "
                 "not show how far out new samples lie; they are dropped. Pass samples that are not in X."
             )
-        rows, codes, units = rows[~is_copy], codes[~is_copy], units[len(kept) :][~is_copy]
-        weights = 1 / np.bincount(units)[units] if self.duplicates == "once" else np.ones(len(rows))
-        return kept.with_validation(rows, codes, weights, units, opened)
+        features, codes, units = features[~is_copy], codes[~is_copy], units[~is_copy]
+        weights = 1 / np.bincount(units)[units] if self.duplicates == "once" else np.ones(len(units))
+        return training.with_validation(features, codes, weights, units, opened)
 
     def fit(
-        self, kept: KeptSamples, classes: NDArray[Any], earlier: Boundaries | None, same: Mapping[int, int]
-    ) -> tuple[Fitted, KeptSamples]:
+        self, given: TrainingSamples, classes: NDArray[Any], earlier: Boundaries | None, same: Mapping[int, int]
+    ) -> tuple[Fitted, TrainingSamples]:
         """Fit to samples; after an earlier fit, with what that one chose."""
-        samples = kept.samples(len(classes), self.device)
-        opened = torch.from_numpy(kept.open_rows).to(self.device)
-        given = None if earlier is None else earlier.chosen
-        seed = 0 if given else resolve_seed(self.random_state)  # with all given, nothing is drawn
-        fresh, trains = None, kept.held != 1
+        samples = given.as_tensors(len(classes), self.device)
+        opened = torch.from_numpy(given.open_features).to(self.device)
+        chosen = None if earlier is None else earlier.chosen
+        seed = 0 if chosen else resolve_seed(self.random_state)  # with all given, nothing is drawn
+        fresh, trains = None, given.validates != 1
         if not trains.all():
             validates = torch.from_numpy(~trains).to(self.device)
             samples, fresh = samples.where(~validates), samples.where(validates)
-        fitted = fit_closed_form(samples, opened, self.alpha, self.beta, seed, given, fresh)
-        warn_of_few(classes, kept.classes[trains], kept.groups[trains], fitted.degenerate)
-        return fitted, kept
+        fitted = fit_closed_form(samples, opened, self.alpha, self.beta, seed, chosen, fresh)
+        warn_of_few(classes, given.classes[trains], given.groups[trains], fitted.degenerate)
+        return fitted, given
 
 
 class Training(Method):
@@ -91,33 +94,37 @@ class Training(Method):
         """Whether features are divided by their scale."""
         return bool(self.trainer.rescale)
 
-    def memory(self, n_classes: int, n_rows: int, n_features: int) -> str:
+    def memory(self, n_classes: int, n_samples: int, n_features: int) -> str:
         """Say what takes the most memory."""
         return f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
 
-    def with_validation(self, kept: KeptSamples, rows: Rows, codes: Codes, n_classes: int) -> KeptSamples:
+    def with_validation(
+        self, training: TrainingSamples, features: Features, codes: Codes, n_classes: int
+    ) -> TrainingSamples:
         """Append validation samples, which decide when to stop. A code of ``n_classes`` is that of open samples."""
         known = codes < n_classes
-        rows, codes, opened = rows[known], codes[known], rows[~known]
-        return kept.with_validation(rows, codes, np.ones(len(rows)), np.arange(len(rows)), opened)
+        n_known = int(known.sum())
+        units = np.arange(n_known)
+        return training.with_validation(features[known], codes[known], np.ones(n_known), units, features[~known])
 
     def fit(
-        self, kept: KeptSamples, classes: NDArray[Any], earlier: Boundaries | None, same: Mapping[int, int]
-    ) -> tuple[Fitted, KeptSamples]:
+        self, given: TrainingSamples, classes: NDArray[Any], earlier: Boundaries | None, same: Mapping[int, int]
+    ) -> tuple[Fitted, TrainingSamples]:
         """Train matrices; ``same`` classes, by their new and their old numbers, keep those of an ``earlier`` training.
 
-        What is kept then says which samples were validation samples.
+        The samples that are given back say which of them were validation samples.
         """
         settings = self.trainer._settings(self.alpha, self.beta, len(classes))
-        samples = kept.samples(len(classes), self.device)
-        opened, seed = torch.from_numpy(kept.open_rows).to(self.device), resolve_seed(self.random_state)
-        held = hold_out(samples, kept.held, settings.validation_fraction, seed)
-        open_held = hold_out_open(kept.open_held, settings.validation_fraction, seed)
-        validates, opens = (torch.from_numpy(mask).to(self.device) for mask in (held, open_held))
-        training, validation = (samples.where(~validates), opened[~opens]), (samples.where(validates), opened[opens])
+        samples = given.as_tensors(len(classes), self.device)
+        opened, seed = torch.from_numpy(given.open_features).to(self.device), resolve_seed(self.random_state)
+        validates = hold_out(samples, given.validates, settings.validation_fraction, seed)
+        open_validates = hold_out_open(given.open_validates, settings.validation_fraction, seed)
+        known, real = (torch.from_numpy(mask).to(self.device) for mask in (validates, open_validates))
+        training, validation = (samples.where(~known), opened[~real]), (samples.where(known), opened[real])
         fixed = None if earlier is None else self._fixed(earlier, same)
         fitted = as_fitted(train_ellipsoids(*training, settings, seed, validation, fixed))
-        return fitted, replace(kept, held=held.astype(np.int8), open_held=open_held.astype(np.int8))
+        decided, open_decided = validates.astype(np.int8), open_validates.astype(np.int8)
+        return fitted, replace(given, validates=decided, open_validates=open_decided)
 
     def _fixed(self, earlier: Boundaries, same: Mapping[int, int]) -> Fixed | None:
         """Give the trained matrices of some classes, under their new numbers; ``None`` after a closed form."""

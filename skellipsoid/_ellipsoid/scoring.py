@@ -30,8 +30,8 @@ def read_on_device(classifier: Any, X: Any) -> Tensor | None:
     if not (is_there and is_table and X.is_floating_point()):
         return None
     validate_data(classifier, X, reset=False, skip_check_array=True)  # warns of feature names
-    rows: Tensor = X.detach()
-    return rows if rows.dtype == torch.float64 else rows.float()
+    features: Tensor = X.detach()
+    return features if features.dtype == torch.float64 else features.float()
 
 
 @one_thread_each()
@@ -47,20 +47,20 @@ def score(boundaries: Boundaries, X: NDArray[Any] | Tensor, device: torch.device
     of_all : bool
         Whether margins of all classes are wanted.
     """
-    n_rows, dtype = len(X), f"f{X.dtype.itemsize}"
-    margins = np.empty((n_rows, len(boundaries.centroids) if of_all else 1), dtype)
-    assigned, norms = np.empty(n_rows, dtype=np.int64), np.zeros(n_rows, dtype)
+    n_samples, dtype = len(X), f"f{X.dtype.itemsize}"
+    margins = np.empty((n_samples, len(boundaries.centroids) if of_all else 1), dtype)
+    assigned, norms = np.empty(n_samples, dtype=np.int64), np.zeros(n_samples, dtype)
     with torch.inference_mode():
         ready = boundaries.ready(device, torch.float64 if X.dtype.itemsize == 8 else torch.float32)
-        n_bytes = ready.scorer.bytes_per_row(of_all=of_all)
+        n_bytes = ready.scorer.bytes_per_sample(of_all=of_all)
 
         def score_chunk(chunk: slice) -> None:
             if isinstance(X, Tensor):
                 given = X[chunk]
             else:  # torch warns of read-only memory, and joblib maps large arrays to such memory
                 given = torch.from_numpy(np.require(X[chunk], requirements=["C", "A", "W"])).to(device)
-            rows = ready.standardize(given)
-            labels, found = ready.scorer.all(rows) if of_all else ready.scorer.assigned(rows)
+            features = ready.standardize(given)
+            labels, found = ready.scorer.all(features) if of_all else ready.scorer.assigned(features)
             # Classes are exact up to 2 ** 24.
             columns = [labels.to(found.dtype).unsqueeze(0), found.T if of_all else found.unsqueeze(0)]
             if isinstance(X, Tensor):
@@ -70,6 +70,6 @@ def score(boundaries: Boundaries, X: NDArray[Any] | Tensor, device: torch.device
             if isinstance(X, Tensor):
                 norms[chunk] = packed[-1]
 
-        n_elements = n_rows * n_bytes / 4
-        map_parts(score_chunk, row_chunks(n_rows, n_bytes, device, n_parts=n_parts(n_elements)), n_elements, device)
+        n_elements = n_samples * n_bytes / 4
+        map_parts(score_chunk, row_chunks(n_samples, n_bytes, device, n_parts=n_parts(n_elements)), n_elements, device)
     return margins, assigned, norms

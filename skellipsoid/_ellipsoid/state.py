@@ -22,7 +22,7 @@ from .._core.state_rules import (
     refuse,
     rising,
 )
-from .kept_samples import KeptSamples
+from .._samples.training_samples import TrainingSamples
 from .math.boundaries import Boundaries, Chosen, Metric, Moments, Shapes, Shrinkage
 from .math.geometry import Factors
 
@@ -64,19 +64,26 @@ _CHOSEN = Record(
     mean_error=POSITIVE,
 )
 _KEPT = Record(
-    KeptSamples,
+    TrainingSamples,
     nullable=True,
     mean=floats("n_features"),
-    rows=floats("n_kept", "n_features"),
+    features=floats("n_kept", "n_features"),
     classes=integers("n_kept", below="n_classes"),
     weights=floats("n_kept", above=0),
     copies=integers("n_kept", least=1),
     units=integers("n_kept", least=0),
     groups=integers("n_kept", least=0),
-    held=integers("n_kept", least=-1, most=1),
-    open_rows=floats("n_open", "n_features"),
-    open_held=integers("n_open", least=-1, most=1),
+    validates=integers("n_kept", least=-1, most=1),
+    open_features=floats("n_open", "n_features"),
+    open_validates=integers("n_open", least=-1, most=1),
 )
+#: Columns of ``_kept`` that had another name in earlier versions.
+_EARLIER = {
+    "rows": "features",
+    "held": "validates",
+    "open_rows": "open_features",
+    "open_held": "open_validates",
+}
 #: Fitted attributes, and what each must be to be loaded.
 STATE: dict[str, Rule | Record] = {
     **CLASSIFIER,
@@ -117,10 +124,12 @@ def check(classifier: Any, sizes: Sizes) -> None:
 
 
 def of_earlier_version(state: dict[str, Any]) -> dict[str, Any]:
-    """Read state that was saved when each array was an attribute."""
-    if "_boundaries" in state or "_centers" not in state:
-        return state
+    """Read state that was saved when columns of ``_kept`` had other names, or when each array was an attribute."""
     old = dict(state)
+    if isinstance(kept := old.get("_kept"), dict):
+        old["_kept"] = {_EARLIER.get(name, name): column for name, column in kept.items()}
+    if "_boundaries" in old or "_centers" not in old:
+        return old
 
     def taken(*names: str) -> list[Any]:
         for name in names:

@@ -30,8 +30,8 @@ class KeepsHeldOutMixin:
     def held_out_(self) -> Bunch | None:
         """Scores of held-out samples, and of samples whose class was held out, which stand in for open ones.
 
-        Arrays of shape (n_rows,), so that ``pandas.DataFrame(clf.held_out_)`` is a table; ``None`` if nothing was held
-        out:
+        Arrays of shape (n_held_out,), so that ``pandas.DataFrame(clf.held_out_)`` is a table; ``None`` if nothing was
+        held out:
 
         - ``is_open``: false where the sample was scored by a fit without it, true where it was scored by a fit without
           its whole class. Training samples with the open label are open too.
@@ -48,7 +48,7 @@ class KeepsHeldOutMixin:
             )
         if self._held_out is None:
             return None
-        real = ~synthetic_rows(self._held_out)
+        real = ~are_synthetic(self._held_out)
         codes = {name: column[real] for name, column in self._held_out.items()}
         answers = self._possible_answers()  # type: ignore[attr-defined]
         return Result(
@@ -60,7 +60,7 @@ class KeepsHeldOutMixin:
         )
 
     def _keep_held_out(self, table: Any, scores: NDArray[np.float64]) -> None:
-        """Keep the rows of a table of held-out samples, and their scores."""
+        """Keep a table of held-out samples, and their scores."""
         self._held_out = {
             "scores": scores,
             "nearest": table.assigned.astype(np.int32),
@@ -71,8 +71,8 @@ class KeepsHeldOutMixin:
         }
 
 
-def synthetic_rows(held_out: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Whether held-out rows are of synthetic classes; older models kept none."""
+def are_synthetic(held_out: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Whether held-out samples are of synthetic classes; older models kept none."""
     return np.asarray(held_out.get("is_synthetic", np.zeros(len(held_out["scores"]), dtype=bool)))
 
 
@@ -96,22 +96,22 @@ def held_out_rows(classifier: Any, caller: str) -> dict[str, Any]:
             f"{caller} reads held_out_, which this {name} does not have: pass new samples with their labels, or a "
             "classifier that holds samples and classes out, such as EllipsoidOpenSetClassifier."
         )
-    rows = classifier.held_out_
-    if rows is None or not rows.is_open.any():
-        what = "sample" if rows is None else "class"
+    held_out = classifier.held_out_
+    if held_out is None or not held_out.is_open.any():
+        what = "sample" if held_out is None else "class"
         raise ValueError(
             f"The fit of this {name} held out no {what}, so that nothing stands in for open samples: pass new samples "
             "with their labels, some of them open."
         )
     truth = classifier._possible_answers()[
-        np.where(rows.is_open, len(classifier.classes_), classifier._encode(rows.label))
+        np.where(held_out.is_open, len(classifier.classes_), classifier._encode(held_out.label))
     ]
     return {
         "y_true": truth,
-        "y_pred_known": rows.nearest_class,
-        "score": less_class_offsets(classifier, rows.score, rows.nearest_class),
+        "y_pred_known": held_out.nearest_class,
+        "score": less_class_offsets(classifier, held_out.score, held_out.nearest_class),
         "offset": classifier.offset_,
         "open_label": classifier.open_label_,
         "labels": classifier.classes_,
-        "sample_weight": rows.weight,
+        "sample_weight": held_out.weight,
     }

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .kept import KeepsHeldOutMixin, synthetic_rows
+from .kept import KeepsHeldOutMixin, are_synthetic
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -50,6 +50,6 @@ class HeldOutScores(NamedTuple):
                 "different samples of a class (with a trainer, a share of them is held out)."
             )
         nearest, classes = kept["nearest"].astype(np.int64), kept["classes"].astype(np.int64)
-        known, opened = ~kept["is_open"], kept["is_open"] & ~synthetic_rows(kept)
+        known, opened = ~kept["is_open"], kept["is_open"] & ~are_synthetic(kept)
         of_known = [column[known] for column in (kept["scores"], nearest, classes, kept["weights"])]
         return cls._make([*of_known, kept["scores"][opened], kept["weights"][opened]])

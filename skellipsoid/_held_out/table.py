@@ -303,7 +303,7 @@ def quantile(scores: Floats, weights: Floats, share: float) -> float:
 def best_threshold(held_out: HeldOut) -> float:
     """Threshold by the expected macro F1 over known classes and open, as the ellipsoids' size is chosen.
 
-    The mean of all candidates, weighted by ``near_best``: with few rows it is chance which candidate is best.
+    The mean of all candidates, weighted by ``near_best``: with few samples it is chance which candidate is best.
     """
     distances = candidates(held_out.known.distances)
     f1 = expected_f1(held_out, distances)

@@ -110,7 +110,7 @@ def _ellipsoids(classifier: EllipsoidOpenSetClassifier, dtype: torch.dtype) -> H
         labels, margins = ready.scorer.all(ready.standardize(rows))
         return labels, _pick(margins, labels), margins
 
-    return Head(score, ready.scorer.bytes_per_row(of_all=True))
+    return Head(score, ready.scorer.bytes_per_sample(of_all=True))
 
 
 def _in_double(

@@ -50,7 +50,7 @@ class Linked(NamedTuple):
     """Samples that may be duplicates of each other, and the probability that it is by chance."""
 
     p_value: float
-    rows: Integers
+    numbers: Integers
 
 
 @one_thread_each()
@@ -80,7 +80,7 @@ def find_duplicates(features: NDArray[Any], classes: Integers, copies: Integers 
     copies = np.ones_like(numbers) if copies is None else copies
     if (np.ptp(features, axis=0) > 0).sum() < FEWEST_FEATURES:
         return np.where(copies > 1, -1, numbers)
-    equal = equal_rows(features, classes)
+    equal = equal_samples(features, classes)
     first, counts = np.unique(equal, return_index=True)[1], np.bincount(equal, copies)
     distinct = features[first].astype(np.float64)
     rounding = _rounding(distinct)
@@ -89,40 +89,40 @@ def find_duplicates(features: NDArray[Any], classes: Integers, copies: Integers 
     # The density of a class with few samples is estimated from all classes together.
     everywhere = cache(lambda: _densities(distinct[:: len(distinct) // MOST_ROWS + 1], rounding))
 
-    def search(rows: Integers) -> tuple[list[Linked], list[Linked]]:
+    def search(numbers: Integers) -> tuple[list[Linked], list[Linked]]:
         ties: list[Linked] = []
-        part = distinct[rows]
+        part = distinct[numbers]
         is_few = len(part) <= FEWEST_NEIGHBORS
         own = cache(partial(_densities, part, rounding))
-        for row in np.flatnonzero(counts[rows] > 1).tolist():
+        for place in np.flatnonzero(counts[numbers] > 1).tolist():
             densities = everywhere() if is_few else own()
-            by_chance = _equal_by_chance(densities, None if is_few else row, distinct)
-            ties.append(Linked(by_chance, rows[[row]]))
+            by_chance = _equal_by_chance(densities, None if is_few else place, distinct)
+            ties.append(Linked(by_chance, numbers[[place]]))
         if len(part) < 2:
             return ties, []
-        return ties, _near(part, rounding, rows, error, lambda: _equal_by_chance(everywhere(), None, distinct))
+        return ties, _near(part, rounding, numbers, error, lambda: _equal_by_chance(everywhere(), None, distinct))
 
     found = map_parts(search, pieces(distinct, classes[first]), len(distinct) * distinct.shape[1])
     ties, near = (list(chain(*links)) for links in zip(*found, strict=True))
     n_distinct = len(distinct)
     tied = np.zeros(n_distinct, dtype=bool)
-    tied[[row for link in _significant(ties, n_distinct) for row in link.rows]] = True
+    tied[[number for link in _significant(ties, n_distinct) for number in link.numbers]] = True
     units = np.arange(n_distinct)
     # Larger clusters come later and include the smaller ones.
     for link in _significant(near, n_distinct):
-        units[link.rows] = units[link.rows].min()
-        tied[link.rows] = True
+        units[link.numbers] = units[link.numbers].min()
+        tied[link.numbers] = True
     # Samples that may be equal by chance are no duplicates.
     alone = ~tied[equal]
     return np.where(alone & (copies > 1), -1, in_order(np.where(alone, n_distinct + numbers, units[equal])))
 
 
-def equal_rows(features: NDArray[Any], labels: Integers) -> Integers:
+def equal_samples(features: NDArray[Any], labels: Integers) -> Integers:
     """Give samples with the same label and exactly the same features the same number."""
     # Adding 0 makes 0 of −0.
     table = np.column_stack([np.ascontiguousarray(features + 0.0).view(np.uint8), labels.view(np.uint8).reshape(-1, 8)])
-    rows = np.ascontiguousarray(table).view(np.dtype((np.void, table.shape[1]))).ravel()
-    return in_order(np.unique(rows, return_inverse=True)[1].ravel())
+    bytes_of = np.ascontiguousarray(table).view(np.dtype((np.void, table.shape[1]))).ravel()
+    return in_order(np.unique(bytes_of, return_inverse=True)[1].ravel())
 
 
 def in_order(labels: NDArray[Any]) -> Integers:
@@ -148,23 +148,23 @@ def pieces(distinct: Floats, classes: Integers) -> list[Integers]:
     found = []
     waiting = [np.flatnonzero(classes == label) for label in np.unique(classes)]
     while waiting:
-        rows = waiting.pop()
-        if len(rows) <= MOST_ROWS:
-            found.append(rows)
+        numbers = waiting.pop()
+        if len(numbers) <= MOST_ROWS:
+            found.append(numbers)
             continue
-        part = distinct[rows] - distinct[rows].mean(axis=0)
-        widest = np.linalg.svd(part[:: len(rows) // MOST_ROWS + 1], full_matrices=False)[2][0]
+        part = distinct[numbers] - distinct[numbers].mean(axis=0)
+        widest = np.linalg.svd(part[:: len(numbers) // MOST_ROWS + 1], full_matrices=False)[2][0]
         along = np.argsort(part @ widest, kind="stable")
-        waiting += np.array_split(rows[along], 2)
+        waiting += np.array_split(numbers[along], 2)
     return found
 
 
-def pairwise(rows: Floats) -> Floats:
+def pairwise(features: Floats) -> Floats:
     """Distances of samples, (n_samples, n_samples)."""
     import torch  # takes longer to import than all else
 
     # Squares are those of differences from the median: a few far samples, which move the mean, would leave rounding.
-    centred = rows - np.median(rows, axis=0)
+    centred = features - np.median(features, axis=0)
     squares = np.einsum("ij,ij->i", centred, centred)
     # torch's product, whose threads are those of this thread alone; NumPy's are the same for the whole process.
     distances: Floats = torch.mm(torch.from_numpy(centred), torch.from_numpy(centred.T)).numpy()
@@ -179,19 +179,19 @@ def pairwise(rows: Floats) -> Floats:
 class _Density(NamedTuple):
     """Local density of the samples of a class."""
 
-    radius: Floats  # (n_rows,) distance of the neighbour with the number ``rank``
-    dimension: Floats  # (n_rows,)
+    radius: Floats  # (n_samples,) distance of the neighbour with the number ``rank``
+    dimension: Floats  # (n_samples,)
     rank: int
     nearest: float  # median distance of the nearest neighbour
 
-    def p_value(self, row: int, distance: float) -> float:
+    def p_value(self, place: int, distance: float) -> float:
         """Probability that the nearest neighbour of a sample lies within a distance.
 
         The larger of two estimates: from the neighbours of the sample, and from the nearest neighbours of all samples,
         which lie near in a class of small clusters.
         """
-        share = min(1.0, distance / max(self.radius[row], 1e-300)) ** self.dimension[row]
-        usual = min(1.0, distance / max(self.nearest, 1e-300)) ** self.dimension[row]
+        share = min(1.0, distance / max(self.radius[place], 1e-300)) ** self.dimension[place]
+        usual = min(1.0, distance / max(self.nearest, 1e-300)) ** self.dimension[place]
         return float(max(-np.expm1(self.rank * np.log1p(-min(share, 1 - 1e-16))), 1 - 0.5**usual))
 
 
@@ -240,8 +240,8 @@ def _hidden(part: Floats, rounding: Floats) -> float:
     return float(np.sqrt(np.minimum(rounding, 2 * part.var(axis=0)).sum()))
 
 
-def _equal_by_chance(densities: list[tuple[_Density, float]], row: int | None, distinct: Floats) -> float:
-    """Probability that a sample equals another because of rounding; of the densest sample if ``row`` is ``None``.
+def _equal_by_chance(densities: list[tuple[_Density, float]], place: int | None, distinct: Floats) -> float:
+    """Probability that a sample equals another because of rounding; of the densest sample if ``place`` is ``None``.
 
     Without a density the probability is 0 if all distinct samples differ in at least two columns, else 1.
     """
@@ -249,12 +249,15 @@ def _equal_by_chance(densities: list[tuple[_Density, float]], row: int | None, d
         n_values = np.array([len(np.unique(column)) for column in distinct.T])
         return 1.0 if (n_values == len(distinct)).sum() < FEWEST_FEATURES else 0.0
     p_values = [
-        density.p_value(int(density.radius.argmin()) if row is None else row, hidden) for density, hidden in densities
+        density.p_value(int(density.radius.argmin()) if place is None else place, hidden)
+        for density, hidden in densities
     ]
     return min(1.0, len(p_values) * min(p_values))
 
 
-def _near(part: Floats, rounding: Floats, rows: Integers, error: float, by_chance: Callable[[], float]) -> list[Linked]:
+def _near(
+    part: Floats, rounding: Floats, numbers: Integers, error: float, by_chance: Callable[[], float]
+) -> list[Linked]:
     """Find clusters of near samples at each level of the linkage, smaller ones first.
 
     A class of a few distinct samples has no density to compare with. There, only samples that differ by less than an
@@ -268,7 +271,7 @@ def _near(part: Floats, rounding: Floats, rows: Integers, error: float, by_chanc
     cluster = fcluster(tree, error, "distance")
     if len(np.unique(cluster)) <= FEWEST_NEIGHBORS:
         repeated = np.flatnonzero(np.bincount(cluster) > 1)
-        linked += [Linked(by_chance(), rows[cluster == number]) for number in repeated]
+        linked += [Linked(by_chance(), numbers[cluster == number]) for number in repeated]
     if len(part) <= FEWEST_NEIGHBORS:
         return linked
     for cut in CUTS:
@@ -282,7 +285,7 @@ def _near(part: Floats, rounding: Floats, rows: Integers, error: float, by_chanc
         for number in np.flatnonzero(sizes > 1):
             members = np.flatnonzero(cluster == cluster[first[number]])
             widest = max(float(distances[np.ix_(members, members)].max()), least)
-            linked.append(Linked(density.p_value(int(number), widest), rows[members]))
+            linked.append(Linked(density.p_value(int(number), widest), numbers[members]))
     return linked
 
 
@@ -299,13 +302,13 @@ def _typical(tree: Floats, distances: Floats) -> float:
         typical = wider
 
 
-def _significant(linked: list[Linked], n_rows: int) -> list[Linked]:
+def _significant(linked: list[Linked], n_samples: int) -> list[Linked]:
     """Select links with the false discovery rate; every sample is one test, with its smallest p-value."""
-    smallest = np.ones(n_rows)
+    smallest = np.ones(n_samples)
     for link in linked:
-        smallest[link.rows] = np.minimum(smallest[link.rows], link.p_value)
+        smallest[link.numbers] = np.minimum(smallest[link.numbers], link.p_value)
     smallest.sort()
-    ranks = np.arange(1, n_rows + 1) / n_rows
+    ranks = np.arange(1, n_samples + 1) / n_samples
     if not (smallest <= EVIDENCE * ranks).any():
         return []
     limit = FALSE_DISCOVERY_RATE * ranks[smallest <= FALSE_DISCOVERY_RATE * ranks].max()

@@ -23,15 +23,15 @@ def made_up_classes(features: NDArray[np.floating], classes: Integers) -> Intege
     four features samples lie on a line by chance.
     """
     found = []
-    for rows in members_of(classes) if features.shape[1] >= FEWEST_FEATURES_OF_LINES else ():
-        half = min(MOST_OF_LINES, len(rows) // 2)
+    for own in members_of(classes) if features.shape[1] >= FEWEST_FEATURES_OF_LINES else ():
+        half = min(MOST_OF_LINES, len(own) // 2)
         if half < FEWEST_ON_LINES:
             continue
-        places = _places_on_lines(features[rows[:half]].astype(np.float64), features[rows[-half:]].astype(np.float64))
+        places = _places_on_lines(features[own[:half]].astype(np.float64), features[own[-half:]].astype(np.float64))
         n_inside = sum(map(bool, places))
         # On a grid they are half-way between two others, or a third of the way.
         if n_inside >= max(FEWEST_ON_LINES, SHARE_ON_LINES * half) and len(set().union(*places)) >= n_inside:
-            found.append(classes[rows[0]])
+            found.append(classes[own[0]])
     return np.array(found, dtype=np.int64)
 
 

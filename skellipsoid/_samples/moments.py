@@ -22,25 +22,27 @@ class ClassMoments:
     classes: Integers  # (n_present,) ascending numbers
     counts: Integers  # (n_present,)
     means: Floats  # (n_present, n_features)
-    scatters: Floats  # (n_present, n_features (n_features + 1) / 2) lower triangles, row by row
+    scatters: Floats  # (n_present, n_features (n_features + 1) / 2) lower triangles, one row after another
     lowest: Floats  # (n_features,) of all samples
     highest: Floats  # (n_features,)
 
     @classmethod
-    def of(cls, rows: NDArray[np.floating], classes: Integers) -> "ClassMoments":
-        """Compute the moments of rows, (n_rows, n_features), at least one."""
+    def of(cls, features: NDArray[np.floating], classes: Integers) -> "ClassMoments":
+        """Compute the moments of samples, (n_samples, n_features), at least one."""
         present = np.unique(classes)
-        n_features = rows.shape[1]
+        n_features = features.shape[1]
         lower = np.tril_indices(n_features)
         means = np.empty((len(present), n_features))
         scatters = np.empty((len(present), len(lower[0])))
         for i, label in enumerate(present):
-            own = rows[classes == label].astype(np.float64)
+            own = features[classes == label].astype(np.float64)
             means[i] = own.mean(axis=0)
             own -= means[i]
             scatters[i] = (own.T @ own)[lower]
         counts = np.bincount(classes)[present]
-        return cls(present, counts, means, scatters, *(ends.astype(np.float64) for ends in (rows.min(0), rows.max(0))))
+        return cls(
+            present, counts, means, scatters, *(ends.astype(np.float64) for ends in (features.min(0), features.max(0)))
+        )
 
     @staticmethod
     def merged(parts: Sequence["ClassMoments"]) -> "ClassMoments":

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.stats import median_abs_deviation
 
-from .duplicates import equal_rows, find_duplicates, in_order
+from .duplicates import in_order
 
 if TYPE_CHECKING:  # metrics need no torch
     from torch import Tensor
@@ -63,7 +63,7 @@ class Samples:
     stands for ``n_represented`` samples of its class where samples are counted, and for itself where it is left out.
     """
 
-    rows: "Tensor"  # (n_samples, n_features)
+    features: "Tensor"  # (n_samples, n_features)
     classes: "Tensor"  # (n_samples,)
     n_classes: int
     weights: "Tensor"  # (n_samples,) double
@@ -75,7 +75,7 @@ class Samples:
     @classmethod
     def of(
         cls,
-        rows: "Tensor",
+        features: "Tensor",
         classes: "Tensor",
         n_classes: int | None = None,
         weights: Floats | None = None,
@@ -85,20 +85,20 @@ class Samples:
         """Fill in defaults: every sample weighs 1, and is a unit and a group of its own."""
         import torch
 
-        own = np.arange(len(rows))
+        own = np.arange(len(features))
         units = own if units is None else units
         return cls(
-            rows,
+            features,
             classes,
             int(classes.max()) + 1 if n_classes is None else n_classes,
-            torch.from_numpy(np.ones(len(rows)) if weights is None else weights).to(rows.device),
+            torch.from_numpy(np.ones(len(features)) if weights is None else weights).to(features.device),
             units,
             units if groups is None else groups,
         )
 
     def __len__(self) -> int:
         """Return the number of samples."""
-        return len(self.rows)
+        return len(self.features)
 
     @property
     def n_all(self) -> int:
@@ -114,16 +114,16 @@ class Samples:
         """Select samples of the ``chosen`` classes, (n_classes,) Boolean."""
         return self.where(chosen[self.classes])
 
-    def where(self, kept: "Tensor") -> "Samples":
-        """Select samples that are ``kept``, (n_samples,) Boolean; not of samples that stand for others."""
+    def where(self, chosen: "Tensor") -> "Samples":
+        """Select samples that are ``chosen``, (n_samples,) Boolean; not of samples that stand for others."""
         if self.moments is not None:
             raise ValueError("Samples with the moments of others cannot be selected.")
-        mask = kept.cpu().numpy()
+        mask = chosen.cpu().numpy()
         return Samples(
-            self.rows[kept],
-            self.classes[kept],
+            self.features[chosen],
+            self.classes[chosen],
             self.n_classes,
-            self.weights[kept],
+            self.weights[chosen],
             self.units[mask],
             self.groups[mask],
         )
@@ -146,11 +146,11 @@ class Samples:
         members = [np.flatnonzero((groups == group) | (units == unit)) for group, unit in pairs.T]
         # Two groups may have the same set: each is one sample of the same unit.
         distinct: dict[bytes, int] = {}
-        same = np.array([distinct.setdefault(rows.tobytes(), len(distinct)) for rows in members])
+        same = np.array([distinct.setdefault(own.tobytes(), len(distinct)) for own in members])
         wider = [members[first] for first in np.unique(same, return_index=True)[1]]
         sets, n_groups = groups.copy(), groups.max() + 1
         sets[crosses] = n_groups + same[inverse.ravel()]
-        numbers = np.repeat(n_groups + np.arange(len(wider)), [len(rows) for rows in wider])
+        numbers = np.repeat(n_groups + np.arange(len(wider)), [len(own) for own in wider])
         return sets, np.concatenate([groups, numbers]), np.concatenate([np.arange(len(self)), *wider])
 
     @property
@@ -185,87 +185,13 @@ def joined(units: Integers, groups: Integers) -> Integers:
 
 
 def effective_number(weights: Floats, sets: Integers) -> float:
-    """Kish's effective sample size of sets of rows: (Σ w)² / Σ w²."""
+    """Kish's effective sample size of sets of samples: (Σ w)² / Σ w²."""
     totals = np.bincount(np.unique(sets, return_inverse=True)[1].ravel(), weights)
     return float(totals.sum() ** 2 / max(float(np.square(totals).sum()), 1e-300))
 
 
-class Gathered(NamedTuple):
-    """Distinct samples, their weights, units and groups."""
-
-    rows: Integers  # (n_distinct,) the first of the equal samples
-    weights: Floats  # (n_distinct,) sum over the equal samples
-    units: Integers  # (n_distinct,)
-    groups: Integers  # (n_distinct,)
-    copies: Integers  # (n_distinct,) number of the equal samples
-    found: Integers  # (n_samples,) group of each given sample
-
-    def where(self, kept: NDArray[np.bool_]) -> "Gathered":
-        """Select samples, (n_distinct,) Boolean; the mean weight of a unit is then 1. ``found`` stays that of all."""
-        weights = normalized(self.weights[kept], self.units[kept])
-        return self._replace(
-            rows=self.rows[kept],
-            weights=weights,
-            units=self.units[kept],
-            groups=self.groups[kept],
-            copies=self.copies[kept],
-        )
-
-
-def gather(
-    features: NDArray[np.floating],
-    classes: Integers,
-    weights: Floats,
-    groups: Integers | None,
-    duplicates: str,
-    copies: Integers | None = None,
-) -> Gathered:
-    """Find duplicates, merge equal samples, and weight the samples.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n_samples, n_features)
-    classes : ndarray of shape (n_samples,)
-        Real open samples have a number of their own.
-    weights : ndarray of shape (n_samples,)
-        Positive.
-    groups : ndarray of shape (n_samples,) or None
-        Numbered groups; ``None``: the duplicates.
-    duplicates : {"once", "each", "off"}
-        Whether duplicates together have the mean of their weights, or each its own, or are not searched.
-    copies : ndarray of shape (n_samples,) or None
-        Number of equal samples that each one stands for, of its weight and in its group; ``None``: 1. Where they are
-        equal by chance, each becomes a sample of its own.
-    """
-    given = np.arange(len(features))
-    copies = np.ones_like(given) if copies is None else copies
-    units = np.where(copies > 1, -1, given) if duplicates == "off" else find_duplicates(features, classes, copies)
-    given = np.repeat(given, np.where(units < 0, copies, 1))
-    copies, units = np.where(units < 0, 1, copies)[given], units[given]
-    units = in_order(np.where(units < 0, len(features) + np.arange(len(given)), units))
-    found = units if groups is None else in_order(groups[given])
-    weights = weights[given]
-    if duplicates == "once":
-        weights = weights / np.bincount(units, copies)[units]
-    # Equal samples are one sample, unless they are independent of each other.
-    equal = equal_rows(features, classes)[given]
-    keys = np.unique(np.stack([units, found, equal]), axis=1, return_inverse=True)[1].ravel()
-    same = in_order(keys) if len(np.unique(units)) < len(given) else np.arange(len(given))
-    rows = np.unique(same, return_index=True)[1]
-    totals, counts = np.bincount(same, copies * weights), np.bincount(same, copies)
-    return Gathered(given[rows], totals.astype(np.float64), units[rows], found[rows], counts.astype(np.int64), found)
-
-
-def normalized(weights: Floats, units: Integers) -> Floats:
-    """Scale weights so that the mean weight of a unit is 1: results do not depend on the scale of the weights."""
-    scaled: Floats = weights * (len(np.unique(units)) / max(weights.sum(), 1e-300))
-    if np.allclose(scaled, scaled[:1], rtol=1e-12):
-        return np.full(len(scaled), round(float(scaled[0]), 12)) if len(scaled) else scaled
-    return scaled
-
-
 def find_scale(features: NDArray[np.floating], mean: Floats, weights: Floats) -> float:
-    """Root mean squared distance of rows to their mean; 1 when that is 0. The weights sum to 1."""
+    """Root mean squared distance of samples to their mean; 1 when that is 0. The weights sum to 1."""
     squares = np.einsum("ij,ij->i", centred := features - mean, centred)
     return usable_scale(float(np.sqrt(weights @ squares)), mean, features.dtype)
 
@@ -275,12 +201,12 @@ def fresh_share(n_fresh: float) -> float:
     return n_fresh / (n_fresh + HALF_FRESH)
 
 
-def unit_rows(features: NDArray[Any]) -> NDArray[Any]:
-    """Rows of length 1, in any units; rows of zeros stay.
+def of_unit_length(features: NDArray[Any]) -> NDArray[Any]:
+    """Divide samples by their length, in any units; samples of zeros stay.
 
-    scikit-learn's ``normalize`` takes rows shorter than ten times the rounding for zeros.
+    scikit-learn's ``normalize`` takes samples shorter than ten times the rounding for zeros.
     """
-    for norm in (np.inf, 2):  # squares of a row whose largest value is 1 do not underflow
+    for norm in (np.inf, 2):  # squares of a sample whose largest value is 1 do not underflow
         lengths = np.linalg.norm(features, norm, axis=1, keepdims=True)
         features = features / np.where(lengths > 0, lengths, 1)
     return features
@@ -288,12 +214,12 @@ def unit_rows(features: NDArray[Any]) -> NDArray[Any]:
 
 def usable_scale(scale: float, mean: Floats, dtype: np.dtype[Any]) -> float:
     """Give the scale of features of a precision, or 1 where it is 0 up to rounding."""
-    # Equal rows differ from their mean by rounding alone.
+    # Equal samples differ from their mean by rounding alone.
     rounding = np.finfo(dtype).eps * float(np.linalg.norm(mean))
     return scale if scale > 4 * rounding else 1.0
 
 
-def outlying_rows(features: Floats, classes: Integers) -> Integers:
+def find_outliers(features: Floats, classes: Integers) -> Integers:
     """Find samples so far from their class that they would dominate its mean and scatter.
 
     The criterion is the distance of a sample to the median of its class, divided by the class's median distance. A
@@ -307,41 +233,41 @@ def outlying_rows(features: Floats, classes: Integers) -> Integers:
 
     Returns
     -------
-    rows : ndarray of shape (n_outlying,)
+    numbers : ndarray of shape (n_outlying,)
     """
     members = list(members_of(classes))
     distances = np.zeros(len(features))
     typical = np.zeros(len(members))
-    for k, rows in enumerate(members):
-        distances[rows] = np.linalg.norm(features[rows] - np.median(features[rows], axis=0), axis=1)
-        typical[k] = np.median(distances[rows])
-    is_large = np.array([len(rows) >= FEWEST_WITH_OWN_MEDIAN for rows in members])
+    for k, own in enumerate(members):
+        distances[own] = np.linalg.norm(features[own] - np.median(features[own], axis=0), axis=1)
+        typical[k] = np.median(distances[own])
+    is_large = np.array([len(own) >= FEWEST_WITH_OWN_MEDIAN for own in members])
     # With many small classes, those of three samples or more.
     if not is_large.any() and len(features) >= FEWEST_WITH_OWN_MEDIAN:
-        is_large = np.array([len(rows) >= 3 for rows in members]) & (len(members) > 1)
+        is_large = np.array([len(own) >= 3 for own in members]) & (len(members) > 1)
     if not (is_large & (typical > 0)).any():
         return np.empty(0, dtype=np.int64)
     common = float(np.median(typical[is_large & (typical > 0)]))
     typical = np.where(is_large & (typical > 0), typical, np.maximum(typical, common))
     ratios = np.zeros(len(features))
-    for k, rows in enumerate(members):
-        ratios[rows] = np.log(np.maximum(distances[rows] / typical[k], SMALLEST_RATIO))
+    for k, own in enumerate(members):
+        ratios[own] = np.log(np.maximum(distances[own] / typical[k], SMALLEST_RATIO))
     deviation = float(median_abs_deviation(ratios, scale="normal"))
     limit = max(np.log(OUTLYING), OUTLYING_DEVIATIONS * deviation)
     found = [np.empty(0, dtype=np.int64)]
-    for k, rows in enumerate(members):
-        outlying = rows[ratios[rows] > limit]
-        few = len(outlying) <= max(1, len(rows) // 20) < len(rows)  # more than 5 % of them belong to the class
+    for k, own in enumerate(members):
+        outlying = own[ratios[own] > limit]
+        few = len(outlying) <= max(1, len(own) // 20) < len(own)  # more than 5 % of them belong to the class
         if few and not _is_cluster(features[outlying] / typical[k], distances[outlying] / typical[k]):
             found.append(outlying)
     return np.sort(np.concatenate(found))
 
 
-def _is_cluster(rows: Floats, distances: Floats) -> bool:
+def _is_cluster(features: Floats, distances: Floats) -> bool:
     """Whether outliers lie near each other, and not so far out that they must be errors; in typical distances."""
-    if len(rows) < 3 or distances.max() > 1000:
+    if len(features) < 3 or distances.max() > 1000:
         return False
-    return bool(np.median(pdist(rows)) < np.median(distances) / 2)
+    return bool(np.median(pdist(features)) < np.median(distances) / 2)
 
 
 def members_of(classes: Integers) -> Iterator[Integers]:

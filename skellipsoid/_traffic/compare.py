@@ -86,20 +86,20 @@ def compare(
 
     old, new = named(one), np.array(other.labels.tolist(), dtype=object)
     repeat_shares = [float(np.mean(named(_answers(model, X, "repeats")) != old)) for model in repeats]
-    rows = np.flatnonzero(old != new)
+    numbers = np.flatnonzero(old != new)
     # First what both models were sure of.
-    sureness = np.minimum(np.abs(one.margin), np.abs(other.margin))[rows]
-    rows = rows[np.argsort(-sureness, kind="stable")]
+    sureness = np.minimum(np.abs(one.margin), np.abs(other.margin))[numbers]
+    numbers = numbers[np.argsort(-sureness, kind="stable")]
     changed = Result(
-        row=rows,
-        before=old[rows],
-        after=new[rows],
-        margin_before=one.margin[rows],
-        margin_after=other.margin[rows],
+        row=numbers,
+        before=old[numbers],
+        after=new[numbers],
+        margin_before=one.margin[numbers],
+        margin_after=other.margin[numbers],
     )
     if takes_texts(before):
-        changed["text"] = np.array(check_texts(X), dtype=object)[rows]
-    counts = _count_pairs(old[rows], new[rows]), _count_classes(old, new)
+        changed["text"] = np.array(check_texts(X), dtype=object)[numbers]
+    counts = _count_pairs(old[numbers], new[numbers]), _count_classes(old, new)
     return Comparison(len(old), changed, *counts, repeat_shares, other.open_label)
 
 

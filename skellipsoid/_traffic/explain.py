@@ -102,7 +102,7 @@ def explain(
     """
     classifier, features = read_estimator(estimator, X, _MEMBERS, "explain")
     _check_count(n_axes, "n_axes")
-    rows = classifier._validate_scored_data(features)
+    checked = classifier._validate_scored_data(features)
     of_texts = takes_texts(estimator)
     found: dict[str, NDArray[Any]] = {"text": np.array(check_texts(X), dtype=object)} if of_texts else {}
     found["answer"], found["nearest_class"] = classifier.predict(features), classifier.predict_known(features)
@@ -110,10 +110,10 @@ def explain(
     if getattr(classifier, "held_out_scores_", None) is not None:
         found["p_value"] = classifier.known_p_value(features)
     found |= _runner_up(classifier, features, found["nearest_class"], found["margin"])
-    found |= _shares(classifier, rows, found["nearest_class"], found["margin"], n_axes)
+    found |= _shares(classifier, checked, found["nearest_class"], found["margin"], n_axes)
     if n_neighbors:
         columns, candidates = _candidates(estimator, reference, n_neighbors, takes_texts=of_texts)
-        found |= _neighbors(rows, classifier._validate_scored_data(candidates), columns, n_neighbors)
+        found |= _neighbors(checked, classifier._validate_scored_data(candidates), columns, n_neighbors)
     return Result(**found)
 
 
@@ -135,10 +135,10 @@ def _runner_up(
     if len(classifier.classes_) == 1:
         return {"runner_up": nearest.copy(), "runner_up_margin": margin.copy()}
     margins = classifier.class_margins(features)
-    rows = np.arange(len(margins))
-    margins[rows, np.searchsorted(classifier.classes_, nearest)] = -np.inf
+    numbers = np.arange(len(margins))
+    margins[numbers, np.searchsorted(classifier.classes_, nearest)] = -np.inf
     best = margins.argmax(axis=1)
-    return {"runner_up": classifier.classes_[best], "runner_up_margin": margins[rows, best]}
+    return {"runner_up": classifier.classes_[best], "runner_up_margin": margins[numbers, best]}
 
 
 def _shares(
@@ -160,12 +160,12 @@ def _shares(
             "classes share: these explain little; read own_share and other_share, or look at neighbours."
         )
     order = np.argsort(-found.contributions, axis=1, kind="stable")[:, :n_axes]
-    rows = np.arange(len(features))
+    numbers = np.arange(len(features))
     for i, axes in enumerate(order.T, start=1):
-        for name, pole in zip(("from", "to"), found.poles[rows, axes].T, strict=True):
+        for name, pole in zip(("from", "to"), found.poles[numbers, axes].T, strict=True):
             columns[f"{name}_{i}"] = classifier.classes_[pole]
-        columns[f"share_{i}"] = share(found.contributions[rows, axes])
-        columns[f"deviation_{i}"] = found.deviations[rows, axes]
+        columns[f"share_{i}"] = share(found.contributions[numbers, axes])
+        columns[f"deviation_{i}"] = found.deviations[numbers, axes]
     return columns
 
 
@@ -201,6 +201,6 @@ def _neighbors(
     _check_count(n_neighbors, "n_neighbors", len(candidates), "rows to look in")
     # Differences from the median: distances are found by squares, which are rounding alone far from 0.
     centre = np.median(candidates.astype(np.float64), axis=0)
-    distances, rows = nearest(candidates - centre, features - centre, n_neighbors)
-    found = {name: values[rows] for name, values in columns.items()} | {"neighbor_distance": distances}
+    distances, numbers = nearest(candidates - centre, features - centre, n_neighbors)
+    found = {name: values[numbers] for name, values in columns.items()} | {"neighbor_distance": distances}
     return {f"{name}_{i + 1}": values[:, i] for name, values in found.items() for i in range(n_neighbors)}

@@ -92,7 +92,7 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
 
 
 def drawn(scores: Floats, copies: Integers, n: int, start: float) -> tuple[Integers, Floats]:
-    """Draw n messages along the score, beginning in [0, 1): their rows, and how many messages each stands for."""
+    """Draw n messages along the score, beginning in [0, 1): their numbers, and how many messages each stands for."""
     _, first, counts = np.unique(copies, return_index=True, return_counts=True)
     ascending = np.argsort(scores[first], kind="stable")
     order, counts = first[ascending], counts[ascending]
@@ -102,9 +102,9 @@ def drawn(scores: Floats, copies: Integers, n: int, start: float) -> tuple[Integ
     n = round(float(ends[-1]))
     at = (start + np.arange(n)) * ends[-1] / n
     chosen = np.unique(np.searchsorted(ends, at, side="right").clip(max=len(order) - 1))
-    rows, weights = order[chosen], counts[chosen] / chances[chosen]
-    by_row = np.argsort(rows)
-    return rows[by_row], weights[by_row]
+    numbers, weights = order[chosen], counts[chosen] / chances[chosen]
+    ascending = np.argsort(numbers)
+    return numbers[ascending], weights[ascending]
 
 
 def _chances(sizes: Floats, n: int) -> Floats:
@@ -229,10 +229,10 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
 def _labelled(classifier: EllipsoidOpenSetClassifier, features: NDArray[Any], y: ArrayLike, log: Log) -> _Labelled:
     """Read labels; a new name with few different messages is open."""
     labels, labelled = as_partial_labels(y)
-    rows = np.flatnonzero(labelled)
-    counted = log.labels.labelled[rows]
-    labels, rows = as_kind_of(labels, classifier.classes_, "y", "classes_")[counted], rows[counted]
-    copies = log.copies[rows]
+    numbers = np.flatnonzero(labelled)
+    counted = log.labels.labelled[numbers]
+    labels, numbers = as_kind_of(labels, classifier.classes_, "y", "classes_")[counted], numbers[counted]
+    copies = log.copies[numbers]
     is_new = ~np.isin(labels, [*classifier.classes_, classifier.open_label_])
     names = np.unique(labels[is_new])
     few = [name for name in names if len(np.unique(copies[labels == name])) < FEWEST_OF_NEW]
@@ -243,7 +243,7 @@ def _labelled(classifier: EllipsoidOpenSetClassifier, features: NDArray[Any], y:
         )
         labels = labels.astype(np.result_type(labels, np.asarray(classifier.open_label_)))
         labels[np.isin(labels, few)] = classifier.open_label_
-    return _Labelled(features[rows], labels, np.unique(copies, return_inverse=True)[1] % N_PARTS)
+    return _Labelled(features[numbers], labels, np.unique(copies, return_inverse=True)[1] % N_PARTS)
 
 
 def _refuse_learned(classifier: EllipsoidOpenSetClassifier, given: _Labelled) -> None:
@@ -252,8 +252,8 @@ def _refuse_learned(classifier: EllipsoidOpenSetClassifier, given: _Labelled) ->
         return
     kept, is_open = kept_samples(classifier), given.y == classifier.open_label_
     messages = ((given.features - kept.mean) / classifier.scale_).astype(np.float32)
-    for part, rows in ((messages[~is_open], kept.rows), (messages[is_open], kept.open_rows)):
-        if len(part) and (not len(rows) or _farthest(part, rows) > _SAME):
+    for part, learned in ((messages[~is_open], kept.features), (messages[is_open], kept.open_features)):
+        if len(part) and (not len(learned) or _farthest(part, learned) > _SAME):
             return
     raise ValueError(
         f"All {len(given.y)} labelled messages were learned before, so that they say nothing about messages to come; "
@@ -261,9 +261,9 @@ def _refuse_learned(classifier: EllipsoidOpenSetClassifier, given: _Labelled) ->
     )
 
 
-def _farthest(messages: NDArray[np.float32], rows: NDArray[np.float32]) -> float:
-    """Largest distance of a message to its nearest row, relative to the length of the messages."""
-    distances = pairwise_distances_argmin_min(messages, rows)[1]
+def _farthest(messages: NDArray[np.float32], learned: NDArray[np.float32]) -> float:
+    """Largest distance of a message to the nearest one that was learned, relative to the length of the messages."""
+    distances = pairwise_distances_argmin_min(messages, learned)[1]
     return float(distances.max() / max(np.linalg.norm(messages, axis=1).max(), np.finfo(np.float32).tiny))
 
 

@@ -211,9 +211,9 @@ class OpenShareMonitor(BaseEstimator):
         uniform = np.random.Generator(np.random.PCG64(self.random_state).advance(n_seen)).random(len(scores))
         log_class_capital = np.tile(capital.log_total()[:last], (len(scores), 1))
         for code in np.unique(codes):
-            rows = np.flatnonzero(codes == code)
-            p_values = _p_values(self._scores[self._codes == code], scores[rows], uniform[rows])
-            steps = np.searchsorted(rows, np.arange(len(scores)), side="right")
+            numbers = np.flatnonzero(codes == code)
+            p_values = _p_values(self._scores[self._codes == code], scores[numbers], uniform[numbers])
+            steps = np.searchsorted(numbers, np.arange(len(scores)), side="right")
             log_class_capital[:, code] = np.append(log_class_capital[0, code], capital.bet(code, p_values))[steps]
         log_capital = capital.bet(last, _p_values(self._scores, scores, uniform))
         log_mean = logsumexp(log_class_capital, axis=1) - np.log(last)
@@ -328,8 +328,8 @@ def _p_values(
     """Compute the randomised share of the samples up to each, itself included, that score lower."""
     pool = np.sort(seen).tolist()
     p_values = np.empty(len(scores))
-    for row, (score, share) in enumerate(zip(scores.tolist(), uniform.tolist(), strict=True)):
+    for number, (score, share) in enumerate(zip(scores.tolist(), uniform.tolist(), strict=True)):
         lower, upper = bisect_left(pool, score), bisect_right(pool, score)
         pool.insert(upper, score)
-        p_values[row] = (lower + share * (upper - lower + 1)) / len(pool)
+        p_values[number] = (lower + share * (upper - lower + 1)) / len(pool)
     return p_values

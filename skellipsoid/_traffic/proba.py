@@ -117,7 +117,7 @@ def _class_probabilities(held: HeldOutScores, scores: Floats, assigned: NDArray[
     """Probabilities of the classes if a sample is known, (n_samples, n_classes)."""
     if columns.shape[1] == 1:
         return np.ones_like(columns)
-    rows, right = np.arange(len(scores)), held.assigned == held.classes
+    numbers, right = np.arange(len(scores)), held.assigned == held.classes
     # Farther out there are too few held-out samples to tell.
     scores = np.maximum(scores, np.quantile(held.known, LOWEST))
     # One right and one wrong answer more, so that no answer is certain.
@@ -131,9 +131,9 @@ def _class_probabilities(held: HeldOutScores, scores: Floats, assigned: NDArray[
     deviation = max(float(held.known.std()), 1e-12)
     # Scores of −∞ say nothing of the other classes: they are equal, and far below all others.
     others = np.maximum(columns, np.finfo(np.float32).min) / deviation
-    others[rows, assigned] = -np.inf
+    others[numbers, assigned] = -np.inf
     probabilities = softmax(others, axis=1) * (1 - of_assigned)[:, np.newaxis]
-    probabilities[rows, assigned] = of_assigned
+    probabilities[numbers, assigned] = of_assigned
     return np.asarray(probabilities)
 
 

@@ -1,7 +1,7 @@
-"""One ball about the mean of each class: its radius is a share of the class's rows, or learned."""
+"""One ball about the mean of each class: its radius is a share of the class's samples, or learned."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,7 +15,8 @@ from .._core.base import BoundaryOpenSetClassifier
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import CLASSIFIER, NUMBER, TRAINED, Rule, floats
 from .._ellipsoid.math.geometry import class_spheres
-from .._samples.samples import Gathered, Samples, find_scale
+from .._samples.samples import find_scale
+from .._samples.training_samples import TrainingSamples
 from .._torch.devices import resolve_device, resolve_seed
 from .._torch.radii import Draw, RadiusSettings, learn_radii
 from .._torch.training import auto_batch_size
@@ -39,36 +40,27 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
     centroids_: Floats
     radii_: Floats
 
-    def _fit_boundaries(
-        self, X: NDArray[Any], classes: NDArray[np.int64], real_open: NDArray[Any], gathered: Gathered
-    ) -> None:
-        rows = self._coordinates(X)
-        weights = gathered.weights / gathered.weights.sum()
-        mean = weights @ rows
-        self.scale_ = find_scale(rows.astype(X.dtype, copy=False), mean, weights)
-        samples = Samples.of(
-            torch.from_numpy((rows - mean) / self.scale_),
-            torch.from_numpy(classes),
-            len(self.classes_),
-            gathered.weights,
-            gathered.units,
-            gathered.groups,
-        )
-        spheres = class_spheres(samples)
+    def _fit_boundaries(self, samples: TrainingSamples) -> None:
+        features = self._coordinates(samples.features)
+        weights = samples.weights / samples.weights.sum()
+        mean = weights @ features
+        self.scale_ = find_scale(features.astype(samples.features.dtype, copy=False), mean, weights)
+        standardized = replace(samples, features=(features - mean) / self.scale_)
+        spheres = class_spheres(standardized.as_tensors(len(self.classes_), torch.device("cpu")))
         degenerate = spheres.degenerate.numpy()
         self.centroids_ = self._coordinates(mean + self.scale_ * spheres.centroids.numpy())
-        radii = self._find_radii(rows, classes, gathered.weights)
+        radii = self._find_radii(features, samples.classes, samples.weights)
         # A class that is one point is as large as the others typically are.
         typical = np.median(radii[~degenerate]) if not degenerate.all() else self.scale_ * spheres.radii[0].item()
         self.radii_ = np.where(degenerate, typical, radii)
         self._warn_of_degenerate(degenerate)
 
     @abstractmethod
-    def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
-        """Radius of each class in the units of the rows, (n_classes,); ``centroids_`` and ``scale_`` are there."""
+    def _find_radii(self, features: Floats, classes: Integers, weights: Floats) -> Floats:
+        """Radius of each class in the units of X, (n_classes,); ``centroids_`` and ``scale_`` are there."""
 
     def _coordinates(self, X: NDArray[Any]) -> Floats:
-        """Where rows lie for the balls, in double precision."""
+        """Where samples lie for the balls, in double precision."""
         return X.astype(np.float64, copy=False)
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
@@ -147,11 +139,11 @@ class BallClassifier(CentroidBallClassifier):
         "open_label": [Real, str],
     }
 
-    def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
+    def _find_radii(self, features: Floats, classes: Integers, weights: Floats) -> Floats:
         radii = np.empty(len(self.classes_))
         for k, centroid in enumerate(self.centroids_):
             own = classes == k
-            distances = cdist(rows[own], centroid[np.newaxis])[:, 0]  # to the last digit as a new row's
+            distances = cdist(features[own], centroid[np.newaxis])[:, 0]  # to the last digit as a new sample's
             order = np.argsort(distances, kind="stable")
             covered = np.cumsum(weights[own][order])
             n_covered = int((covered <= self.coverage * covered[-1] * (1 + _ROUNDING)).sum())
@@ -277,25 +269,25 @@ class ADBClassifier(CentroidBallClassifier):
     def _radius_settings(self, batch_size: int) -> RadiusSettings:
         return RadiusSettings(self.learning_rate, batch_size, self.max_iter)
 
-    def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
+    def _find_radii(self, features: Floats, classes: Integers, weights: Floats) -> Floats:
         device = resolve_device(self.device)
         rng = np.random.default_rng(resolve_seed(self.random_state))
-        draw = self._draw(rows, classes, device, rng)
-        settings = self._radius_settings(auto_batch_size(len(rows)))
-        of_rows = torch.from_numpy(classes).to(device), torch.from_numpy(weights).to(device)
-        radii, history = learn_radii(draw, *of_rows, len(self.classes_), settings, rng)
+        draw = self._draw(features, classes, device, rng)
+        settings = self._radius_settings(auto_batch_size(len(features)))
+        of_samples = torch.from_numpy(classes).to(device), torch.from_numpy(weights).to(device)
+        radii, history = learn_radii(draw, *of_samples, len(self.classes_), settings, rng)
         self.n_iter_, self.loss_curve_ = history.n_iter, history.losses
         return np.asarray(radii.cpu().numpy() * self._unit)
 
-    def _draw(self, rows: Floats, classes: Integers, device: torch.device, rng: np.random.Generator) -> Draw:
+    def _draw(self, features: Floats, classes: Integers, device: torch.device, rng: np.random.Generator) -> Draw:
         """Give what draws the entries that are dropped in an epoch, and gives the distances in units of ``_unit``."""
-        scaled = torch.from_numpy(rows / self._unit).to(device)
-        offsets = torch.from_numpy((rows - self.centroids_[classes]) / self._unit).to(device)
+        scaled = torch.from_numpy(features / self._unit).to(device)
+        offsets = torch.from_numpy((features - self.centroids_[classes]) / self._unit).to(device)
 
         def draw() -> tuple[Tensor, None]:
             if not self.dropout:
                 return torch.linalg.vector_norm(offsets, dim=1), None
-            kept = torch.from_numpy(rng.random(rows.shape) >= self.dropout).to(device)
+            kept = torch.from_numpy(rng.random(features.shape) >= self.dropout).to(device)
             # x̃ − c = (x − c) + (x̃ − x)
             dropped = offsets + scaled * (kept / (1 - self.dropout) - 1)
             return torch.linalg.vector_norm(dropped, dim=1), None

@@ -1,4 +1,4 @@
-"""Class means and covariances of weighted rows."""
+"""Class means and covariances of weighted samples."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def class_means(X: Floats, classes: Integers, weights: Floats, n_classes: int) -
 def shrunk_covariance(
     centred: Floats, weights: Floats, shrinkage: str | float, divisor: float | None = None
 ) -> tuple[Floats, float]:
-    """Covariance of centred rows, shrunk towards a sphere of its mean variance, and the share of the sphere.
+    """Covariance of centred samples, shrunk towards a sphere of its mean variance, and the share of the sphere.
 
     ``shrinkage="auto"`` is the share of Ledoit and Wolf, as in :class:`~sklearn.covariance.LedoitWolf`, which takes no
     weights.

@@ -115,7 +115,7 @@ class DOCClassifier(LogitClassifier):
 
 
 def doc_thresholds(own: Floats, classes: Integers, weights: Floats, n_classes: int, alpha: float) -> Floats:
-    """t_k of each class from the probabilities of its own rows, (n_classes,)."""
+    """t_k of each class from the probabilities of its own samples, (n_classes,)."""
     totals = np.bincount(classes, weights, minlength=n_classes)
     deviations = np.sqrt(np.bincount(classes, weights * np.square(1 - own), minlength=n_classes) / totals)
     return np.maximum(_FLOOR, 1 - alpha * deviations)

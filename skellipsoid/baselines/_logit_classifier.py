@@ -15,7 +15,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from .._core.sklearn import HasMethods
 from .._core.state_rules import ESTIMATOR, THRESHOLDED, Rule, Sizes, floats, optional, or_none, refuse, require
-from .._samples.samples import Gathered, find_scale
+from .._samples.samples import find_scale
+from .._samples.training_samples import TrainingSamples
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 #: Probabilities nearer to 0 or 1 count as this near: their logits stay finite.
@@ -65,28 +66,29 @@ class LogitClassifier(ThresholdedClassifier):
 
     @abstractmethod
     def _from_logits(self, logits: Floats) -> Scored:
-        """Score rows by their logits, (n_samples, n_classes)."""
+        """Score samples by their logits, (n_samples, n_classes)."""
 
     def _after_logits(self, logits: Floats, classes: Integers, weights: Floats) -> None:
-        """Fit what the score needs beside the logits of the training rows."""
+        """Fit what the score needs beside the logits of the training samples."""
 
     def _can_refit(self) -> bool:
         return not isinstance(self.estimator, FrozenEstimator)
 
-    def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
-        if self.threshold == "auto" and not self._can_refit() and not len(real_open):
+    def _fit_boundaries(self, samples: TrainingSamples) -> None:
+        if self.threshold == "auto" and not self._can_refit() and not len(samples.open_features):
             raise ValueError(
                 "threshold='auto' fits without some of the classes, which a FrozenEstimator cannot; pass the estimator "
                 f"itself, rows labelled {self.open_label_!r}, or another threshold."
             )
-        super()._fit_boundaries(X, classes, real_open, gathered)
+        super()._fit_boundaries(samples)
 
-    def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
+    def _fit_scores(self, samples: TrainingSamples) -> None:
+        X, classes, weights = samples.features, samples.classes, samples.weights
         if self.estimator is None:
-            self._fit_linear(X, classes, gathered.weights)
+            self._fit_linear(X, classes, weights)
         else:
-            self._fit_estimator(X, classes, gathered.weights)
-        self._after_logits(self._logits(X), classes, gathered.weights)
+            self._fit_estimator(X, classes, weights)
+        self._after_logits(self._logits(X), classes, weights)
 
     def _fit_linear(self, X: Floats, classes: Integers, weights: Floats) -> None:
         shares = weights / weights.sum()
@@ -97,16 +99,16 @@ class LogitClassifier(ThresholdedClassifier):
         self.coef_: Any = coef / unit
         self.intercept_: Any = intercept
 
-    def _logistic_regression(self, rows: Floats, classes: Integers, weights: Floats) -> tuple[Floats, Floats]:
+    def _logistic_regression(self, features: Floats, classes: Integers, weights: Floats) -> tuple[Floats, Floats]:
         """Weights and intercepts of the logits, one row for each class."""
         if len(self.classes_) == 1:  # scikit-learn needs two
             certain = 0.0 if self._loss == "softmax" else logit(1 - _SMALLEST_PROBABILITY)
-            return np.zeros((1, rows.shape[1])), np.full(1, certain)
+            return np.zeros((1, features.shape[1])), np.full(1, certain)
         is_pair = len(self.classes_) == 2
         targets = [classes]
         if self._loss == "sigmoid" and not is_pair:
             targets = [classes == k for k in range(len(self.classes_))]
-        models = [LogisticRegression(**_LOGISTIC).fit(rows, target, weights) for target in targets]
+        models = [LogisticRegression(**_LOGISTIC).fit(features, target, weights) for target in targets]
         coef = np.concatenate([model.coef_ for model in models])
         intercept = np.concatenate([model.intercept_ for model in models])
         if is_pair:
@@ -133,7 +135,7 @@ class LogitClassifier(ThresholdedClassifier):
         self.coef_ = self.intercept_ = None
 
     def _logits(self, X: Floats) -> Floats:
-        """Logits of rows, (n_samples, n_classes)."""
+        """Logits of samples, (n_samples, n_classes)."""
         if self.logit_estimator_ is None:
             return np.asarray((X - self._mean) @ self.coef_.T + self.intercept_)
         if not hasattr(self.logit_estimator_, "decision_function"):
@@ -155,5 +157,5 @@ class LogitClassifier(ThresholdedClassifier):
 
 
 def centred(logits: Floats) -> Floats:
-    """Logits whose sum over the classes is 0: cross-entropy leaves a common shift of a row's logits free."""
+    """Logits whose sum over the classes is 0: cross-entropy leaves a common shift of a sample's logits free."""
     return np.asarray(logits - logits.mean(axis=1, keepdims=True))

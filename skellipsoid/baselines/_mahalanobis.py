@@ -8,10 +8,10 @@ import numpy as np
 
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import NUMBER, THRESHOLDED, Rule, Sizes, floats, integers, optional, require
-from .._samples.samples import Gathered
+from .._samples.training_samples import TrainingSamples
 from ._covariance import SMALLEST_VARIANCE, class_means, shrunk_covariance, whitener
 from ._shared_docs import shared_docs
-from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
+from ._threshold import Floats, Scored, ThresholdedClassifier
 
 
 @shared_docs
@@ -121,8 +121,8 @@ class MahalanobisClassifier(ThresholdedClassifier):
         if self.covariance == "class":
             require(self, "_axes", "_axis_variances", "_axis_starts")
 
-    def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
-        weights = gathered.weights
+    def _fit_scores(self, samples: TrainingSamples) -> None:
+        X, classes, weights = samples.features, samples.classes, samples.weights
         self.centroids_, totals = class_means(X, classes, weights, len(self.classes_))
         offsets = X - self.centroids_[classes]
         within, self.shrinkage_ = shrunk_covariance(offsets, weights, self.shrinkage)
@@ -175,5 +175,5 @@ class MahalanobisClassifier(ThresholdedClassifier):
         return np.asarray(-0.5 * (squares + log_det))
 
 
-def _squares(rows: Floats) -> Floats:
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+def _squares(offsets: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->i", offsets, offsets))

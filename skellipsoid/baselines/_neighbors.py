@@ -12,22 +12,23 @@ from sklearn.neighbors import NearestNeighbors
 from .._core.base import BaseOpenSetClassifier
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import CLASSIFIER, COUNT, POSITIVE, THRESHOLDED, Rule, Sizes, floats, integers, refuse, rises
-from .._samples.samples import Gathered, find_scale, unit_rows
+from .._samples.samples import find_scale, of_unit_length
+from .._samples.training_samples import TrainingSamples
 from ._covariance import class_means
 from ._shared_docs import shared_docs
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
-#: LOF of a row beyond which ``contamination="auto"`` takes it for an outlier, as in scikit-learn.
+#: LOF of a sample beyond which ``contamination="auto"`` takes it for an outlier, as in scikit-learn.
 _AUTO_FACTOR = 1.5
 #: As in scikit-learn, but in units of ``scale_``: a density stays finite where neighbours are equal.
 _SMALLEST_REACH = 1e-10
 
 
-def _representatives(gathered: Gathered, duplicates: str) -> Integers:
-    """Rows that are kept: one of each set of duplicates, in their order."""
+def _representatives(samples: TrainingSamples, duplicates: str) -> Integers:
+    """Numbers of the samples that stay: one of each set of duplicates, in their order."""
     if duplicates == "off":
-        return np.arange(len(gathered.units))
-    return np.sort(np.unique(gathered.units, return_index=True)[1])
+        return np.arange(len(samples))
+    return np.sort(np.unique(samples.units, return_index=True)[1])
 
 
 @shared_docs
@@ -110,13 +111,13 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
     def _check_state(self, sizes: Sizes) -> None:
         refuse(self.n_neighbors_ > sizes["n_rows"], f"n_neighbors_ is above the number of rows, {sizes['n_rows']}")
 
-    def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
-        kept = _representatives(gathered, self.duplicates)
-        self._rows, self._row_classes = self._coordinates(X[kept]), classes[kept]
+    def _fit_scores(self, samples: TrainingSamples) -> None:
+        chosen = _representatives(samples, self.duplicates)
+        self._rows, self._row_classes = self._coordinates(samples.features[chosen]), samples.classes[chosen]
         self.n_neighbors_ = min(self.n_neighbors, int(np.bincount(self._row_classes).min()))
 
     def _coordinates(self, X: Floats) -> Floats:
-        return unit_rows(X) if self.normalize else X
+        return of_unit_length(X) if self.normalize else X
 
     def _score(self, X: Floats) -> Scored:
         distances, neighbors = nearest(self._rows, self._coordinates(X), self.n_neighbors_)
@@ -130,15 +131,15 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
         return Scored(assigned, -distances[:, -1], votes / self.n_neighbors_)
 
 
-def nearest(rows: Floats, X: Floats | None, n_neighbors: int) -> tuple[Floats, Integers]:
-    """Distances and numbers of the nearest rows, nearest first, (n_samples, n_neighbors); of rows themselves if None.
+def nearest(features: Floats, X: Floats | None, n_neighbors: int) -> tuple[Floats, Integers]:
+    """Distances and numbers of the nearest samples, nearest first, (n_samples, n_neighbors); without X, of the others.
 
-    Distances are taken row by row: by a matrix product, differences of nearly equal rows would be rounding.
+    Distances are taken of differences: by a matrix product, those of nearly equal samples would be rounding.
     """
-    search = NearestNeighbors(n_neighbors=int(n_neighbors)).fit(rows)
+    search = NearestNeighbors(n_neighbors=int(n_neighbors)).fit(features)
     _, neighbors = search.kneighbors(X)
-    points = rows if X is None else X
-    distances = np.linalg.norm(points[:, np.newaxis] - rows[neighbors], axis=2)
+    points = features if X is None else X
+    distances = np.linalg.norm(points[:, np.newaxis] - features[neighbors], axis=2)
     order = np.argsort(distances, axis=1, kind="stable")
     return np.take_along_axis(distances, order, axis=1), np.take_along_axis(neighbors, order, axis=1)
 
@@ -268,32 +269,33 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         refuse(len(self._starts) != n_parts + 1, f"_starts must hold {n_parts + 1} numbers")
         refuse(not rises(self._starts, sizes["n_rows"], smallest=1), "_starts holds a part without rows")
 
-    def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
-        kept = _representatives(gathered, self.duplicates)
-        kept = kept[np.argsort(classes[kept], kind="stable")]
-        rows, classes = X[kept].astype(np.float64, copy=False), classes[kept]
+    def _fit_boundaries(self, samples: TrainingSamples) -> None:
+        chosen = _representatives(samples, self.duplicates)
+        chosen = chosen[np.argsort(samples.classes[chosen], kind="stable")]
+        given, classes = samples.features[chosen], samples.classes[chosen]
+        X = given.astype(np.float64, copy=False)
         n_classes = len(self.classes_)
-        counts = np.array([len(rows)]) if self.scope == "all" else np.bincount(classes)
-        shares = np.full(len(rows), 1 / len(rows))
-        self.scale_ = find_scale(X[kept], shares @ rows, shares)
-        self._rows, self._starts = rows / self.scale_, np.cumsum([0, *counts])
-        self.centroids_, _ = class_means(rows, classes, np.ones(len(rows)), n_classes)
-        self._reaches, self._densities = np.zeros(len(rows)), np.zeros(len(rows))
+        counts = np.array([len(X)]) if self.scope == "all" else np.bincount(classes)
+        shares = np.full(len(X), 1 / len(X))
+        self.scale_ = find_scale(given, shares @ X, shares)
+        self._rows, self._starts = X / self.scale_, np.cumsum([0, *counts])
+        self.centroids_, _ = class_means(X, classes, np.ones(len(X)), n_classes)
+        self._reaches, self._densities = np.zeros(len(X)), np.zeros(len(X))
         fitted = {part: self._fit_part(part) for part in np.flatnonzero(counts > 1).tolist()}
         gaps, thresholds = [gap for gap, _ in fitted.values()], [threshold for _, threshold in fitted.values()]
         self._unit = float(np.median(gaps)) if gaps else self._typical_gap()
-        found = np.full(len(counts), np.median(thresholds) if gaps else -_AUTO_FACTOR)  # of parts of a single row
+        found = np.full(len(counts), np.median(thresholds) if gaps else -_AUTO_FACTOR)  # of parts of a single sample
         found[list(fitted)] = thresholds
         self.thresholds_ = np.broadcast_to(found, n_classes).copy()
 
     def _fit_part(self, part: int) -> tuple[float, float]:
-        """Densities of the rows of a part; gives its typical distance between neighbours, and its threshold.
+        """Densities of the samples of a part; gives its typical distance between neighbours, and its threshold.
 
-        A part is a class, or all rows with ``scope="all"``.
+        A part is a class, or all samples with ``scope="all"``.
         """
         own = slice(self._starts[part], self._starts[part + 1])
-        rows = self._rows[own]
-        distances, neighbors = nearest(rows, None, min(self.n_neighbors, len(rows) - 1))
+        mine = self._rows[own]
+        distances, neighbors = nearest(mine, None, min(self.n_neighbors, len(mine) - 1))
         self._reaches[own] = distances[:, -1]
         factors, self._densities[own] = self._factors(part, distances, neighbors, None)
         share = self.contamination
@@ -303,35 +305,35 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
     def _factors(
         self, part: int, distances: Floats, neighbors: Integers, densities: Floats | None
     ) -> tuple[Floats, Floats]:
-        """LOF of rows with these neighbours in a part, and their densities, which are the part's own if None."""
+        """LOF of samples with these neighbours in a part, and their densities, which are the part's own if None."""
         own = slice(self._starts[part], self._starts[part + 1])
         found = 1 / (np.maximum(distances, self._reaches[own][neighbors]).mean(axis=1) + _SMALLEST_REACH)
         known = found if densities is None else densities
         return known[neighbors].mean(axis=1) / found, found
 
     def _typical_gap(self) -> float:
-        """Half the smallest distance between rows where every class is a single one; 1 without two rows."""
+        """Half the smallest distance between samples where every class is a single one; 1 without two samples."""
         distances = cdist(self._rows, self._rows)
         distances = distances[distances > 0]
         return float(distances.min()) / 2 if len(distances) else 1.0
 
     def _outlier_factors(self, part: int, X: Floats) -> Floats:
-        """LOF of new rows in a part."""
+        """LOF of new samples in a part."""
         own = slice(self._starts[part], self._starts[part + 1])
-        rows, X = self._rows[own], X / self.scale_
-        if len(rows) == 1:
-            return np.asarray(np.linalg.norm(X - rows, axis=1) / self._unit)
-        distances, neighbors = nearest(rows, X, min(self.n_neighbors, len(rows) - 1))
+        mine, X = self._rows[own], X / self.scale_
+        if len(mine) == 1:
+            return np.asarray(np.linalg.norm(X - mine, axis=1) / self._unit)
+        distances, neighbors = nearest(mine, X, min(self.n_neighbors, len(mine) - 1))
         return self._factors(part, distances, neighbors, self._densities[own])[0]
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
-        rows = X.astype(np.float64, copy=False)
-        assigned = cdist(rows, self.centroids_).argmin(axis=1)
+        features = X.astype(np.float64, copy=False)
+        assigned = cdist(features, self.centroids_).argmin(axis=1)
         parts = np.zeros_like(assigned) if self.scope == "all" else assigned
-        scores = np.empty(len(rows))
+        scores = np.empty(len(X))
         for part in np.unique(parts):
             mine = parts == part
-            scores[mine] = -self._outlier_factors(part, rows[mine])
+            scores[mine] = -self._outlier_factors(part, features[mine])
         return assigned, (scores - self.thresholds_[assigned]).astype(X.dtype, copy=False)
 
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:

@@ -5,20 +5,19 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import gumbel_l
 
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import Rule, floats, measured
 from .._core.warn import warn
-from .._samples.samples import Gathered
+from .._samples.training_samples import TrainingSamples
 from ._logit_classifier import LogitClassifier, centred
 from ._shared_docs import shared_docs
 from ._threshold import Floats, Integers, Scored
 
 _LARGEST_EXPONENT = 100.0
-#: Share of training rows that the unknown may win without a warning.
+#: Share of training samples that the unknown may win without a warning.
 _MOST_UNKNOWN = 0.5
 
 
@@ -129,9 +128,9 @@ class OpenMaxClassifier(LogitClassifier):
         "threshold": [Real, StrOptions({"paper", "quantile", "auto"})],
     }
 
-    def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
-        super()._fit_boundaries(X, classes, real_open, gathered)
-        shares = self._probabilities(self._logits(X.astype(np.float64, copy=False)))
+    def _fit_boundaries(self, samples: TrainingSamples) -> None:
+        super()._fit_boundaries(samples)
+        shares = self._probabilities(self._logits(samples.features.astype(np.float64, copy=False)))
         unknown_share = float(np.mean(shares[:, 0] > shares[:, 1:].max(axis=1)))
         if unknown_share > _MOST_UNKNOWN:
             warn(
@@ -146,13 +145,13 @@ class OpenMaxClassifier(LogitClassifier):
         self.mean_logits_ = np.zeros((n_classes, n_classes))
         self.tail_locations_, self.tail_scales_ = np.full(n_classes, np.inf), np.zeros(n_classes)
         for k in range(n_classes):
-            rows = (classes == k) & is_right
-            if not rows.any():  # a class that the logits never tell: all its rows
-                rows = classes == k
-            self.mean_logits_[k] = np.average(activations[rows], axis=0, weights=weights[rows])
-            distances = np.linalg.norm(activations[rows] - self.mean_logits_[k], axis=1)
+            chosen = (classes == k) & is_right
+            if not chosen.any():  # a class that the logits never tell: all its samples
+                chosen = classes == k
+            self.mean_logits_[k] = np.average(activations[chosen], axis=0, weights=weights[chosen])
+            distances = np.linalg.norm(activations[chosen] - self.mean_logits_[k], axis=1)
             if self.tail_size:
-                tail = largest(distances, weights[rows], self.tail_size)
+                tail = largest(distances, weights[chosen], self.tail_size)
                 self.tail_locations_[k], self.tail_scales_[k] = fit_tail(tail)
 
     def _probabilities(self, logits: Floats) -> Floats:
@@ -170,7 +169,7 @@ class OpenMaxClassifier(LogitClassifier):
         shares = self._probabilities(logits)
         unknown, known = shares[:, 0], shares[:, 1:]
         assigned, best = known.argmax(axis=1), known.max(axis=1)
-        # For the choice of a threshold: a row that the unknown wins is below every probability.
+        # For the choice of a threshold: a sample that the unknown wins is below every probability.
         return Scored(assigned, np.where(best >= unknown, best, best - unknown), known)
 
     def _margins(self, scored: Scored) -> Floats:
@@ -203,7 +202,7 @@ def tail_probability(distances: Floats, location: float, scale: float) -> Floats
 
 
 def revised(activations: Floats, outlying: Floats, n_ranked: int) -> Floats:
-    """Logit of the unknown, then revised logits, (n_samples, n_classes + 1); the sum of each row stays."""
+    """Logit of the unknown, then revised logits, (n_samples, n_classes + 1); the sum for each sample stays."""
     n_ranked = min(n_ranked, activations.shape[1])
     ranks = np.argsort(np.argsort(-activations, axis=1, kind="stable"), axis=1)  # 0 is the largest
     taken = np.maximum(n_ranked - ranks, 0) / n_ranked * outlying

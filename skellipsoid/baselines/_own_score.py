@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._samples.samples import Gathered
+from .._samples.training_samples import TrainingSamples
 from ._shared_docs import shared_docs
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
@@ -93,8 +93,8 @@ class ScoreOpenSetClassifier(ThresholdedClassifier):
             Higher is more known, comparable between classes. Never NaN.
         """
 
-    def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
-        self.fit_scores(X, classes, gathered.weights)
+    def _fit_scores(self, samples: TrainingSamples) -> None:
+        self.fit_scores(samples.features, samples.classes, samples.weights)
 
     def _score(self, X: Floats) -> Scored:
         by_class: NDArray[np.float64] = np.asarray(self.class_scores(X), dtype=np.float64)

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import NUMBER, THRESHOLDED, Rule, floats
-from .._samples.samples import Gathered
+from .._samples.training_samples import TrainingSamples
 from ._covariance import class_means, shrunk_covariance, whitener
 from ._shared_docs import shared_docs
-from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
+from ._threshold import Floats, Scored, ThresholdedClassifier
 
 #: Variance between class means, in units of that within classes, below which an axis says nothing.
 _SMALLEST_BETWEEN = 1e-10
@@ -111,13 +111,13 @@ class PLDAClassifier(ThresholdedClassifier):
         "shrinkage": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
     }
 
-    def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
-        n_classes = len(self.classes_)
-        self.centroids_, counts = class_means(X, classes, gathered.weights, n_classes)
+    def _fit_scores(self, samples: TrainingSamples) -> None:
+        X, classes, n_classes = samples.features, samples.classes, len(self.classes_)
+        self.centroids_, counts = class_means(X, classes, samples.weights, n_classes)
         total = float(counts.sum())
         divisor = total - n_classes if total > n_classes else total
         offsets = X - self.centroids_[classes]
-        within, self.shrinkage_ = shrunk_covariance(offsets, gathered.weights, self.shrinkage, divisor)
+        within, self.shrinkage_ = shrunk_covariance(offsets, samples.weights, self.shrinkage, divisor)
         self._mean = self.centroids_.mean(axis=0)
         whitening, _ = whitener(within)
         means = (self.centroids_ - self._mean) @ whitening
@@ -138,13 +138,13 @@ class PLDAClassifier(ThresholdedClassifier):
         return Scored(by_class.argmax(axis=1), by_class.max(axis=1), by_class)
 
 
-def plda_ratios(rows: Floats, means: Floats, counts: Floats, between: Floats) -> NDArray[np.float64]:
-    """ℓ of rows, (n_samples, n_classes), along axes with variance 1 within classes and ``between`` of their means."""
-    ratios = np.empty((len(rows), len(means)))
-    unseen = np.square(rows) @ (1 / (1 + between)) + np.log1p(between).sum()
+def plda_ratios(coordinates: Floats, means: Floats, counts: Floats, between: Floats) -> NDArray[np.float64]:
+    """Give ℓ, (n_samples, n_classes), along axes with variance 1 within classes and ``between`` of their means."""
+    ratios = np.empty((len(coordinates), len(means)))
+    unseen = np.square(coordinates) @ (1 / (1 + between)) + np.log1p(between).sum()
     for k, (mean, count) in enumerate(zip(means, counts, strict=True)):
         known = count * between
         variances = 1 + between / (1 + known)
-        squares = np.square(rows - mean * known / (1 + known)) @ (1 / variances)
+        squares = np.square(coordinates - mean * known / (1 + known)) @ (1 / variances)
         ratios[:, k] = 0.5 * (unseen - squares - np.log(variances).sum())
     return ratios

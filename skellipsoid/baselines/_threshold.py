@@ -1,7 +1,7 @@
-"""Thresholds of scores: given, or read off rows that were left out of a fit."""
+"""Thresholds of scores: given, or read off samples that were held out of a fit."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -16,11 +16,12 @@ from .._core.warn import warn
 from .._held_out.kept import KeepsHeldOutMixin
 from .._held_out.table import KNOWN, OF_OTHER_CLASS, REAL, HeldOut, best_threshold, quantile
 from .._samples.folds import fold_numbers
-from .._samples.samples import Gathered, joined
+from .._samples.samples import joined
+from .._samples.training_samples import TrainingSamples
 
-#: Folds in which rows, and classes, are left out: five, by convention.
+#: Folds in which samples, and classes, are held out: five, by convention.
 N_FOLDS = 5
-#: Share of known rows that ``threshold="quantile"`` rejects.
+#: Share of known samples that ``threshold="quantile"`` rejects.
 REJECTED = 0.05
 
 Floats = NDArray[np.float64]
@@ -56,31 +57,32 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
     }
 
     @abstractmethod
-    def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
-        """Fit the score to distinct known rows in double precision."""
+    def _fit_scores(self, samples: TrainingSamples) -> None:
+        """Fit the score to known samples in double precision."""
 
     @abstractmethod
     def _score(self, X: Floats) -> Scored:
-        """Score rows in double precision."""
+        """Score samples in double precision."""
 
     def _can_refit(self) -> bool:
-        """Whether a fold can be fitted without some of the rows."""
+        """Whether a fold can be fitted without some of the samples."""
         return True
 
-    def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
-        rows = X.astype(np.float64, copy=False)
-        self._fit_scores(rows, classes, gathered)
+    def _fit_boundaries(self, samples: TrainingSamples) -> None:
+        known, opened = (X.astype(np.float64, copy=False) for X in (samples.features, samples.open_features))
+        samples = replace(samples, features=known, open_features=opened)
+        self._fit_scores(samples)
         if self.threshold == "paper":
             self.threshold_ = self._paper_threshold
         elif isinstance(self.threshold, str):
-            self._choose(rows, classes, real_open.astype(np.float64, copy=False), gathered)
+            self._choose(samples)
         else:
             self.threshold_ = float(self.threshold)
 
-    def _choose(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> None:
-        """Read the threshold off held-out rows, and keep their scores."""
-        held_out, parts = self._left_out_scores(X, classes, real_open, gathered) if self._can_refit() else (None, [])
-        scored = self._fitted_scores(X, classes, real_open, gathered) if held_out is None else held_out
+    def _choose(self, samples: TrainingSamples) -> None:
+        """Read the threshold off held-out samples, and keep their scores."""
+        held_out, parts = self._held_out_scores(samples) if self._can_refit() else (None, [])
+        scored = self._fitted_scores(samples) if held_out is None else held_out
         if self.threshold == "auto" and scored.is_open.any():
             self.threshold_ = best_threshold(scored)
         else:
@@ -89,40 +91,39 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         if held_out is not None:
             self._keep_held_out(held_out, np.concatenate([self._margins(part) for part in parts]))
 
-    def _left_out_scores(
-        self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered
-    ) -> tuple[HeldOut | None, list[Scored]]:
-        """Score every known row by a fit without its fold, and a share of the classes in each fold as open rows.
+    def _held_out_scores(self, samples: TrainingSamples) -> tuple[HeldOut | None, list[Scored]]:
+        """Score every known sample by a fit without its fold, and a share of the classes in each fold as open samples.
 
-        Gives the table, ``None`` if no known row can be left out, and what the fits say of its rows, in their order.
+        Gives the table, ``None`` if no known sample can be held out, and what the fits say of its samples, in the same
+        order.
         """
-        n_classes, blocks = len(self.classes_), joined(gathered.units, gathered.groups)
+        n_classes, classes, blocks = len(self.classes_), samples.classes, joined(samples.units, samples.groups)
         tables: list[HeldOut] = []
         parts: list[Scored] = []
         folds = fold_numbers(classes, blocks, N_FOLDS)
-        open_folds = np.arange(len(real_open)) % N_FOLDS
+        open_folds = np.arange(len(samples.open_features)) % N_FOLDS
         for fold in range(N_FOLDS):
-            kept = (folds != fold) & ~(self._is_left_out(classes, fold))
+            chosen = (folds != fold) & ~(self._is_held_out(classes, fold))
             tested = np.flatnonzero(folds == fold)
-            if not kept.any() or not (len(tested) or (open_folds == fold).any()):
+            if not chosen.any() or not (len(tested) or (open_folds == fold).any()):
                 continue
-            part = self._fit_part(X[kept], classes[kept], gathered.where(kept))
-            present = np.unique(classes[kept])
+            part = self._fit_part(samples.where(chosen).normalized())
+            present = np.unique(classes[chosen])
             kinds = np.where(np.isin(classes[tested], present), KNOWN, OF_OTHER_CLASS)
-            known = kinds, classes[tested], gathered.weights[tested], blocks[tested]
-            opened = real_open[open_folds == fold]
-            scored, of_open = part._scored(X[tested]), part._scored(opened)
+            known = kinds, classes[tested], samples.weights[tested], blocks[tested]
+            opened = samples.open_features[open_folds == fold]
+            scored, of_open = part._scored(samples.features[tested]), part._scored(opened)
             tables.append(_table_of(scored, *known, present, n_classes))
             tables.append(_table_of(of_open, *_as_open(len(opened), n_classes), present, n_classes))
             parts += [scored, of_open]
         found = HeldOut.joined(tables) if tables else None
         return found if found is not None and len(found.known) else None, parts
 
-    def _fitted_scores(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> HeldOut:
-        """Score the rows by the fit that has seen them, where no other is possible."""
-        blocks, everything = joined(gathered.units, gathered.groups), np.arange(n_classes := len(self.classes_))
-        kinds = np.full(len(X), KNOWN)
-        found = _table_of(self._scored(X), kinds, classes, gathered.weights, blocks, everything, n_classes)
+    def _fitted_scores(self, samples: TrainingSamples) -> HeldOut:
+        """Score the samples by the fit that has seen them, where no other is possible."""
+        blocks, everything = joined(samples.units, samples.groups), np.arange(n_classes := len(self.classes_))
+        known = np.full(len(samples), KNOWN), samples.classes, samples.weights, blocks
+        found = _table_of(self._scored(samples.features), *known, everything, n_classes)
         if self._can_refit():
             warn(
                 "No row of a class can be left out while another stays, so that the threshold is read off the rows "
@@ -130,26 +131,27 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
                 "number as threshold."
             )
             return found
+        real_open = samples.open_features
         opened = _table_of(self._scored(real_open), *_as_open(len(real_open), n_classes), everything, n_classes)
         return HeldOut.joined([found, opened])
 
-    def _is_left_out(self, classes: Integers, fold: int) -> NDArray[np.bool_]:
-        """Rows of the classes that a fold does not know; at least two stay known."""
+    def _is_held_out(self, classes: Integers, fold: int) -> NDArray[np.bool_]:
+        """Mark samples of the classes that a fold does not know; at least two stay known."""
         if self.threshold != "auto" or len(self.classes_) < 3:
             return np.zeros(len(classes), dtype=bool)
         return np.asarray(classes % N_FOLDS == fold)
 
-    def _fit_part(self, X: Floats, classes: Integers, gathered: Gathered) -> "ThresholdedClassifier":
-        """Fit the score of a copy to some of the rows."""
+    def _fit_part(self, samples: TrainingSamples) -> "ThresholdedClassifier":
+        """Fit the score of a copy to some of the samples."""
         part: ThresholdedClassifier = clone(self).set_params(threshold=0.0)
-        present, codes = np.unique(classes, return_inverse=True)
+        present, codes = np.unique(samples.classes, return_inverse=True)
         part.classes_ = self.classes_[present]
-        part.n_features_in_ = X.shape[1]
-        part._fit_scores(X, codes, gathered)
+        part.n_features_in_ = samples.features.shape[1]
+        part._fit_scores(replace(samples, classes=codes))
         return part
 
     def _scored(self, X: Floats) -> Scored:
-        """Score rows, of which there may be none."""
+        """Score samples, of which there may be none."""
         return self._score(X) if len(X) else Scored(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, 1)))
 
     def _margins(self, scored: Scored) -> Floats:
@@ -173,10 +175,10 @@ def _table_of(
     present: Integers,
     n_classes: int,
 ) -> HeldOut:
-    """Give rows of the table of what a fit says that knows the ``present`` classes: a distance is a score times −1."""
+    """Give a part of the table: what a fit says that knows the ``present`` classes: a distance is a score times −1."""
     return HeldOut(kinds, -scored.knownness, present[scored.assigned], classes, weights, blocks, n_classes)
 
 
-def _as_open(n_rows: int, n_classes: int) -> tuple[Integers, Integers, Floats, Integers]:
-    """Kinds, classes, weights and blocks of real open rows."""
-    return np.full(n_rows, REAL), np.full(n_rows, n_classes), np.ones(n_rows), -1 - np.arange(n_rows)
+def _as_open(n_open: int, n_classes: int) -> tuple[Integers, Integers, Floats, Integers]:
+    """Kinds, classes, weights and blocks of real open samples."""
+    return np.full(n_open, REAL), np.full(n_open, n_classes), np.ones(n_open), -1 - np.arange(n_open)

@@ -16,11 +16,10 @@ from .._core.sklearn import validate_params
 from .._core.warn import warn
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.fit import warn_of_few
-from .._ellipsoid.kept_samples import KeptSamples
 from .._ellipsoid.math.closed_form import fit_closed_form
 from .._held_out.table import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOut
 from .._samples.duplicates import in_order
-from .._samples.samples import Gathered, Samples, usable_scale
+from .._samples.samples import Samples, usable_scale
 from .._torch.devices import resolve_device, resolve_seed
 from ._draw import Draw, Keys, priorities
 from ._parts import delayed_parts, kind_of, require_dask
@@ -119,8 +118,8 @@ def fit(
     starts = np.cumsum([0, *(part.counts.sum() for part in found)])
     coder = delayed(fitted, traverse=False)  # it knows the classes
     ungrouped = [None] * len(parts["y"])
-    rows = enumerate(zip(parts["y"], parts.get("groups", ungrouped), starts[:-1].tolist(), strict=True))
-    keyed = [delayed(keyed_part)(coder, part, group, number, start) for number, (part, group, start) in rows]
+    labelled = enumerate(zip(parts["y"], parts.get("groups", ungrouped), starts[:-1].tolist(), strict=True))
+    keyed = [delayed(keyed_part)(coder, part, group, number, start) for number, (part, group, start) in labelled]
     draws = [delayed(Draw.of)(part, samples_per_class, seed) for part in keyed]
     draw: Draw = _merged(draws, Draw.merged, samples_per_class, seed)
     of_class = np.append(counts[~is_open], counts[is_open].sum()).astype(np.int64)
@@ -212,37 +211,33 @@ def _merged(parts: list[Any], merge: Callable[..., Any], *options: Any) -> Any:
 def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys, seed: int) -> None:
     """Fit to exact moments and drawn samples."""
     moments, n_classes = found.moments, len(fitted.classes_)
-    if moments is None or moments.total < found.rows.shape[1]:
+    if moments is None or moments.total < found.features.shape[1]:
         total = 0 if moments is None else moments.total
         raise ValueError(
-            f"X has {total} samples of known classes with {found.rows.shape[1]} features, but at least as many samples "
-            "as features are needed here; fit the classifier itself to data this small."
+            f"X has {total} samples of known classes with {found.features.shape[1]} features, but at least as many "
+            "samples as features are needed here; fit the classifier itself to data this small."
         )
-    fitted.n_features_in_ = found.rows.shape[1]
+    fitted.n_features_in_ = found.features.shape[1]
     fitted.offset_, fitted.class_offsets_ = 0.0, np.zeros(n_classes)
-    fitted._norm_range = usual_norms(found.rows, found.codes)
+    fitted._norm_range = usual_norms(found.features, found.codes)
     mean = moments.mean()
-    scale = usable_scale(moments.mean_square() ** 0.5, mean, found.rows.dtype)
-    rows, known = ((found.rows - mean) / scale).astype(np.float32), found.codes < n_classes
+    scale = usable_scale(moments.mean_square() ** 0.5, mean, found.features.dtype)
+    device, known = resolve_device(fitted.device), found.codes < n_classes
+    features = torch.from_numpy(((found.features - mean) / scale).astype(np.float32)).to(device)
     codes, keys = found.codes[known], found.keys[known]
-    own = np.arange(len(codes))
-    groups = fitted._check_single_groups(in_order(keys), own, codes)
-    gathered = Gathered(own, np.ones(len(codes)), own, groups, np.ones_like(own), groups)
-    kept = KeptSamples.of(mean, rows[known], codes, gathered, rows[~known])
-    device = resolve_device(fitted.device)
+    groups = fitted._check_single_groups(in_order(keys), np.arange(len(codes)), codes)
     is_counted = priorities(keys, seed) <= limits[codes]  # the others came with groups that other classes drew
     share = moments.counts / np.bincount(codes[is_counted], minlength=n_classes)
     samples = replace(
-        kept.samples(n_classes, device),
+        Samples.of(features[known], torch.from_numpy(codes).to(device), n_classes, groups=groups),
         moments=moments.standardized(mean, scale),
         n_represented=torch.from_numpy(np.where(is_counted, share[codes], 0.0)).to(device),
     )
-    opened = torch.from_numpy(kept.open_rows).to(device)
-    result = fit_closed_form(samples, opened, fitted.alpha, fitted.beta, seed)
+    result = fit_closed_form(samples, features[~known], fitted.alpha, fitted.beta, seed)
     is_random = priorities(keys, seed) <= limits[:n_classes].min()
     fitted._store(result._replace(held_out=_of_random_samples(result.held_out, samples, is_random)), mean, scale)
-    fitted._kept, fitted.changes_, fitted.groups_ = None, [], kept.groups
-    warn_of_few(fitted.classes_, codes, kept.groups, result.degenerate)
+    fitted._kept, fitted.changes_, fitted.groups_ = None, [], groups
+    warn_of_few(fitted.classes_, codes, groups, result.degenerate)
 
 
 def _of_random_samples(held_out: HeldOut | None, samples: Samples, is_random: NDArray[np.bool_]) -> HeldOut | None:

@@ -85,7 +85,7 @@ class Reduced(NamedTuple):
     """What a fit needs of a partition, or of several."""
 
     moments: ClassMoments | None  # of known classes; None if the partition has none
-    rows: NDArray[np.floating]  # (n_drawn, n_features)
+    features: NDArray[np.floating]  # (n_drawn, n_features)
     codes: Integers  # (n_drawn,)
     keys: Keys  # (n_drawn,)
     number: int  # of the first partition with samples; -1 without
@@ -97,15 +97,15 @@ def reduced_part(X: Any, keyed: Keyed, chosen: DrawRule, number: int) -> Reduced
         _check_rows("X", len(X), len(keyed.codes))
         if not len(X):
             return Reduced(None, np.empty((0, 0)), keyed.codes, keyed.keys, -1)
-        rows = read_features(X)
-        with naming_rows(rows):
-            rows = np.asarray(check_array(rows, dtype=(np.float64, np.float32), input_name="X"))
-        check_squares(rows)
+        X = read_features(X)
+        with naming_rows(X):
+            X = np.asarray(check_array(X, dtype=(np.float64, np.float32), input_name="X"))
+        check_squares(X)
     drawn = chosen.among(keyed)
     known = keyed.codes < len(chosen.limits) - 1
-    of_known = (rows, keyed.codes) if known.all() else (rows[known], keyed.codes[known])
+    of_known = (X, keyed.codes) if known.all() else (X[known], keyed.codes[known])
     moments = ClassMoments.of(*of_known) if known.any() else None
-    return Reduced(moments, rows[drawn], keyed.codes[drawn], keyed.keys[drawn], number)
+    return Reduced(moments, X[drawn], keyed.codes[drawn], keyed.keys[drawn], number)
 
 
 def merge_reduced(parts: list[Reduced]) -> Reduced:
@@ -115,15 +115,15 @@ def merge_reduced(parts: list[Reduced]) -> Reduced:
         return parts[0]
     first = filled[0]
     for part in filled:
-        if part.rows.shape[1] != first.rows.shape[1]:
+        if part.features.shape[1] != first.features.shape[1]:
             raise ValueError(
-                f"Partition {part.number}: X has {part.rows.shape[1]} features, but partition {first.number} has "
-                f"{first.rows.shape[1]}; all must have the same."
+                f"Partition {part.number}: X has {part.features.shape[1]} features, but partition {first.number} has "
+                f"{first.features.shape[1]}; all must have the same."
             )
     moments = [part.moments for part in filled if part.moments is not None]
     return Reduced(
         ClassMoments.merged(moments) if moments else None,
-        np.concatenate([part.rows for part in filled]),
+        np.concatenate([part.features for part in filled]),
         np.concatenate([part.codes for part in filled]),
         np.concatenate([part.keys for part in filled]),
         first.number,

@@ -102,9 +102,9 @@ def test_no_row_is_scored_by_a_fit_that_saw_it_or_its_group():
     seen = []
 
     class Spy(KNNOpenSetClassifier):
-        def _fit_scores(self, rows, classes, gathered):
-            self.fitted = {row.tobytes() for row in rows}
-            super()._fit_scores(rows, classes, gathered)
+        def _fit_scores(self, samples):
+            self.fitted = {row.tobytes() for row in samples.features}
+            super()._fit_scores(samples)
 
         def _score(self, rows):
             seen.append((self.fitted, {row.tobytes() for row in rows}))

@@ -32,12 +32,12 @@ def some_trainer(samples, **changes):
     noise = np.random.default_rng(1).normal(size=ellipsoids.components.shape)
     ellipsoids.components += 0.2 * torch.from_numpy(noise)
     settings = replace(SETTINGS, **changes)
-    return ellipsoids, BoundaryTrainer(ellipsoids, samples, samples.rows[:0], settings, np.random.default_rng(0))
+    return ellipsoids, BoundaryTrainer(ellipsoids, samples, samples.features[:0], settings, np.random.default_rng(0))
 
 
 def learn(samples, *, n_open=0, **changes):
-    real_open = torch.from_numpy(np.random.default_rng(5).normal(size=(n_open, 5))).to(samples.rows)
-    validation = (samples, samples.rows[:0])
+    real_open = torch.from_numpy(np.random.default_rng(5).normal(size=(n_open, 5))).to(samples.features)
+    validation = (samples, samples.features[:0])
     return train_ellipsoids(samples, real_open, replace(SETTINGS, **changes), 0, validation)
 
 
@@ -60,7 +60,7 @@ def test_the_gradient_is_that_of_the_literal_loss(samples, loss):
     """The inside loss of ADB is multiplied by the number of classes, as in the released code."""
     ellipsoids, trainer = some_trainer(samples, negative_loss=loss)
     batch = np.array([4, 9, 21, 3, 17, 30, 41, 5, 11])
-    rows, classes, weights = samples.rows[batch], samples.classes[batch], trainer.weights[batch]
+    rows, classes, weights = samples.features[batch], samples.classes[batch], trainer.weights[batch]
     found = whole_loss(trainer, batch)
     (own,) = torch.autograd.grad(found, trainer.entries)
     others = [None] * len(batch)
@@ -84,7 +84,7 @@ def test_clab_without_another_class_in_the_batch_is_adb_without_the_number_of_cl
     assert clab - expansion == pytest.approx((adb - expansion) / 4)
     assert adb > expansion
     one = samples.of_classes(torch.tensor([False, True, False, False]))
-    one = Samples.of(one.rows, torch.zeros(len(one), dtype=torch.int64))
+    one = Samples.of(one.features, torch.zeros(len(one), dtype=torch.int64))
     assert torch.equal(*(learn(one, negative_loss=loss).components for loss in ("adb", "clab")))
 
 
@@ -111,7 +111,7 @@ def test_every_loss_and_every_shape_is_another(samples):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_shape_stays_what_it_is(samples, loss):
     for dtype in (torch.float32, torch.float64):
-        some = replace(samples, rows=samples.rows.to(dtype))
+        some = replace(samples, features=samples.features.to(dtype))
         diagonal, ball = (learn(some, negative_loss=loss, shape=shape).components for shape in ("diagonal", "ball"))
         on = diagonal.diagonal(dim1=1, dim2=2)
         assert torch.equal(diagonal, torch.diag_embed(on))
@@ -125,13 +125,13 @@ def test_a_shape_stays_what_it_is(samples, loss):
 def test_the_gradient_of_a_shape_is_that_of_its_own_entries(samples, shape):
     ellipsoids = start_ellipsoids(samples)
     settings = replace(SETTINGS, shape=shape, negative_loss="adb")
-    trainer = BoundaryTrainer(ellipsoids, samples, samples.rows[:0], settings, np.random.default_rng(0))
+    trainer = BoundaryTrainer(ellipsoids, samples, samples.features[:0], settings, np.random.default_rng(0))
     (found,) = torch.autograd.grad(whole_loss(trainer, np.arange(48)), trainer.entries)
     sizes = {"full": (4, 5, 5), "diagonal": (4, 5), "ball": (4, 1)}
     own = torch.ones(sizes[shape], dtype=torch.float64) if shape != "full" else torch.eye(5).repeat(4, 1, 1).double()
     own.requires_grad_()
     components = own if shape == "full" else torch.diag_embed(own.expand(4, 5))
-    parts = samples.rows, samples.classes, trainer.weights, [None] * 48
+    parts = samples.features, samples.classes, trainer.weights, [None] * 48
     (expected,) = torch.autograd.grad(literal_loss(ellipsoids, components, *parts, times=4), own)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 

@@ -520,8 +520,8 @@ def test_samples_of_synthetic_classes_lie_between_classes_and_are_scored_without
     weights = fit.samples.weights
     totals = torch.zeros(5, dtype=torch.float64).index_add_(0, fit.samples.classes, weights)
     shares = weights[synthetic.sources] / totals[classes]
-    deviations = (fit.frame.rows(synthetic.sources) - means[classes]) / (1 - shares).sqrt().unsqueeze(1)
-    centres = synthetic.rows - deviations
+    deviations = (fit.frame.coordinates(synthetic.sources) - means[classes]) / (1 - shares).sqrt().unsqueeze(1)
+    centres = synthetic.coordinates - deviations
     # Each is a mixture of two class means, the heavier of them that of the row's class.
     for centre, label in zip(centres, classes.tolist(), strict=True):
         mixtures = [
@@ -535,9 +535,9 @@ def test_samples_of_synthetic_classes_lie_between_classes_and_are_scored_without
         best = int(np.argmin(misses))
         assert misses[best] < 1e-9
         assert -1e-9 <= fitted[best] <= 0.5 + 1e-9
-    np.testing.assert_array_equal(synthetic.assigned, torch.cdist(synthetic.rows, means).argmin(1))
+    np.testing.assert_array_equal(synthetic.assigned, torch.cdist(synthetic.coordinates, means).argmin(1))
     validation = fit.validate(synthetic)
-    refits, positions = Refits(found, WEIGHTS[0]), (fit.frame.origin + synthetic.rows @ fit.frame.back).numpy()
+    refits, positions = Refits(found, WEIGHTS[0]), (fit.frame.origin + synthetic.coordinates @ fit.frame.back).numpy()
     columns = synthetic.sources.tolist(), synthetic.assigned.tolist(), positions
     literal = np.array([refits.distance(i, k, row=row) for i, k, row in zip(*columns, strict=True)])
     np.testing.assert_allclose(validation.open[1].distances, literal, rtol=1e-6)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from persistence_helpers import snapshot
 
-from skellipsoid import load, save
+from skellipsoid import load, refresh, save
 
 KEPT = Path(__file__).parent / "kept"
 #: SHA-256 of all files of a model with its questions and answers.
@@ -52,3 +53,19 @@ def test_a_kept_model_answers_as_it_did(name, tmp_path):
                 assert found.tolist() == expected
             else:
                 np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4, err_msg=method)
+
+
+@pytest.mark.parametrize("name", ["format_6/classifier", "format_7/classifier", "format_7/trained"])
+def test_training_samples_are_read_by_their_earlier_names(name, tmp_path):
+    (arrays,) = (KEPT / name).glob("parts-*/estimator/arrays.safetensors")
+    saved = safetensors.numpy.load_file(arrays)
+    model = load(KEPT / name)
+    save(model, tmp_path / "again")
+    again = load(tmp_path / "again")
+    names = {"rows": "features", "held": "validates", "open_rows": "open_features", "open_held": "open_validates"}
+    for each in (model, again):
+        for old, new in names.items():
+            np.testing.assert_array_equal(getattr(each._kept, new), saved[f"_kept.{old}"])
+    probes = json.loads((KEPT / f"{name}.json").read_text(encoding="utf-8"))["probes"]
+    np.testing.assert_array_equal(again.score_samples(probes), model.score_samples(probes))
+    np.testing.assert_array_equal(refresh(again).score_samples(probes), refresh(model).score_samples(probes))

@@ -8,7 +8,7 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from skellipsoid._samples import duplicates
-from skellipsoid._samples.duplicates import equal_rows, find_duplicates, in_order
+from skellipsoid._samples.duplicates import equal_samples, find_duplicates, in_order
 
 N_ROWS = 60  # of each of three classes, before they are copied
 
@@ -261,9 +261,9 @@ def test_zeros_of_both_signs_are_equal():
     assert find_duplicates(rows, classes)[:3].tolist() == [0, 0, 1]
 
 
-def test_equal_rows_are_equal_to_the_last_bit_and_in_their_label():
+def test_equal_samples_are_equal_to_the_last_bit_and_in_their_label():
     rows = np.array([[0.1 + 0.2, 1], [0.3, 1], [0.3, 1], [0.3, 1], [-0.0, 1], [0, 1]])
-    assert equal_rows(rows, np.array([0, 0, 0, 1, 1, 1])).tolist() == [0, 1, 1, 2, 3, 3]
+    assert equal_samples(rows, np.array([0, 0, 0, 1, 1, 1])).tolist() == [0, 1, 1, 2, 3, 3]
     assert in_order(np.array([5, 3, 5, 9, 3])).tolist() == [0, 1, 0, 2, 1]
 
 

@@ -12,7 +12,8 @@ from skellipsoid._ellipsoid.math.mixtures import draw_mixtures, draw_synthetic_c
 from skellipsoid._ellipsoid.paper.fit import hold_out, hold_out_open
 from skellipsoid._samples.duplicates import find_duplicates, in_order
 from skellipsoid._samples.made_up import made_up_classes
-from skellipsoid._samples.samples import Samples, effective_number, gather, outlying_rows
+from skellipsoid._samples.samples import Samples, effective_number, find_outliers
+from skellipsoid._samples.training_samples import gather
 
 
 def samples(classes, weights=None, units=None, groups=None, n_features=3):
@@ -31,9 +32,9 @@ def as_sets(labels):
 
 
 def gather_all(*given):
-    """Gather rows, of which all are kept: then a unit weighs 1 on average."""
-    found = gather(*given)
-    return found.where(np.ones(len(found.rows), dtype=bool))
+    """Gather samples, and scale their weights: then a unit weighs 1 on average."""
+    numbers, found, groups = gather(*given)
+    return numbers, found.normalized(), groups
 
 
 @pytest.fixture
@@ -51,32 +52,34 @@ def copies():
 @pytest.mark.parametrize("duplicates", ["once", "each"])
 def test_equal_rows_become_one_row_and_near_ones_stay(copies, duplicates):
     rows, classes, origins = copies
-    found = gather(rows, classes, np.ones(40), None, duplicates)
-    assert found.rows.tolist() == [*range(30), *range(33, 40)]
-    np.testing.assert_array_equal(found.units, origins[found.rows])
+    numbers, found, groups = gather(rows, classes, np.ones(40), None, duplicates)
+    assert numbers.tolist() == [*range(30), *range(33, 40)]
+    np.testing.assert_array_equal(found.features, rows[numbers])
+    np.testing.assert_array_equal(found.classes, classes[numbers])
+    np.testing.assert_array_equal(found.units, origins[numbers])
     np.testing.assert_array_equal(found.groups, found.units)
-    np.testing.assert_array_equal(found.found, origins)
+    np.testing.assert_array_equal(groups, origins)
 
 
 def test_duplicates_weigh_together_as_much_as_their_mean(copies):
     rows, classes, origins = copies
-    once = gather_all(rows, classes, np.ones(40), None, "once")
+    _, once, _ = gather_all(rows, classes, np.ones(40), None, "once")
     np.testing.assert_allclose(np.bincount(once.units, once.weights), 1)
     np.testing.assert_allclose(once.weights[[3, 7, 0]], 1)  # copies are merged, and weigh no more than others
     np.testing.assert_allclose(once.weights[once.units == 12], 1 / 6)
     weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
-    once = gather_all(rows, classes, weights, None, "once")
+    numbers, once, _ = gather_all(rows, classes, weights, None, "once")
     means = np.bincount(origins, weights) / np.bincount(origins)
     np.testing.assert_allclose(np.bincount(once.units, once.weights), means / means.mean())
     # Near duplicates share what their unit weighs as they weigh themselves.
-    mine = once.rows[once.units == 12]
+    mine = numbers[once.units == 12]
     np.testing.assert_allclose(once.weights[once.units == 12] / once.weights[12], weights[mine] / weights[12])
 
 
 def test_duplicates_weigh_each_for_itself_on_request(copies):
     rows, classes, origins = copies
     weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
-    each = gather_all(rows, classes, weights, None, "each")
+    _, each, _ = gather_all(rows, classes, weights, None, "each")
     totals = np.bincount(origins, weights)
     np.testing.assert_allclose(np.bincount(each.units, each.weights), totals / totals.mean())
     np.testing.assert_allclose(each.weights[7] / each.weights[0], weights[[7, 31, 32]].sum() / weights[0])
@@ -85,26 +88,26 @@ def test_duplicates_weigh_each_for_itself_on_request(copies):
 def test_duplicates_are_not_looked_for_where_they_are_off(copies):
     rows, classes, _ = copies
     weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
-    off = gather_all(rows, classes, weights, None, "off")
-    for numbers in (off.rows, off.units, off.groups, off.found):
-        np.testing.assert_array_equal(numbers, np.arange(40))
+    numbers, off, groups = gather_all(rows, classes, weights, None, "off")
+    for found in (numbers, off.units, off.groups, groups):
+        np.testing.assert_array_equal(found, np.arange(40))
     np.testing.assert_allclose(off.weights, weights / weights.mean())
     # To the last bit, whatever rounding makes of the mean.
-    assert gather_all(rows[:12], classes[:12], np.full(12, 0.1), None, "off").weights.tolist() == [1] * 12
+    assert gather_all(rows[:12], classes[:12], np.full(12, 0.1), None, "off")[1].weights.tolist() == [1] * 12
 
 
 def test_equal_rows_of_different_groups_stay_apart(copies):
     rows, classes, origins = copies
     groups = np.full(40, 8)
     groups[32], groups[35] = 2, 1
-    found = gather_all(rows, classes, np.ones(40), groups, "once")
+    numbers, found, of_each = gather_all(rows, classes, np.ones(40), groups, "once")
     # Of the rows 7, 31 and 32 the last one is in another group; row 30 is merged.
-    assert found.rows.tolist() == [*range(30), *range(32, 40)]
-    np.testing.assert_array_equal(found.units, origins[found.rows])
+    assert numbers.tolist() == [*range(30), *range(32, 40)]
+    np.testing.assert_array_equal(found.units, origins[numbers])
     expected = np.zeros(40, dtype=int)
     expected[[32, 35]] = 1, 2
-    np.testing.assert_array_equal(found.found, expected)
-    np.testing.assert_array_equal(found.groups, expected[found.rows])
+    np.testing.assert_array_equal(of_each, expected)
+    np.testing.assert_array_equal(found.groups, expected[numbers])
     np.testing.assert_allclose(found.weights[[7, 30]], [2 / 3, 1 / 3])
     np.testing.assert_allclose(np.bincount(found.units, found.weights), 1)
 
@@ -114,7 +117,7 @@ def test_equal_rows_of_different_groups_stay_apart(copies):
 def test_a_unit_weighs_one_on_average_whatever_the_weights_are_in(copies, duplicates, factor):
     rows, classes, _ = copies
     weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
-    one, other = (gather_all(rows, classes, scale * weights, None, duplicates) for scale in (1, factor))
+    one, other = (gather_all(rows, classes, scale * weights, None, duplicates)[1] for scale in (1, factor))
     np.testing.assert_allclose(one.weights, other.weights, rtol=1e-12)
     assert one.weights.sum() == pytest.approx(len(np.unique(one.units)))
 
@@ -122,24 +125,24 @@ def test_a_unit_weighs_one_on_average_whatever_the_weights_are_in(copies, duplic
 def test_rows_that_are_equal_by_chance_stay_apart():
     binary = np.random.default_rng(0).integers(2, size=(60, 4)).astype(float)
     assert len(np.unique(binary, axis=0)) < 20
-    found = gather(binary, np.repeat([0, 1], 30), np.ones(60), None, "once")
-    assert found.rows.tolist() == found.units.tolist() == list(range(60))
+    numbers, found, _ = gather(binary, np.repeat([0, 1], 30), np.ones(60), None, "once")
+    assert numbers.tolist() == found.units.tolist() == list(range(60))
     assert found.weights.tolist() == [1] * 60
 
 
 def test_equal_rows_of_one_group_are_one_row_only_if_they_are_duplicates(monkeypatch):
     units = np.array([0, 1, 1, 2])
-    monkeypatch.setattr("skellipsoid._samples.samples.find_duplicates", lambda *given: units)
+    monkeypatch.setattr("skellipsoid._samples.training_samples.find_duplicates", lambda *given: units)
     no_groups = np.zeros(4, dtype=np.int64)
-    found = gather_all(np.ones((4, 2)), no_groups, np.ones(4), no_groups, "each")
-    assert found.rows.tolist() == [0, 1, 3]
+    numbers, found, _ = gather_all(np.ones((4, 2)), no_groups, np.ones(4), no_groups, "each")
+    assert numbers.tolist() == [0, 1, 3]
     np.testing.assert_allclose(found.weights, [0.75, 1.5, 0.75])
 
 
 def test_equal_rows_of_different_classes_stay_apart(copies):
     rows, classes = copies[0], np.repeat([0, 1], [30, 10])  # the copies are in a class of their own
-    found = gather(rows, classes, np.ones(40), None, "once")
-    assert found.rows.tolist() == [*range(32), *range(33, 40)]
+    numbers, found, _ = gather(rows, classes, np.ones(40), None, "once")
+    assert numbers.tolist() == [*range(32), *range(33, 40)]
     assert not set(found.units[:30]) & set(found.units[30:])
 
 
@@ -151,30 +154,29 @@ def test_a_row_with_a_number_of_copies_is_that_many_equal_rows(copies, duplicate
     if by_chance:
         rows = np.random.default_rng(0).integers(2, size=(40, 4)).astype(float)
     rng = np.random.default_rng(2)
-    numbers = rng.choice([1, 1, 1, 2, 5], 40)
+    copied = rng.choice([1, 1, 1, 2, 5], 40)
     weights, groups = rng.uniform(0.5, 2, size=40), rng.integers(9, size=40) if has_groups else None
-    found = gather(rows, classes, weights, groups, duplicates, numbers)
-    each = np.repeat(np.arange(40), numbers)
-    wanted = gather(rows[each], classes[each], weights[each], None if groups is None else groups[each], duplicates)
-    np.testing.assert_array_equal(found.rows, each[wanted.rows])
+    numbers, found, _ = gather(rows, classes, weights, groups, duplicates, copied)
+    each = np.repeat(np.arange(40), copied)
+    own = None if groups is None else groups[each]
+    firsts, wanted, _ = gather(rows[each], classes[each], weights[each], own, duplicates)
+    np.testing.assert_array_equal(numbers, each[firsts])
     np.testing.assert_allclose(found.weights, wanted.weights)
     np.testing.assert_array_equal(found.copies, wanted.copies)
     for name in ("units", "groups"):
         np.testing.assert_array_equal(in_order(getattr(found, name)), in_order(getattr(wanted, name)))
 
 
-def test_rows_that_are_kept_keep_what_they_weigh(copies):
-    rows, classes, origins = copies
-    found = gather(rows, classes, np.arange(1.0, 41), np.arange(40) % 9, "each")
-    kept = found.rows % 3 == 0
-    some = found.where(kept)
-    for part, whole in zip((some.rows, *some[2:4]), (found.rows, *found[2:4]), strict=True):
-        np.testing.assert_array_equal(part, whole[kept])
-    # In proportion; on average a unit weighs 1, also of those that are kept.
-    np.testing.assert_allclose(some.weights / some.weights[0], found.weights[kept] / found.weights[kept][0])
+def test_samples_that_are_chosen_keep_what_they_weigh(copies):
+    rows, classes, _ = copies
+    numbers, found, _ = gather(rows, classes, np.arange(1.0, 41), np.arange(40) % 9, "each")
+    chosen = numbers % 3 == 0
+    some = found.where(chosen).normalized()
+    for name in ("features", "classes", "copies", "units", "groups", "validates"):
+        np.testing.assert_array_equal(getattr(some, name), getattr(found, name)[chosen])
+    # In proportion; on average a unit weighs 1, also of those that are chosen.
+    np.testing.assert_allclose(some.weights / some.weights[0], found.weights[chosen] / found.weights[chosen][0])
     assert some.weights.sum() == pytest.approx(len(np.unique(some.units)))
-    np.testing.assert_array_equal(some.found, found.found)
-    assert len(some.found) == len(origins)
 
 
 # Rows that belong together
@@ -190,13 +192,13 @@ def test_what_is_not_said_is_a_row_by_itself():
         assert numbers.tolist() == [0, 1, 2, 3]
     # Duplicates are groups where none are given.
     assert samples([0, 0, 0], units=[4, 4, 6]).groups.tolist() == [4, 4, 6]
-    assert Samples.of(found.rows, found.classes, 5).n_classes == 5
+    assert Samples.of(found.features, found.classes, 5).n_classes == 5
 
 
 def test_rows_of_some_classes_keep_their_columns():
     found = samples([0, 1, 1, 2, 0], weights=[1, 2, 3, 4, 5], units=[7, 7, 8, 9, 6], groups=[3, 3, 3, 2, 1])
     some = found.of_classes(torch.tensor([True, False, True]))
-    assert torch.equal(some.rows, found.rows[[0, 3, 4]])
+    assert torch.equal(some.features, found.features[[0, 3, 4]])
     assert some.classes.tolist() == [0, 2, 0]
     assert some.weights.tolist() == [1, 4, 5]
     assert some.units.tolist() == [7, 9, 6]
@@ -287,10 +289,10 @@ def test_centroids_and_radii_are_weighted_means():
     classes, weights = np.array([0, 1, 0, 0, 1]), np.array([1.0, 2, 3, 4, 7])
     found = samples(classes, weights)
     centroids = class_centroids(found)
-    rows = found.rows.numpy()
-    means = np.array([np.average(rows[classes == k], axis=0, weights=weights[classes == k]) for k in (0, 1)])
+    features = found.features.numpy()
+    means = np.array([np.average(features[classes == k], axis=0, weights=weights[classes == k]) for k in (0, 1)])
     np.testing.assert_allclose(centroids, means)
-    distances = np.linalg.norm(rows - means[classes], axis=1)
+    distances = np.linalg.norm(features - means[classes], axis=1)
     radii = [np.average(distances[classes == k], weights=weights[classes == k]) for k in (0, 1)]
     np.testing.assert_allclose(mean_radii(found, centroids), radii)
 
@@ -343,8 +345,8 @@ def test_groups_and_duplicates_are_held_out_together():
     assert not set(learning.groups) & set(held.groups)
     assert not set(learning.units) & set(held.units)
     for part in (learning, held):
-        for row, weight in zip(part.rows, part.weights, strict=True):
-            assert found.weights[(found.rows == row).all(dim=1)] == weight
+        for row, weight in zip(part.features, part.weights, strict=True):
+            assert found.weights[(found.features == row).all(dim=1)] == weight
     # Decided samples stay, and others go where their group is.
     given = np.where(np.arange(80) < 40, chosen, -1)
     again = hold_out(found, given, 0.3, 2)
@@ -368,10 +370,10 @@ def test_a_share_of_open_samples_is_held_out():
 
 def test_an_outlier_among_digits_is_found():
     rows, classes = load_digits(return_X_y=True)
-    assert outlying_rows(rows, classes).tolist() == []
+    assert find_outliers(rows, classes).tolist() == []
     rows[7, 3] = 1e6
     rows[1000] += 1e6
-    assert outlying_rows(rows, classes).tolist() == [7, 1000]
+    assert find_outliers(rows, classes).tolist() == [7, 1000]
 
 
 @pytest.mark.parametrize("n_features", [2, 20])
@@ -383,14 +385,14 @@ def test_tails_are_not_outlying(draw, n_features):
         rows = (
             draw.rvs(size=(len(classes), n_features), random_state=rng) + 10 * rng.normal(size=(4, n_features))[classes]
         )
-        assert outlying_rows(rows, classes).tolist() == []
+        assert find_outliers(rows, classes).tolist() == []
 
 
 @pytest.mark.parametrize(("n_far", "expected"), [(1, 1), (5, 5), (6, 0), (30, 0)])
 def test_a_far_part_of_a_class_is_not_outlying(n_far, expected):
     rows, classes = np.random.default_rng(0).normal(size=(200, 5)), np.repeat([0, 1], 100)
     rows[:n_far] += 1e5
-    assert outlying_rows(rows, classes).tolist() == list(range(expected))
+    assert find_outliers(rows, classes).tolist() == list(range(expected))
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(15, []), (25, [3])])
@@ -398,7 +400,7 @@ def test_a_row_is_outlying_beyond_twenty_times_the_typical_distance(factor, expe
     """In many dimensions all rows are equally far from the middle, so that this limit alone decides."""
     rows, classes = np.random.default_rng(0).normal(size=(200, 50)), np.repeat([0, 1], 100)
     rows[3] *= factor * np.sqrt(50) / np.linalg.norm(rows[3])
-    assert outlying_rows(rows, classes).tolist() == expected
+    assert find_outliers(rows, classes).tolist() == expected
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(25, []), (900, []), (1100, [0, 1, 2])])
@@ -406,33 +408,33 @@ def test_a_cluster_is_outlying_beyond_a_thousand_times_the_typical_distance(fact
     """Three rows near each other may be a part of the class, and so far out they must be broken."""
     rows, classes = np.random.default_rng(0).normal(size=(200, 50)), np.repeat([0, 1], 100)
     rows[:3] += factor * np.sqrt(50) * np.eye(50)[0]
-    assert outlying_rows(rows, classes).tolist() == expected
+    assert find_outliers(rows, classes).tolist() == expected
 
 
 def test_every_class_has_a_reach_of_its_own():
     rng = np.random.default_rng(0)
     rows, classes = rng.normal(size=(300, 5)), np.repeat([0, 1, 2], 100)
     rows[:100] *= 1e-4
-    assert outlying_rows(rows, classes).tolist() == []
+    assert find_outliers(rows, classes).tolist() == []
     rows[7] = 1e-4 * 1000
-    assert outlying_rows(rows, classes).tolist() == [7]
+    assert find_outliers(rows, classes).tolist() == [7]
     rows[7] = 0
     rows[100:200] *= 1e4
-    assert outlying_rows(rows, classes).tolist() == []
+    assert find_outliers(rows, classes).tolist() == []
 
 
 def test_classes_of_two_rows_are_compared_with_the_others():
     rng = np.random.default_rng(0)
     classes = np.repeat(np.arange(4), [30, 30, 2, 2])
     rows = 5 * rng.normal(size=(4, 5))[classes] + rng.normal(size=(64, 5))
-    assert outlying_rows(rows, classes).tolist() == []
+    assert find_outliers(rows, classes).tolist() == []
     # Nobody knows which of two rows it is: both stay.
     far = rows.copy()
     far[63] += 1e6
-    assert outlying_rows(far, classes).tolist() == []
+    assert find_outliers(far, classes).tolist() == []
     # Two rows of one place are not far from each other.
     rows[63] = rows[62]
-    assert outlying_rows(rows, classes).tolist() == []
+    assert find_outliers(rows, classes).tolist() == []
 
 
 def test_a_few_rows_are_outlying_by_the_reach_of_larger_classes():
@@ -441,26 +443,26 @@ def test_a_few_rows_are_outlying_by_the_reach_of_larger_classes():
     rows = rng.normal(size=(65, 5))
     rows[60:] *= 1e-6  # a class that is nearly a point
     rows[64] += 1
-    assert outlying_rows(rows, classes).tolist() == []
+    assert find_outliers(rows, classes).tolist() == []
     rows[64] += 1e4
-    assert outlying_rows(rows, classes).tolist() == [64]
+    assert find_outliers(rows, classes).tolist() == [64]
     # Small classes alone have nobody to be compared with.
-    assert outlying_rows(rows[60:], classes[60:]).tolist() == []
+    assert find_outliers(rows[60:], classes[60:]).tolist() == []
 
 
 def test_what_is_outlying_does_not_depend_on_shift_scale_and_order():
     rows, classes = load_iris(return_X_y=True)
     rows[[3, 140]] *= 1e5
     order = np.random.default_rng(0).permutation(len(rows))
-    assert outlying_rows(rows, classes).tolist() == [3, 140]
-    assert outlying_rows(1e-3 * rows + 100, classes).tolist() == [3, 140]
-    assert sorted(order[outlying_rows(rows[order], classes[order])]) == [3, 140]
+    assert find_outliers(rows, classes).tolist() == [3, 140]
+    assert find_outliers(1e-3 * rows + 100, classes).tolist() == [3, 140]
+    assert sorted(order[find_outliers(rows[order], classes[order])]) == [3, 140]
 
 
-def test_points_have_no_outlying_rows():
+def test_points_have_no_outliers():
     classes = np.repeat([0, 1], 20)
-    assert outlying_rows(np.ones((40, 3)), classes).tolist() == []
-    assert outlying_rows(np.random.default_rng(0).normal(size=(1, 3)), classes[:1]).tolist() == []
+    assert find_outliers(np.ones((40, 3)), classes).tolist() == []
+    assert find_outliers(np.random.default_rng(0).normal(size=(1, 3)), classes[:1]).tolist() == []
 
 
 # Made-up samples

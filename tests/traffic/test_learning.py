@@ -190,7 +190,7 @@ def test_labelled_messages_are_scored_without_themselves(world, monkeypatch):
     def watched(classifier, rows):
         scores = original(classifier, rows)
         if len(rows) < 60:  # of a part of the labelled ones
-            samples = {row.tobytes() for row in classifier._kept.rows}
+            samples = {row.tobytes() for row in classifier._kept.features}
             assert not any(row.tobytes() in samples for row in rows)
             assert not {number[row.tobytes()] for row in rows} & without.keys()
             without.update(zip((number[row.tobytes()] for row in rows), scores, strict=True))
@@ -209,7 +209,7 @@ def test_trainers_learn_too(world):
     base, log = world
     X, y = log(120, 0.2, 15)
     clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=2), random_state=0)
-    clf.fit(base._kept.rows[:100], base._kept.classes[:100])
+    clf.fit(base._kept.features[:100], base._kept.classes[:100])
     few = np.where(np.isin(y, clf.classes_), y, -1)
     learned = quietly(learn_from_traffic, clf, X, with_labels(few, 20))
     assert np.isfinite(learned.offset_)
@@ -230,7 +230,7 @@ def test_bad_input_is_one_sentence(world, change, message):
     X, y = log(300, 0.2, 16)
     given = {"estimator": base, "X": X, "y": with_labels(y, 30)} | change
     if given["estimator"] is not base:
-        given["estimator"].fit(base._kept.rows, base._kept.classes)
+        given["estimator"].fit(base._kept.features, base._kept.classes)
     with pytest.raises((ValueError, TypeError), match=message):
         learn_from_traffic(**given)
 

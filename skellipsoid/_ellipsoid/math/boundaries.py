@@ -34,19 +34,19 @@ class Metric:
         """Features as they are."""
         return cls(None, None, 0.0, centroids, -0.5 * centroids.square().sum(1))
 
-    def coordinates(self, rows: Tensor) -> Tensor:
-        """Coordinates of samples, (n_rows, n_coordinates)."""
+    def coordinates(self, features: Tensor) -> Tensor:
+        """Coordinates of samples, (n_samples, n_coordinates)."""
         if self.axes is None:
-            return rows
-        found: Tensor = rows @ self.axes
+            return features
+        found: Tensor = features @ self.axes
         if self.products is None:
             return found
         # Of differences: between squares of far classes, in single precision, they would be rounding alone.
-        off = torch.linalg.vector_norm(rows - (found @ self.products) @ self.axes.T, dim=1) * self.off_span
+        off = torch.linalg.vector_norm(features - (found @ self.products) @ self.axes.T, dim=1) * self.off_span
         return torch.cat([found, off.unsqueeze(1)], dim=1)
 
     def nearest(self, coordinates: Tensor) -> Tensor:
-        """Class with the nearest mean, (n_rows,)."""
+        """Class with the nearest mean, (n_samples,)."""
         found: Tensor = torch.addmm(self.constants, coordinates, self.directions.T).argmax(1)
         return found
 
@@ -72,20 +72,20 @@ class Scorer(NamedTuple):
     factors: PaddedFactors
     radii: Tensor  # (n_classes,)
 
-    def assigned(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+    def assigned(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Class of each sample, and its margin."""
-        coordinates = self.metric.coordinates(rows)
+        coordinates = self.metric.coordinates(features)
         labels = self.metric.nearest(coordinates)
         return labels, 1 - assigned_norms(coordinates, labels, self.centres, self.factors) / self.radii[labels]
 
-    def all(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Class of each sample, and the margins of all classes, (n_rows, n_classes)."""
-        coordinates = self.metric.coordinates(rows)
+    def all(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Class of each sample, and the margins of all classes, (n_samples, n_classes)."""
+        coordinates = self.metric.coordinates(features)
         labels = self.metric.nearest(coordinates)
         return labels, 1 - self.factors.all_norms(coordinates, self.centres) / self.radii
 
-    def bytes_per_row(self, *, of_all: bool) -> int:
-        """Memory that scoring takes for each row, about."""
+    def bytes_per_sample(self, *, of_all: bool) -> int:
+        """Memory that scoring takes for each sample, about."""
         n_classes, n_coordinates = self.centres.shape
         n_axes = sum(bucket.axes.shape[1] for bucket in self.factors.axes.buckets)
         numbers = 5 * n_coordinates + 2 * n_classes + 2 * n_axes
@@ -192,9 +192,9 @@ class ReadyScorer(NamedTuple):
     rest: Tensor | None  # (n_features,) what the mean loses in single precision
     scale: float
 
-    def standardize(self, rows: Tensor) -> Tensor:
+    def standardize(self, X: Tensor) -> Tensor:
         """Subtract the mean, and divide by the scale, as in double precision: a large shift costs nothing."""
-        offsets = rows - self.mean
+        offsets = X - self.mean
         return (offsets if self.rest is None else offsets.sub_(self.rest)).div_(self.scale)
 
 

@@ -103,7 +103,7 @@ def fit_closed_form(
         shrinkage = Shrinkage(frame.spherical, *_choose_shares(maker, maker.training_samples(subset)))
     shapes = LeftOutShapes(frame, shrinkage.between)
     parts = maker.training_samples(scored)
-    # The sources of the open rows: a few of each set.
+    # The sources of the open samples: a few of each set.
     if not given and (synthetic := maker.synthetic(parts[-1].sources, alpha, rng)):
         parts.append(synthetic)
     held_out = maker.tables(shapes, parts, [shrinkage.shared])[0]
@@ -179,7 +179,7 @@ class _TableMaker:
         self.sizes = torch.where(frame.degenerate, self.typical_size, frame.sets.freedoms + 1)
         self.real_open = real_open.double() - frame.origin
 
-    def training_samples(self, rows: Tensor) -> list[HeldOutSamples]:
+    def training_samples(self, numbers: Tensor) -> list[HeldOutSamples]:
         """Assign known samples to the nearest class and, a few of each set, to the nearest other class.
 
         Both are without the sample's set, the other class also without the sample's class; with a single class there is
@@ -187,7 +187,7 @@ class _TableMaker:
         """
         classes, frame = self.samples.classes, self.frame
         nearest, used = [], []
-        for part in torch.split(rows, MOST_AT_ONCE):
+        for part in torch.split(numbers, MOST_AT_ONCE):
             squares = label_distances(frame, part)
             own = classes[part].unsqueeze(1)
             is_left, assigned = squares.gather(1, own).squeeze(1).isfinite(), [squares.argmin(1)]
@@ -198,23 +198,25 @@ class _TableMaker:
             nearest.append(torch.stack(assigned))
             used.append(is_left)
         kept = torch.cat(used)
-        sources, (known, *others) = rows[kept], torch.cat(nearest, dim=1)[:, kept]
+        sources, (known, *others) = numbers[kept], torch.cat(nearest, dim=1)[:, kept]
         few = torch.from_numpy(_few_of_sets(self.samples.sets[sources.cpu().numpy()])).to(kept.device)
         of_other = [HeldOutSamples(OF_OTHER_CLASS, sources[few], other[few]) for other in others]
         return [HeldOutSamples(KNOWN, sources, known), *of_other]
 
-    def synthetic(self, rows: Tensor, alpha: float, rng: np.random.Generator) -> HeldOutSamples | None:
-        """Draw samples of synthetic classes, with the deviations of known ``rows`` from their class mean.
+    def synthetic(self, numbers: Tensor, alpha: float, rng: np.random.Generator) -> HeldOutSamples | None:
+        """Draw samples of synthetic classes, with the deviations of known samples, ``numbers``, from their class mean.
 
         The deviation of one of n samples is divided by √(1 − 1 / n): a mean that it is a part of lies nearer to it.
         """
-        if not len(rows):
+        if not len(numbers):
             return None
-        classes, weights = self.samples.classes[rows], self.samples.counted_weights[rows]
-        drawn = draw_synthetic_classes(classes.cpu().numpy(), n_synthetic(len(rows)), alpha, rng, weights.cpu().numpy())
+        classes, weights = self.samples.classes[numbers], self.samples.counted_weights[numbers]
+        drawn = draw_synthetic_classes(
+            classes.cpu().numpy(), n_synthetic(len(numbers)), alpha, rng, weights.cpu().numpy()
+        )
         if drawn is None:
             return None
-        sources = rows[torch.from_numpy(drawn.rows).to(rows.device)]
+        sources = numbers[torch.from_numpy(drawn.sources).to(numbers.device)]
         totals = self.frame.sets.weights
         of_unit = totals.of_units(sources) / totals.totals[self.samples.classes[sources]]
         enlarged = (1 - of_unit.clamp_max(0.5)).rsqrt().unsqueeze(1)
@@ -250,18 +252,18 @@ class _TableMaker:
 
     def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
         """Scale the distances of held-out samples to those of validation samples, and append the latter."""
-        scored = self._new(fresh.rows.double() - self.frame.origin, shapes, share, held_out.mean_error)
+        scored = self._new(fresh.features.double() - self.frame.origin, shapes, share, held_out.mean_error)
         sets = fresh.sets + 1 + int(held_out.sets.max(initial=-1))
         found = HeldOut.of(held_out.n_classes, KNOWN, *scored, fresh.classes, fresh.counted_weights, sets)
         return held_out.with_fresh(found)
 
-    def _new(self, rows: Tensor, shapes: LeftOutShapes, share: float, mean_error: float) -> tuple[Tensor, Tensor]:
+    def _new(self, features: Tensor, shapes: LeftOutShapes, share: float, mean_error: float) -> tuple[Tensor, Tensor]:
         """Distances of samples that have no part in the shapes, and the classes that they are assigned to."""
-        assigned, margins = shapes.shapes(share, 1.0, self.growths(mean_error)).scorer().assigned(rows)
+        assigned, margins = shapes.shapes(share, 1.0, self.growths(mean_error)).scorer().assigned(features)
         return 1 - margins, assigned
 
     def _held_out(self, part: HeldOutSamples, distances: Tensor) -> HeldOut:
-        """Give rows of the table; samples of synthetic classes have no class, and all weigh the same."""
+        """Give a part of the table; samples of synthetic classes have no class, and all weigh the same."""
         scored = len(self.frame.means), part.kind, distances, part.assigned
         if part.kind == SYNTHETIC:
             return HeldOut.of(*scored)

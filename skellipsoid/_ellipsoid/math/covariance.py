@@ -73,40 +73,40 @@ class ClassAxes(NamedTuple):
     axes: Tensor  # (n_own, n_axes of a class, n_axes) orthonormal
     values: Tensor  # (n_own, n_axes of a class)
 
-    def along(self, rows: Tensor, places: Tensor) -> Tensor:
-        """Products of (n_pairs, n_rows, n_axes) rows with the axes of the classes at ``places`` here, (n_pairs,)."""
+    def along(self, coordinates: Tensor, places: Tensor) -> Tensor:
+        """Multiply coordinates, (n_pairs, n_samples, n_axes), by the axes of the classes at ``places``, (n_pairs,)."""
         axes, (present, inverse) = self.axes, torch.unique(places, return_inverse=True)
         if 2 * len(present) < len(axes):  # to copy more would take longer than to multiply by those of absent classes
             axes, places = axes[present], inverse
-        tiles = Tiles.of(places.repeat_interleave(rows.shape[1]), len(axes))
-        products = tiles.product(tiles.gather(rows.flatten(0, 1)), axes.transpose(1, 2))
-        return tiles.scatter(products).view(*rows.shape[:2], -1)
+        tiles = Tiles.of(places.repeat_interleave(coordinates.shape[1]), len(axes))
+        products = tiles.product(tiles.gather(coordinates.flatten(0, 1)), axes.transpose(1, 2))
+        return tiles.scatter(products).view(*coordinates.shape[:2], -1)
 
 
 def principal_axes(frame: Frame, stretches: Tensor) -> list[ClassAxes]:
     """Principal axes of all classes."""
     found = []
-    for classes, rows, sizes in frame.members:
-        at_once = max(1, most_numbers(rows.device) // (min(rows.shape[1], frame.n_axes) * frame.n_axes))
+    for classes, numbers, sizes in frame.members:
+        at_once = max(1, most_numbers(numbers.device) // (min(numbers.shape[1], frame.n_axes) * frame.n_axes))
         some_sizes = (sizes[first : first + at_once] for first in range(0, len(sizes), at_once))
-        parts = zip(torch.split(classes, at_once), torch.split(rows, at_once), some_sizes, strict=True)
+        parts = zip(torch.split(classes, at_once), torch.split(numbers, at_once), some_sizes, strict=True)
         columns = zip(*(_principal_axes(frame, stretches, *part) for part in parts), strict=True)
         found.append(ClassAxes(classes, *(torch.cat(column) for column in columns)))
     return found
 
 
 def _principal_axes(
-    frame: Frame, stretches: Tensor, classes: Tensor, rows: Tensor, sizes: Sequence[int]
+    frame: Frame, stretches: Tensor, classes: Tensor, numbers: Tensor, sizes: Sequence[int]
 ) -> tuple[Tensor, Tensor]:
     """Axes and values of some classes."""
-    is_wide = frame.samples.moments is None and rows.shape[1] < frame.n_axes
+    is_wide = frame.samples.moments is None and numbers.shape[1] < frame.n_axes
     if (moments := frame.samples.moments) is not None:
         onto = frame.axes * stretches
         given = [onto.T @ torch.from_numpy(moments.scatter(k)).to(onto) @ onto for k in classes.tolist()]
         scatter = torch.stack(given)
     else:
-        roots = (frame.samples.weights[rows] * (rows >= 0)).sqrt().unsqueeze(2)
-        weighted = frame.offsets[rows].double().mul_(stretches).mul_(roots)
+        roots = (frame.samples.weights[numbers] * (numbers >= 0)).sqrt().unsqueeze(2)
+        weighted = frame.offsets[numbers].double().mul_(stretches).mul_(roots)
         # The products of the samples hold the same spectrum in a smaller matrix.
         scatter = weighted @ weighted.mT if is_wide else weighted.mT @ weighted
     values, vectors = eigh_of_many(scatter, sizes if is_wide else [frame.n_axes] * len(sizes))
@@ -150,14 +150,14 @@ class HeldOutSamples(NamedTuple):
     """Samples of one kind, each scored by one class that is estimated without the set of a known sample."""
 
     kind: int  # see ``held_out``
-    sources: Tensor  # (n_rows,) known sample whose set is left out
-    assigned: Tensor  # (n_rows,) class that scores
-    rows: Tensor | None = None  # (n_rows, n_axes); the known samples themselves without it
+    sources: Tensor  # (n_samples,) known sample whose set is left out
+    assigned: Tensor  # (n_samples,) class that scores
+    coordinates: Tensor | None = None  # (n_samples, n_axes); the known samples themselves without it
 
     def at(self, places: Tensor) -> "HeldOutSamples":
         """Select samples."""
-        rows = None if self.rows is None else self.rows[places]
-        return HeldOutSamples(self.kind, self.sources[places], self.assigned[places], rows)
+        coordinates = None if self.coordinates is None else self.coordinates[places]
+        return HeldOutSamples(self.kind, self.sources[places], self.assigned[places], coordinates)
 
 
 class Pairs(NamedTuple):
@@ -166,7 +166,7 @@ class Pairs(NamedTuple):
     numbers: Tensor | slice  # (n_pairs,) of the sets
     places: Tensor  # (n_pairs,) of the classes in ``ClassAxes``
     offsets: Tensor  # (n_pairs, n_scored, n_axes) of samples to the centre
-    inside: Tensor  # (n_pairs, size) 1 for those rows V whose products the class's own scatter loses
+    inside: Tensor  # (n_pairs, size) 1 for those rows of V whose products the class's own scatter loses
     freedom: Tensor  # (n_pairs,) degrees of freedom of the class
     ratio_of_shared: Tensor  # (n_pairs,) by which Q is larger
 

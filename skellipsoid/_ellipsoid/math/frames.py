@@ -34,7 +34,7 @@ class ClassMembers(NamedTuple):
     """Samples of classes of about equal size."""
 
     classes: Tensor  # (n_own,) ascending
-    rows: Tensor  # (n_own, size of the largest) numbers of their samples; −1 pads
+    numbers: Tensor  # (n_own, size of the largest) of their samples; −1 pads
     sizes: list[int]  # (n_own,)
 
 
@@ -71,8 +71,8 @@ class Frame:
         """κ, the contribution of scatter to T: (1 − a) / ν."""
         return (1 - self.spherical) / self.freedom
 
-    def rows(self, numbers: Tensor) -> Tensor:
-        """Coordinates of samples, (n_rows, n_axes)."""
+    def coordinates(self, numbers: Tensor) -> Tensor:
+        """Coordinates of samples, (n_samples, n_axes)."""
         return self.means[self.samples.classes[numbers]] + self.offsets[numbers].double()
 
     def onto(self, axes: Tensor, spherical: float) -> "Frame":
@@ -114,13 +114,15 @@ def _onto(values: Tensor, axes: Tensor) -> Tensor:
 
 def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
     """Put samples along the axes of W, the pooled within-class covariance of all but the ``degenerate`` classes."""
-    rows, classes = samples.rows, samples.classes
-    chunks = list(row_chunks(len(rows), 16 * rows.shape[1]))
+    features, classes = samples.features, samples.classes
+    chunks = list(row_chunks(len(features), 16 * features.shape[1]))
     means = class_means(samples)
     origin = means.mean(0)
     varies = _varying(samples)
-    axes = _span(rows, origin) if varies.sum() > samples.n_all else torch.diag(varies.to(origin))[:, varies]
-    offsets = torch.cat([((rows[part].double() - means[classes[part]]) @ axes).to(rows.dtype) for part in chunks])
+    axes = _span(features, origin) if varies.sum() > samples.n_all else torch.diag(varies.to(origin))[:, varies]
+    offsets = torch.cat(
+        [((features[part].double() - means[classes[part]]) @ axes).to(features.dtype) for part in chunks]
+    )
     sets = LeftOutSets(samples, degenerate, offsets)
     freedom = float(sets.freedoms.sum())
     values, vectors = torch.linalg.eigh(_pooled_scatter(samples, degenerate, offsets, axes) / freedom)
@@ -146,23 +148,23 @@ def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
 
 def _members(samples: Samples) -> list[ClassMembers]:
     """List the samples of each class. Padding at most doubles the memory."""
-    classes, device = samples.classes.cpu().numpy(), samples.rows.device
+    classes, device = samples.classes.cpu().numpy(), samples.features.device
     counts, order = np.bincount(classes, minlength=samples.n_classes), np.argsort(classes, kind="stable")
     found = []
     for own in of_like_size(counts):
         columns, ends = np.arange(counts[own].max()), np.cumsum(counts)[own]
         places = (ends - counts[own])[:, np.newaxis] + columns
-        rows = np.where(columns < counts[own][:, np.newaxis], order[np.minimum(places, len(order) - 1)], -1)
-        of_rows = torch.from_numpy(rows).to(device)
-        found.append(ClassMembers(torch.from_numpy(own).to(device), of_rows, counts[own].tolist()))
+        numbers = np.where(columns < counts[own][:, np.newaxis], order[np.minimum(places, len(order) - 1)], -1)
+        padded = torch.from_numpy(numbers).to(device)
+        found.append(ClassMembers(torch.from_numpy(own).to(device), padded, counts[own].tolist()))
     return found
 
 
 def _varying(samples: Samples) -> Tensor:
     """Mark features that vary, (n_features,)."""
     if samples.moments is not None:
-        return torch.from_numpy(~samples.moments.constant).to(samples.rows.device)
-    return (samples.rows != 0).any(0)  # constant features are 0 here
+        return torch.from_numpy(~samples.moments.constant).to(samples.features.device)
+    return (samples.features != 0).any(0)  # constant features are 0 here
 
 
 def _pooled_scatter(samples: Samples, degenerate: Tensor, offsets: Tensor, axes: Tensor) -> Tensor:
@@ -172,15 +174,15 @@ def _pooled_scatter(samples: Samples, degenerate: Tensor, offsets: Tensor, axes:
         return axes.T @ torch.from_numpy(pooled).to(axes) @ axes
     counted = torch.where(degenerate[samples.classes], 0.0, samples.weights).sqrt().unsqueeze(1)
     scatter = axes.new_zeros(axes.shape[1], axes.shape[1])
-    for part in row_chunks(len(offsets), 16 * samples.rows.shape[1]):
+    for part in row_chunks(len(offsets), 16 * samples.features.shape[1]):
         weighted = offsets[part].double() * counted[part]
         scatter.addmm_(weighted.T, weighted)
     return scatter
 
 
-def _span(rows: Tensor, origin: Tensor) -> Tensor:
+def _span(features: Tensor, origin: Tensor) -> Tensor:
     """Orthonormal axes of the span of the samples, (n_features, n_axes), if these are fewer than the features."""
-    centred = rows.double() - origin
+    centred = features.double() - origin
     values, vectors = torch.linalg.eigh(centred @ centred.T)
     kept = values > RANK_TOLERANCE * values[-1]
     axes: Tensor = centred.T @ (vectors[:, kept] / values[kept].sqrt())
@@ -246,7 +248,7 @@ def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None =
 
     def compute(chunk: Chunk) -> None:
         left_out, sets, numbers = chunk.sets.left_out(frame.offsets), chunk.sets, chunk.numbers
-        V = left_out.rows * stretches
+        V = left_out.V * stretches
         capacity = identity(V.shape[1], V) - frame.pooled * V @ V.transpose(1, 2)
         roots = torch.linalg.solve_triangular(torch.linalg.cholesky(capacity), V, upper=False)
         # The first touched class stands where others are padded.
@@ -255,15 +257,15 @@ def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None =
         moves = left_out.moves.gather(1, places.unsqueeze(2).expand(-1, -1, V.shape[1]))
         moved = means[touched] + moves @ V
         along = (roots @ means.T).transpose(1, 2)  # (n_sets, n_classes, size)
-        rows = frame.rows(validation[chunk.positions]) * stretches  # (n_pairs, n_scored, n_axes)
-        near = _squares(rows.flatten(0, 1), means).view(*rows.shape[:2], -1)
+        coordinates = frame.coordinates(validation[chunk.positions]) * stretches  # (n_pairs, n_scored, n_axes)
+        near = _squares(coordinates.flatten(0, 1), means).view(*coordinates.shape[:2], -1)
         # The means that move replace those that do not.
         index = touched.unsqueeze(2).expand(-1, -1, along.shape[2])
         along = along.scatter(1, index, moved @ roots.transpose(1, 2))
-        offsets = rows.unsqueeze(2) - moved[numbers].unsqueeze(1)  # (n_pairs, n_scored, n_touched, n_axes)
+        offsets = coordinates.unsqueeze(2) - moved[numbers].unsqueeze(1)  # (n_pairs, n_scored, n_touched, n_axes)
         left = torch.where(exists[numbers].unsqueeze(1), offsets.square().sum(3), torch.inf)
         near.scatter_(2, touched[numbers].unsqueeze(1).expand_as(left), left)
-        near += frame.pooled * _squares(rows @ roots[numbers].transpose(1, 2), along[numbers])
+        near += frame.pooled * _squares(coordinates @ roots[numbers].transpose(1, 2), along[numbers])
         near /= frame.without(sets)[0][numbers].view(-1, 1, 1)
         squares[chunk.positions] = near
 
@@ -275,10 +277,10 @@ def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None =
     return squares[:-1]
 
 
-def _squares(rows: Tensor, others: Tensor) -> Tensor:
-    """Squared distances of rows to others, (..., n_rows, n_others)."""
-    products = rows @ others.transpose(-2, -1)
-    lengths = others.square().sum(-1).unsqueeze(-2) + rows.square().sum(-1, keepdim=True)
+def _squares(coordinates: Tensor, others: Tensor) -> Tensor:
+    """Squared distances of samples to others, (..., n_samples, n_others)."""
+    products = coordinates @ others.transpose(-2, -1)
+    lengths = others.square().sum(-1).unsqueeze(-2) + coordinates.square().sum(-1, keepdim=True)
     return (lengths - 2 * products).clamp_min_(0)
 
 

@@ -23,22 +23,22 @@ DEGENERATE_RADIUS = 1e-6
 def class_means(samples: Samples) -> Tensor:
     """Weighted mean of each class's samples (eq. 3) in double precision, (n_classes, n_features)."""
     if samples.moments is not None:
-        return torch.from_numpy(samples.moments.means).to(samples.rows.device)
-    rows, classes, weights = samples.rows, samples.classes, samples.weights
-    sums = rows.new_zeros(samples.n_classes, rows.shape[1], dtype=torch.float64)
-    for part in row_chunks(len(rows), 16 * rows.shape[1]):
-        sums.index_add_(0, classes[part], rows[part].double() * weights[part].unsqueeze(1))
+        return torch.from_numpy(samples.moments.means).to(samples.features.device)
+    features, classes, weights = samples.features, samples.classes, samples.weights
+    sums = features.new_zeros(samples.n_classes, features.shape[1], dtype=torch.float64)
+    for part in row_chunks(len(features), 16 * features.shape[1]):
+        sums.index_add_(0, classes[part], features[part].double() * weights[part].unsqueeze(1))
     return sums / class_weights(samples).unsqueeze(1)
 
 
 def class_centroids(samples: Samples) -> Tensor:
     """Class means in the precision of the samples: the mean of equal samples is that sample."""
-    return class_means(samples).to(samples.rows.dtype)
+    return class_means(samples).to(samples.features.dtype)
 
 
 def mean_radii(samples: Samples, centroids: Tensor) -> Tensor:
     """Weighted mean distance of each class's samples to their centroid, the paper's Δ, (n_classes,)."""
-    distances = torch.linalg.vector_norm(samples.rows - centroids[samples.classes], dim=1)
+    distances = torch.linalg.vector_norm(samples.features - centroids[samples.classes], dim=1)
     sums = torch.zeros_like(centroids[:, 0], dtype=torch.float64)
     sums.index_add_(0, samples.classes, distances.double() * samples.weights)
     return (sums / class_weights(samples)).to(distances.dtype)

@@ -79,23 +79,23 @@ class Sets(NamedTuple):
         weighted, roots = offsets[self.members].to(self.roots.dtype), self.roots.unsqueeze(2)
         weighted *= roots
         sums = (inside * self.roots.unsqueeze(1)) @ weighted * self.pulls.unsqueeze(2)
-        rows = weighted + roots * sums.gather(1, self.places.unsqueeze(2).expand(-1, -1, n_axes))
+        V = weighted + roots * sums.gather(1, self.places.unsqueeze(2).expand(-1, -1, n_axes))
         moves = inside * self.moves.unsqueeze(1)
         if len(roots[0]) <= n_touched * n_axes:
-            return LeftOut(rows, moves, inside)
+            return LeftOut(V, moves, inside)
         # More rows than axes: fewer have the same products.
-        turns, rows = torch.linalg.qr(rows.unsqueeze(1) * inside.unsqueeze(3))
+        turns, V = torch.linalg.qr(V.unsqueeze(1) * inside.unsqueeze(3))
         moves = torch.eye(n_touched).to(moves).unsqueeze(2) * (moves.unsqueeze(2) @ turns)
         inside = torch.eye(n_touched).to(moves).unsqueeze(2).expand(moves.shape)
-        return LeftOut(rows.flatten(1, 2), moves.flatten(2), inside.flatten(2))
+        return LeftOut(V.flatten(1, 2), moves.flatten(2), inside.flatten(2))
 
 
 class LeftOut(NamedTuple):
     """What the scatters and means of the touched classes lose with the sets."""
 
-    rows: Tensor  # (n_sets, size, n_axes) V
-    moves: Tensor  # (n_sets, n_touched, size) σ of the class's rows, 0 for others
-    inside: Tensor  # (n_sets, n_touched, size) 1 for the class's rows, 0 for others
+    V: Tensor  # (n_sets, size, n_axes)
+    moves: Tensor  # (n_sets, n_touched, size) σ of the class's rows of V, 0 for others
+    inside: Tensor  # (n_sets, n_touched, size) 1 for the class's rows of V, 0 for others
 
 
 class Chunk(NamedTuple):
@@ -132,7 +132,7 @@ class LeftOutSets:
         self.weights = _ClassWeights(samples)
         self.freedoms = torch.where(degenerate, 0.0, self.weights.freedoms)
         runs = samples.set_runs()
-        #: Where the set of each sample stands: its number in ``of_size``, and its row there.
+        #: Where the set of each sample stands: its number in ``of_size``, and its place there.
         self.place = torch.empty(len(samples), 2, dtype=torch.long, device=degenerate.device)
         #: Degrees of freedom of each sample's own class without its set.
         self.own_freedoms = torch.empty_like(samples.weights)
@@ -141,32 +141,32 @@ class LeftOutSets:
             sets = self._sets(samples, runs.table(mine), degenerate)
             at_once = max(1, most_numbers(offsets.device) // (offsets.shape[1] * sets.members.shape[1]))
             parts = torch.split(torch.arange(len(mine)), at_once)
-            traces = [sets.at(part).left_out(offsets).rows.square().sum((1, 2)) for part in parts]
+            traces = [sets.at(part).left_out(offsets).V.square().sum((1, 2)) for part in parts]
             scored = np.flatnonzero(np.isin(runs.numbers, mine))
-            rows = torch.from_numpy(np.searchsorted(mine, runs.numbers[scored])).to(self.place)
+            places = torch.from_numpy(np.searchsorted(mine, runs.numbers[scored])).to(self.place)
             of_samples = torch.from_numpy(scored).to(self.place)
-            self.place[of_samples] = torch.stack([torch.full_like(rows, len(self.of_size)), rows], dim=1)
-            is_own = sets.touched[rows] == samples.classes[of_samples].unsqueeze(1)
-            self.own_freedoms[of_samples] = torch.where(is_own, sets.freedoms[rows], 0.0).sum(1)
+            self.place[of_samples] = torch.stack([torch.full_like(places, len(self.of_size)), places], dim=1)
+            is_own = sets.touched[places] == samples.classes[of_samples].unsqueeze(1)
+            self.own_freedoms[of_samples] = torch.where(is_own, sets.freedoms[places], 0.0).sum(1)
             self.of_size.append(sets._replace(traces=torch.cat(traces)))
 
     def _sets(self, samples: Samples, members: Integers, degenerate: Tensor) -> Sets:
         """Compute what the classes of the ``members`` lose with each set, but for ``traces``."""
         classes = samples.classes.cpu().numpy()
         touched, places = (torch.from_numpy(found).to(degenerate.device) for found in _touched(members, classes))
-        rows = torch.from_numpy(members).to(degenerate.device)
-        weights = samples.weights[rows] * (rows >= 0)
+        numbers = torch.from_numpy(members).to(degenerate.device)
+        weights = samples.weights[numbers] * (numbers >= 0)
         totals = self.weights.totals[touched] * (touched >= 0)
         lost = torch.zeros_like(totals).scatter_add_(1, places, weights)
         exists = totals - lost > SMALLEST_SHARE * totals
         remaining = torch.where(exists, totals - lost, torch.inf)
-        freedoms = remaining - self.weights.squares(rows, weights, touched, places) / remaining
+        freedoms = remaining - self.weights.squares(numbers, weights, touched, places) / remaining
         has_spread = exists & (freedoms > SMALLEST_SHARE * remaining) & ~degenerate[touched]
         roots = torch.where(degenerate[touched].gather(1, places), 0.0, weights.sqrt())
         pulls = torch.where(exists, ((totals / remaining).sqrt() - 1) / lost.clamp_min(1e-300), 0.0)
         moves = -roots * (totals * remaining).rsqrt().gather(1, places)
         freedoms = torch.where(has_spread, freedoms, 0.0)
-        return Sets(rows, touched, places, roots, pulls, moves.nan_to_num(), freedoms, exists, totals[:, 0])
+        return Sets(numbers, touched, places, roots, pulls, moves.nan_to_num(), freedoms, exists, totals[:, 0])
 
     def chunks(
         self,
@@ -227,9 +227,9 @@ class _ClassWeights:
         #: w_k − Σ w_u² / w_k for the weights w_u of the units; for n units of weight 1 this is n − 1.
         self.freedoms = self.totals - self.squared_units / self.totals
 
-    def of_units(self, rows: Tensor) -> Tensor:
-        """Weight of the units of samples, (n_rows,)."""
-        return self.of_unit[self.units[rows]]
+    def of_units(self, numbers: Tensor) -> Tensor:
+        """Weight of the units of samples, (n_samples,)."""
+        return self.of_unit[self.units[numbers]]
 
     def squares(self, members: Tensor, weights: Tensor, touched: Tensor, places: Tensor) -> Tensor:
         """Σ w_u² of the touched classes without the sets, (n_sets, n_touched)."""

@@ -45,7 +45,7 @@ class LeftOutShapes:
         self.class_axes = principal_axes(frame, self.stretches)
 
     def distances(self, samples: HeldOutSamples, shares: Sequence[float]) -> Tensor:
-        """‖Σ_k^(−1/2) (z − m_k)‖ for each share ρ, (n_shares, n_rows)."""
+        """‖Σ_k^(−1/2) (z − m_k)‖ for each share ρ, (n_shares, n_samples)."""
         return self._scores(samples, shares)[0].clamp_min(0).sqrt()
 
     def log_likelihoods(self, samples: HeldOutSamples, shares: Sequence[float], weights: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ class LeftOutShapes:
     def _scores(
         self, samples: HeldOutSamples, shares: Sequence[float], *, with_volumes: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """Squared distances and, if wanted, logarithms of the determinants of Σ_k, (n_shares, n_rows) each."""
+        """Squared distances and, if wanted, logarithms of the determinants of Σ_k, (n_shares, n_samples) each."""
         found = self.stretches.new_empty(2, len(shares), len(samples.sources))
         typical = typical_variance(self.class_axes, self.frame.sets.freedoms)
         for own in self.class_axes:
@@ -99,9 +99,9 @@ class LeftOutShapes:
     def _scores_of(
         self, own: ClassAxes, samples: HeldOutSamples, shares: Sequence[float], typical: Tensor, *, with_volumes: bool
     ) -> Tensor:
-        """Both of samples that classes of about equal size score, (2, n_shares, n_rows)."""
-        frame, n_rows = self.frame, len(samples.sources)
-        found = frame.means.new_zeros(2, len(shares), n_rows + 1)  # the last place is not used
+        """Both of samples that classes of about equal size score, (2, n_shares, n_samples)."""
+        frame, n_samples = self.frame, len(samples.sources)
+        found = frame.means.new_zeros(2, len(shares), n_samples + 1)  # the last place is not used
         candidates = frame.means.new_tensor(shares)
         held_out = frame.samples.classes[samples.sources] if self.without_class else None
 
@@ -126,23 +126,24 @@ class LeftOutShapes:
             return 4 * n_axes * (sets.members.shape[1] + n_scored)
 
         chunks = frame.sets.chunks(samples.sources, samples.assigned, n_numbers, held_out)
-        map_parts(score, chunks, 16 * n_rows * n_axes, found.device)
-        return found[:, :, :n_rows]
+        map_parts(score, chunks, 16 * n_samples * n_axes, found.device)
+        return found[:, :, :n_samples]
 
     def _pairs(self, samples: HeldOutSamples, own: ClassAxes, chunk: Chunk, changes: LowRank | Refit) -> Pairs:
         """Class means, scatters and centres without the sets."""
         frame, labels, numbers, left_out = self.frame, chunk.labels, chunk.numbers, changes.left_out
         is_touched = chunk.sets.touched[numbers] == labels.unsqueeze(1)  # (n_pairs, n_touched)
         which = is_touched.double().unsqueeze(1)
-        means = frame.means[labels] + (which @ left_out.moves[numbers] @ left_out.rows[numbers]).squeeze(1)
+        means = frame.means[labels] + (which @ left_out.moves[numbers] @ left_out.V[numbers]).squeeze(1)
         centres = means + changes.shift(numbers, means)
         sources = samples.sources[chunk.positions]
-        rows = frame.rows(sources) if samples.rows is None else samples.rows[chunk.positions]
+        given = samples.coordinates
+        coordinates = frame.coordinates(sources) if given is None else given[chunk.positions]
         freedom = torch.where(is_touched, chunk.sets.freedoms[numbers], 0.0).sum(1)
         return Pairs(
             numbers,
             torch.searchsorted(own.classes, labels),
-            (rows - centres.unsqueeze(1)) * self.stretches,
+            (coordinates - centres.unsqueeze(1)) * self.stretches,
             (which @ left_out.inside[numbers]).squeeze(1),
             torch.where(is_touched.any(1), freedom, frame.sets.freedoms[labels]),
             changes.ratio_of_shared[numbers],

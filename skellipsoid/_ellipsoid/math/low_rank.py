@@ -35,10 +35,10 @@ class LowRank(NamedTuple):
     def shift(self, numbers: Tensor | slice, means: Tensor) -> Tensor:
         """T B⁻¹ (c_k − μ): how far centres are from class means, (n_pairs, n_axes)."""
         deviations = (means - self.mean[numbers]).unsqueeze(2)
-        solved, rows = self.YD[numbers], self.left_out.rows[numbers]
+        solved, V = self.YD[numbers], self.left_out.V[numbers]
         moved = deviations * self.inverse[numbers].unsqueeze(2)
         moved = moved - solved.transpose(1, 2) @ (self.Phi[numbers] @ (solved @ deviations))
-        moved = moved - self.pooled * rows.transpose(1, 2) @ (rows @ moved)
+        moved = moved - self.pooled * V.transpose(1, 2) @ (V @ moved)
         return moved.squeeze(2) * self.psi[numbers].unsqueeze(1)
 
     def scores(
@@ -50,8 +50,8 @@ class LowRank(NamedTuple):
         The results have (n_shares, n_pairs, n_scored) and (n_shares, n_pairs) elements.
         """
         offsets, columns = pairs.offsets, self.U[pairs.numbers] * self.stretches
-        rows, n_columns = torch.cat([columns, offsets], dim=1), columns.shape[1]
-        along, values = own.along(rows, pairs.places), own.values[pairs.places]
+        vectors, n_columns = torch.cat([columns, offsets], dim=1), columns.shape[1]
+        along, values = own.along(vectors, pairs.places), own.values[pairs.places]
         of_scatter, sphere = pairs.parts(shares, typical)
         variances = of_scatter.unsqueeze(2) * values + sphere.unsqueeze(2)
         excess = variances.reciprocal() - sphere.reciprocal().unsqueeze(2)
@@ -61,7 +61,7 @@ class LowRank(NamedTuple):
             inner = each.view(len(along), n_columns, -1, len(shares)).permute(3, 0, 1, 2)
         else:
             inner = (of_columns * excess.unsqueeze(2)) @ along.transpose(1, 2)
-        inner = inner + columns @ rows.transpose(1, 2) / of_sphere
+        inner = inner + columns @ vectors.transpose(1, 2) / of_sphere
         products, crossed = inner[..., :n_columns], inner[..., n_columns:]
         of_class = functional.pad(pairs.inside, (0, n_columns - pairs.inside.shape[1]))
         change = self.E[pairs.numbers] * of_sphere - torch.diag_embed(of_class * of_scatter.unsqueeze(2))
@@ -81,7 +81,7 @@ def low_rank_changes(frame: Frame, background: Background, chunk: Chunk) -> LowR
     Q' = ι (H + ψ H M⁻¹ H), where H = I − κ VᵀV, and M⁻¹ is D⁻¹ − (YD⁻¹)ᵀ Φ YD⁻¹ with a diagonal D.
     """
     left_out = chunk.sets.left_out(frame.offsets)
-    V, kappa, n_touched, size = left_out.rows, frame.pooled, left_out.moves.shape[1], left_out.rows.shape[1]
+    V, kappa, n_touched, size = left_out.V, frame.pooled, left_out.moves.shape[1], left_out.V.shape[1]
     iota, n_axes = frame.without(chunk.sets)
     minus_kappa = -kappa * identity(size, V)
     Y, mean, G, n_left = _class_means(frame, chunk, left_out)
@@ -114,10 +114,10 @@ def low_rank_changes(frame: Frame, background: Background, chunk: Chunk) -> LowR
 
 
 def _fewest_columns(V: Tensor, YD: Tensor, inverse: Tensor, E: Tensor, n_classes: int) -> tuple[Tensor, Tensor]:
-    """Give U and E such that UᵀEU is that of the rows V and Y D⁻¹.
+    """Give U and E such that UᵀEU is that of the rows of V and Y D⁻¹.
 
-    Class means lie along the first axes, and D⁻¹ is a multiple of I along the others. So the rows Y D⁻¹ are sums of V
-    and of unit vectors, which are fewer for large sets.
+    Class means lie along the first axes, and D⁻¹ is a multiple of I along the others. So the rows of Y D⁻¹ are sums of
+    those of V and of unit vectors, which are fewer for large sets.
     """
     (n_sets, size, n_axes), n_touched = V.shape, YD.shape[1] - V.shape[1]
     n_first = min(n_classes, n_axes)
@@ -138,7 +138,7 @@ def _class_means(frame: Frame, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor,
     The rows of Y are the deviations c − μ of the touched classes, and V. B₀ gains YᵀGY: the scatter of the class
     means that remain, about their own mean, less that of all class means, both divided by K − 1.
     """
-    sets, size = chunk.sets, left_out.rows.shape[1]
+    sets, size = chunk.sets, left_out.V.shape[1]
     is_touched = (sets.touched >= 0).double()
     # Coefficients of the class means: those of the touched classes move, or are left out.
     before = functional.pad(torch.diag_embed(is_touched), (0, size))
@@ -147,7 +147,7 @@ def _class_means(frame: Frame, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor,
     n_classes = len(frame.means)
     n_left = (n_classes - (is_touched - is_left).sum(1)).clamp_min(1)
     of_mean = (after - before).sum(1, keepdim=True) / n_left.view(-1, 1, 1)
-    Y = torch.cat([frame.means[sets.touched], left_out.rows], dim=1)
+    Y = torch.cat([frame.means[sets.touched], left_out.V], dim=1)
     G = after.transpose(1, 2) @ after - before.transpose(1, 2) @ before
     G = (G - n_left.view(-1, 1, 1) * of_mean.transpose(1, 2) @ of_mean) / (n_classes - 1)
     return Y, (of_mean @ Y).squeeze(1), G, n_left

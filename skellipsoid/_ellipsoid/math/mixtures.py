@@ -14,17 +14,17 @@ FEWEST_SYNTHETIC, MOST_SYNTHETIC = 256, 8192
 
 
 class Mixture(NamedTuple):
-    """Which samples are mixed, and how: a pseudo-open sample is ``(weights[i] * rows[indices[i]]).sum()``."""
+    """Which samples are mixed, and how: a pseudo-open sample is ``(weights[i] * features[indices[i]]).sum()``."""
 
     indices: np.ndarray  # (n_mixtures, n_mix)
-    weights: np.ndarray  # (n_mixtures, n_mix), rows sum to 1
+    weights: np.ndarray  # (n_mixtures, n_mix), those of a mixture sum to 1
 
     def of(self, features: Tensor) -> Tensor:
         """Mix samples, (n_mixtures, n_features)."""
         mixed = features.new_zeros(len(self.indices), features.shape[1])
         shares = torch.from_numpy(self.weights).to(features, non_blocking=True)
-        for rows, share in zip(on_device(self.indices, features.device).T, shares.T, strict=True):
-            mixed.addcmul_(share.unsqueeze(1), features[rows])
+        for numbers, share in zip(on_device(self.indices, features.device).T, shares.T, strict=True):
+            mixed.addcmul_(share.unsqueeze(1), features[numbers])
         return mixed
 
 
@@ -47,7 +47,7 @@ def draw_mixtures(
 
     Parameters
     ----------
-    classes : ndarray of shape (n_rows,)
+    classes : ndarray of shape (n_samples,)
     n_mixtures : int
     n_mix : int
         P, how many samples with distinct labels make a mixture.
@@ -55,7 +55,7 @@ def draw_mixtures(
         α, the concentration of the symmetric Dirichlet distribution of the weights.
     rng : numpy.random.Generator
         Random numbers come from the CPU, so that every device sees the same mixtures.
-    weights : ndarray of shape (n_rows,), optional
+    weights : ndarray of shape (n_samples,), optional
         Weights in the draws; equal without it.
     uniform_labels : bool, default=False
         Whether every class is equally likely, however many samples it has.
@@ -91,11 +91,11 @@ class SyntheticClasses(NamedTuple):
     """Samples of synthetic classes: a class mean, plus the deviation of a known sample from its own class mean."""
 
     means: Mixture  # of class centroids
-    rows: np.ndarray  # (n_rows,)
+    sources: np.ndarray  # (n_samples,) numbers of the known samples
 
     def of(self, centroids: Tensor, offsets: Tensor) -> Tensor:
         """Make the samples, given ``offsets`` of all known samples to their centroids."""
-        return self.means.of(centroids) + offsets[on_device(self.rows, offsets.device)]
+        return self.means.of(centroids) + offsets[on_device(self.sources, offsets.device)]
 
 
 def draw_synthetic_classes(

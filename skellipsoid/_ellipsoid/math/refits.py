@@ -54,17 +54,17 @@ class Refit(NamedTuple):
     ) -> tuple[Tensor, Tensor | None]:
         """As of ``LowRank``.
 
-        The scatter of a class is AᵀA with the rows A, and AᵀPA without the set, where P = I − NᵀN and NA = V.
+        The scatter of a class is AᵀA with the rows of A, and AᵀPA without the set, where P = I − NᵀN and NA = V.
         """
         axes, values = own.axes[pairs.places], own.values[pairs.places]
         roots, n_own = values.sqrt().unsqueeze(2), axes.shape[1]
-        # Of the rows V, those of the class first.
+        # Of the rows of V, those of the class first.
         order = pairs.inside.argsort(dim=1, descending=True)[:, : int(pairs.inside.sum(1).max())]
-        lost = self.left_out.rows[0][order] * (pairs.inside.gather(1, order).unsqueeze(2) * self.stretches)
+        lost = self.left_out.V[0][order] * (pairs.inside.gather(1, order).unsqueeze(2) * self.stretches)
         N = lost @ axes.mT * torch.where(values > 0, values.rsqrt(), 0.0).unsqueeze(1)
-        rows = torch.cat([roots * axes, pairs.offsets], dim=1)
-        solved = torch.linalg.solve(self.shared, rows.flatten(0, 1).T).T.view(rows.shape)
-        products = rows[:, :n_own] @ solved.mT
+        vectors = torch.cat([roots * axes, pairs.offsets], dim=1)
+        solved = torch.linalg.solve(self.shared, vectors.flatten(0, 1).T).T.view(vectors.shape)
+        products = vectors[:, :n_own] @ solved.mT
         products_left = products - N.mT @ (N @ products)
         of_scatter, sphere = pairs.parts(shares, typical)
         relative = (of_scatter / sphere)[..., None, None]
@@ -81,7 +81,7 @@ class Refit(NamedTuple):
 def refit(frame: Frame, background: Background, chunk: Chunk) -> Refit:
     """Compute T, B, μ and Q without the set of a chunk."""
     left_out, ones = chunk.sets.left_out(frame.offsets), identity(frame.n_axes, frame.means)
-    V, stretches = left_out.rows[0], background.stretches
+    V, stretches = left_out.V[0], background.stretches
     iota, n_axes = (found[0] for found in frame.without(chunk.sets))
     H = ones - frame.pooled * V.T @ V
     means = _means_left(frame, chunk, left_out)
@@ -111,7 +111,7 @@ def _means_left(frame: Frame, chunk: Chunk, left_out: LeftOut) -> Tensor:
     """Give the means of the classes that are left, (n_left, n_axes)."""
     present = chunk.sets.touched[0] >= 0
     touched, means = chunk.sets.touched[0][present], frame.means.clone()
-    means[touched] += left_out.moves[0][present] @ left_out.rows[0]
+    means[touched] += left_out.moves[0][present] @ left_out.V[0]
     is_left = means.new_ones(len(means) + 1, dtype=torch.bool)  # the last place is that of no class
     is_left[touched] = chunk.sets.exists[0][present]
     is_left[chunk.held_out] = False

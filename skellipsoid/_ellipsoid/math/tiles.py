@@ -1,8 +1,8 @@
-"""Rows in tiles of one class, so that the axes of all classes act in a few products.
+"""Samples in tiles of one class, so that the axes of all classes act in a few products.
 
-A loop over classes costs several kernels for each class. Here rows are sorted by their class into tiles of equal size,
-and the axes of the classes are padded with zeros to equal numbers: one batched product serves all tiles. The number of
-operators does not depend on the number of classes, and on a GPU nothing is read back.
+A loop over classes costs several kernels for each class. Here samples are sorted by their class into tiles of equal
+size, and the axes of the classes are padded with zeros to equal numbers: one batched product serves all tiles. The
+number of operators does not depend on the number of classes, and on a GPU nothing is read back.
 """
 
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from torch import Tensor
 
 #: Most places of a tile on a GPU, where the number of tiles is not read back: all that there may be are computed.
 MOST_PLACES = 128
-#: Places of the first tile of each class, relative to the mean number of rows of a class.
+#: Places of the first tile of each class, relative to the mean number of samples of a class.
 ROOM = 1.25
 #: Memory of padded axes relative to that of the axes, at most.
 MOST_PADDING = 2
-#: Classes for each row above which no class has a tile of its own: copying the axes of the rows' classes is then faster
-#: than reading those of all classes.
-FEW_ROWS = 4
+#: Classes for each sample above which no class has a tile of its own: copying the axes of the samples' classes is then
+#: faster than reading those of all classes.
+FEW_SAMPLES = 4
 
 
 def reads_are_free(device: torch.device) -> bool:
@@ -31,35 +31,35 @@ def reads_are_free(device: torch.device) -> bool:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Places of rows in tiles; all rows of a tile are of one class.
+    """Places of samples in tiles; all samples of a tile are of one class.
 
-    The first ``n_first`` tiles are those of all classes in their order, and the others hold the rows that are left.
-    Row 0 fills places that are not used. If there are few rows, each is a tile, and there are no first tiles.
+    The first ``n_first`` tiles are those of all classes in their order, and the others hold the samples that remain.
+    Sample 0 fills places that are not used. If there are few samples, each is a tile, and there are no first tiles.
     """
 
-    sources: Tensor  # (n_tiles * size,) row of each place
+    sources: Tensor  # (n_tiles * size,) sample of each place
     classes: Tensor  # (n_tiles - n_first,) of the other tiles
-    places: Tensor  # (n_rows,) of each row
+    places: Tensor  # (n_samples,) of each sample
     size: int
     n_first: int
 
     @classmethod
     def of(cls, classes: Tensor, n_classes: int) -> "Tiles":
-        """Sort rows of these classes into tiles."""
-        n_rows, device = len(classes), classes.device
-        if FEW_ROWS * n_rows < n_classes:
-            own = torch.arange(n_rows, device=device)
+        """Sort samples of these classes into tiles."""
+        n_samples, device = len(classes), classes.device
+        if FEW_SAMPLES * n_samples < n_classes:
+            own = torch.arange(n_samples, device=device)
             return cls(own, classes, own, 1, 0)
         reads = reads_are_free(device)
-        size = 8 * int(np.ceil(max(1, n_rows) * ROOM / n_classes / 8))
+        size = 8 * int(np.ceil(max(1, n_samples) * ROOM / n_classes / 8))
         size = size if reads else min(size, MOST_PLACES)
         ordered, order = classes.sort(stable=True)
         starts = torch.searchsorted(ordered, torch.arange(n_classes + 1, device=device))
         n_more = (starts.diff() - 1).clamp_min(0) // size  # tiles beside the first one
         ends = n_more.cumsum(0)
-        n_others = int(ends[-1]) if reads else n_rows // size
-        # The place of a row among those of its class goes on from the first tile to the others.
-        ranks = torch.arange(n_rows, device=device) - starts[ordered]
+        n_others = int(ends[-1]) if reads else n_samples // size
+        # The place of a sample among those of its class goes on from the first tile to the others.
+        ranks = torch.arange(n_samples, device=device) - starts[ordered]
         others = (n_classes + ends - n_more - 1) * size
         found = ranks + torch.where(ranks < size, ordered * size, others[ordered])
         sources = order.new_zeros((n_classes + n_others) * size).scatter_(0, found, order)
@@ -68,15 +68,15 @@ class Tiles:
         of_others = torch.searchsorted(ends, tiles, right=True).clamp_max_(n_classes - 1)
         return cls(sources, of_others, places, size, n_classes)
 
-    def gather(self, rows: Tensor) -> Tensor:
-        """Put rows in their places, (n_tiles, size, …)."""
+    def gather(self, values: Tensor) -> Tensor:
+        """Put values of samples in their places, (n_tiles, size, …)."""
         if not self.n_first:
-            return rows.unsqueeze(1)
-        shape = len(self.sources) // self.size, self.size, *rows.shape[1:]
-        return rows.index_select(0, self.sources).view(shape)
+            return values.unsqueeze(1)
+        shape = len(self.sources) // self.size, self.size, *values.shape[1:]
+        return values.index_select(0, self.sources).view(shape)
 
     def scatter(self, values: Tensor) -> Tensor:
-        """Take what was computed in each place back to its row, (n_rows, …)."""
+        """Take what was computed in each place back to its sample, (n_samples, …)."""
         found = values.flatten(0, 1)
         return found.index_select(0, self.places) if self.n_first else found
 
@@ -99,10 +99,10 @@ class Bucket(NamedTuple):
     weights: Tensor  # (n_own, n_axes, n_weightings) zeros pad
     ranks: list[int]  # (n_own,) numbers of axes without padding
 
-    def squared_norms(self, rows: Tensor, classes: Tensor) -> Tensor:
-        """Σ_j w_j ⟨v_j, x⟩² of rows x by the axes of their classes, (n_rows, n_weightings)."""
+    def squared_norms(self, coordinates: Tensor, classes: Tensor) -> Tensor:
+        """Σ_j w_j ⟨v_j, x⟩² of samples x by the axes of their classes, (n_samples, n_weightings)."""
         tiles = Tiles.of(classes, len(self.axes))
-        squares = tiles.product(tiles.gather(rows), self.axes.transpose(1, 2)).square_()
+        squares = tiles.product(tiles.gather(coordinates), self.axes.transpose(1, 2)).square_()
         return tiles.scatter(tiles.product(squares, self.weights))
 
 
@@ -130,16 +130,16 @@ class PaddedAxes:
             bucket[own], place[own] = number, torch.arange(len(own), device=axes.device)
         return cls(buckets, found, bucket, place)
 
-    def squared_norms(self, rows: Tensor, classes: Tensor) -> Tensor:
-        """Σ_j w_j ⟨v_j, x⟩² of rows x by the axes of their classes, (n_rows, n_weightings)."""
+    def squared_norms(self, coordinates: Tensor, classes: Tensor) -> Tensor:
+        """Σ_j w_j ⟨v_j, x⟩² of samples x by the axes of their classes, (n_samples, n_weightings)."""
         if len(self.buckets) == 1:
-            return self.buckets[0].squared_norms(rows, classes)
-        found = rows.new_empty(len(rows), self.buckets[0].weights.shape[2])
+            return self.buckets[0].squared_norms(coordinates, classes)
+        found = coordinates.new_empty(len(coordinates), self.buckets[0].weights.shape[2])
         buckets = self.bucket[classes]
-        counts = (buckets == torch.arange(len(self.buckets), device=rows.device).unsqueeze(1)).sum(1).tolist()
+        counts = (buckets == torch.arange(len(self.buckets), device=coordinates.device).unsqueeze(1)).sum(1).tolist()
         for bucket, own in zip(self.buckets, torch.split(buckets.argsort(stable=True), counts), strict=True):
             if len(own):
-                found[own] = bucket.squared_norms(rows.index_select(0, own), self.place[classes[own]])
+                found[own] = bucket.squared_norms(coordinates.index_select(0, own), self.place[classes[own]])
         return found
 
 

@@ -133,9 +133,12 @@ class PaperValidator:
     def __init__(self, samples: Samples, real_open: Tensor, centroids: Tensor, degenerate: Tensor) -> None:
         self.centroids, self.real_open = centroids, real_open
         self.known = samples.of_classes(~degenerate)
-        rows, classes = self.known.rows, self.known.classes
-        self.assigned, self.real_assigned = nearest_centroid(rows, centroids), nearest_centroid(real_open, centroids)
-        self.others = nearest_other(rows, classes, centroids) if len(centroids) > 1 else None
+        features, classes = self.known.features, self.known.classes
+        self.assigned, self.real_assigned = (
+            nearest_centroid(features, centroids),
+            nearest_centroid(real_open, centroids),
+        )
+        self.others = nearest_other(features, classes, centroids) if len(centroids) > 1 else None
 
     def __len__(self) -> int:
         """Return the number of known validation samples."""
@@ -145,11 +148,11 @@ class PaperValidator:
         """Give the relative distances of all samples, and of those of ``synthetic`` classes if there are any."""
         padded = shapes.padded()
 
-        def scored(kind: int, rows: Tensor, assigned: Tensor, *columns: Any) -> HeldOut:
-            norms = assigned_norms(rows, assigned, self.centroids, padded)
+        def scored(kind: int, features: Tensor, assigned: Tensor, *columns: Any) -> HeldOut:
+            norms = assigned_norms(features, assigned, self.centroids, padded)
             return HeldOut.of(len(self.centroids), kind, norms / radii[assigned], assigned, *columns)
 
-        known, own = self.known.rows, (self.known.classes, self.known.weights, self.known.sets)
+        known, own = self.known.features, (self.known.classes, self.known.weights, self.known.sets)
         parts = [scored(KNOWN, known, self.assigned, *own)]
         if self.others is not None:
             parts.append(scored(OF_OTHER_CLASS, known, self.others, *own))
@@ -174,13 +177,13 @@ def validation_open(
     shaped, rng = samples.of_classes(~degenerate), np.random.default_rng([seed, 1])
     classes, weights = shaped.classes.cpu().numpy(), shaped.weights.cpu().numpy()
     drawn = draw_synthetic_classes(classes, n_synthetic(len(shaped)), settings.alpha, rng, weights)
-    return shaped.rows[:0] if drawn is None else drawn.of(centroids, shaped.rows - centroids[shaped.classes])
+    return shaped.features[:0] if drawn is None else drawn.of(centroids, shaped.features - centroids[shaped.classes])
 
 
 def start_ellipsoids(samples: Samples, fixed: Fixed | None = None) -> Ellipsoids:
     """Initialise with centroids, mean radii and identity matrices, which are spheres; some matrices are fixed."""
     centroids, radii, degenerate = class_spheres(samples)
-    identity = torch.eye(samples.rows.shape[1], device=centroids.device, dtype=centroids.dtype)
+    identity = torch.eye(samples.features.shape[1], device=centroids.device, dtype=centroids.dtype)
     components = identity.repeat(samples.n_classes, 1, 1)
     is_trained = torch.ones_like(degenerate)
     if fixed is not None:

@@ -10,7 +10,7 @@ from .settings import TrainingSettings
 
 
 def draw_negatives(
-    rows: Tensor,
+    features: Tensor,
     classes: np.ndarray,
     real_open: Tensor,
     n_wanted: int,
@@ -18,9 +18,9 @@ def draw_negatives(
     rng: np.random.Generator,
     weights: np.ndarray | None = None,
 ) -> Tensor:
-    """Draw open samples: up to half of them real ones, the others pseudo-open samples, mixtures of ``rows``.
+    """Draw open samples: up to half of them real ones, the others pseudo-open samples, mixtures of ``features``.
 
-    The number of labels P is uniform for each pseudo-open sample, and so are the labels among those of ``rows``. A
+    The number of labels P is uniform for each pseudo-open sample, and so are the labels among those of ``features``. A
     sample that needs more labels than there are is not made. If none is made, only real ones are drawn, as many as
     there are.
     """
@@ -32,13 +32,13 @@ def draw_negatives(
         draw_mixtures(classes, int((numbers == n_mix).sum()), n_mix, settings.alpha, rng, weights, uniform_labels=True)
         for n_mix in range(fewest, min(most, n_labels) + 1)
     ]
-    mixed = torch.cat([rows[:0], *(mixture.of(rows) for mixture in mixtures if mixture is not None)])
+    mixed = torch.cat([features[:0], *(mixture.of(features) for mixture in mixtures if mixture is not None)])
     chosen = rng.permutation(len(real_open))[: n_real if len(mixed) else n_wanted]
     return torch.cat([mixed, real_open[on_device(chosen, real_open.device)]])
 
 
 def draw_others(classes: np.ndarray, rng: np.random.Generator, weights: np.ndarray) -> np.ndarray | None:
-    """Draw a sample of another class for each sample, by weight, (n_rows,); ``None`` with a single class."""
+    """Draw a sample of another class for each sample, by weight, (n_samples,); ``None`` with a single class."""
     _, inverse, counts = np.unique(classes, return_inverse=True, return_counts=True)
     if len(counts) < 2:
         return None

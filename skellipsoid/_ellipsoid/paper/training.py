@@ -36,7 +36,7 @@ class Ellipsoids:
 
 
 class _Arrangement(NamedTuple):
-    """A place in a rectangle for each sample: a row for each class, padded to the most frequent class."""
+    """A place in a rectangle for each sample: a line for each class, padded to the most frequent class."""
 
     places: Tensor  # (2, n_samples): class and column
     n_classes: int
@@ -86,10 +86,10 @@ class BoundaryTrainer:
     ) -> None:
         self.ellipsoids, self.settings, self.rng = ellipsoids, settings, rng
         self.beta = 0.0 if settings.negative_loss == "adb_gen" else settings.beta
-        self.known, self.classes, self.real_open = samples.rows, samples.classes, real_open
+        self.known, self.classes, self.real_open = samples.features, samples.classes, real_open
         self.classes_cpu, self.weights_cpu = samples.classes.cpu().numpy(), samples.weights.cpu().numpy()
         # The mean weight is 1, so that the learning rate does not depend on the weights.
-        self.weights = (samples.weights / samples.weights.mean()).to(samples.rows.dtype)
+        self.weights = (samples.weights / samples.weights.mean()).to(samples.features.dtype)
         self.trained, self.degenerate = ellipsoids.trained, torch.nonzero(ellipsoids.degenerate).flatten()
         self.centroids, self.radii = ellipsoids.centroids[self.trained], ellipsoids.radii[self.trained]
         #: Place of each class among those that are trained; −1 for the others.
@@ -136,21 +136,23 @@ class BoundaryTrainer:
 
     def _run_epoch(self) -> float:
         """Train on every sample once; returns the mean loss of the batches."""
-        losses = [self.step(rows) for rows in shuffled_batches(len(self.known), self.settings.batch_size, self.rng)]
+        losses = [
+            self.step(numbers) for numbers in shuffled_batches(len(self.known), self.settings.batch_size, self.rng)
+        ]
         # Read at the end of the epoch: at each read the host waits for the device.
         return float(torch.stack(losses).cpu().numpy().mean(dtype=np.float64))
 
-    def step(self, rows: np.ndarray) -> Tensor:
+    def step(self, numbers: np.ndarray) -> Tensor:
         """One optimiser step on a batch, (n_batch,) positions of known samples; returns its loss (eq. 16), ()."""
         self.optimizer.zero_grad()
-        batch = self.batch(rows)
+        batch = self.batch(numbers)
 
         def descend(number: int) -> Tensor:
             loss = self.loss(number, batch)
             loss.backward()  # type: ignore[no-untyped-call]
             return loss.detach()
 
-        n_elements = len(rows) * self.ellipsoids.components.numel() / 100  # a product reuses what it reads
+        n_elements = len(numbers) * self.ellipsoids.components.numel() / 100  # a product reuses what it reads
         losses = map_parts(descend, range(len(self.parts)), n_elements, self.known.device)
         self.optimizer.step()
         self._write()
@@ -166,28 +168,28 @@ class BoundaryTrainer:
             # A degenerate class has no shape to learn: its matrix stays the identity.
             components[self.degenerate] = torch.eye(components.shape[1], device=components.device).to(components)
 
-    def batch(self, rows: np.ndarray) -> _Batch:
-        device, labels, kind = self.known.device, self.classes_cpu[rows], self.settings.negative_loss
+    def batch(self, numbers: np.ndarray) -> _Batch:
+        device, labels, kind = self.known.device, self.classes_cpu[numbers], self.settings.negative_loss
         # Only samples of trained classes expand a matrix; all of them are mixed.
         own = self.places[labels] >= 0
-        own_rows = on_device(rows[own], device)
+        own_numbers = on_device(numbers[own], device)
         arranged = _Arrangement.of(self.places[labels[own]], len(self.trained), device)
         centroids = self.centroids[arranged.places[0]]
         negatives, others = self.known[:0], None
         if kind in ("contraction", "adb_gen"):
-            batch = self.known[on_device(rows, device)]
+            batch = self.known[on_device(numbers, device)]
             negatives = draw_negatives(
-                batch, labels, self.real_open, len(rows), self.settings, self.rng, self.weights_cpu[rows]
+                batch, labels, self.real_open, len(numbers), self.settings, self.rng, self.weights_cpu[numbers]
             )
         if kind == "clab":
-            drawn = draw_others(labels, self.rng, self.weights_cpu[rows])
-            others = None if drawn is None else self.known[on_device(rows[drawn[own]], device)]
+            drawn = draw_others(labels, self.rng, self.weights_cpu[numbers])
+            others = None if drawn is None else self.known[on_device(numbers[drawn[own]], device)]
         return _Batch(
-            weights=arranged(self.weights[own_rows]),
-            deviations=arranged(self.known[own_rows] - centroids),
+            weights=arranged(self.weights[own_numbers]),
+            deviations=arranged(self.known[own_numbers] - centroids),
             of_others=None if others is None else arranged(others - centroids),
             negatives=negatives,
-            size=len(rows),
+            size=len(numbers),
         )
 
     def loss(self, number: int, batch: _Batch) -> Tensor:

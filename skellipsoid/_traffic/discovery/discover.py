@@ -14,7 +14,7 @@ from ..._core.texts import check_texts, normalize_text, texts_of
 from ..._core.validation import check_squares, number
 from ..._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from ..._encoders.text_features import TextFeatures
-from ..._samples.duplicates import equal_rows
+from ..._samples.duplicates import equal_samples
 from .groups import find_groups
 from .likelihood import EmbeddedClasses, Floats, fit_coordinates, mean_ratios
 from .result import DiscoveredClasses
@@ -115,9 +115,9 @@ def discover_classes(
 
 
 class Space(NamedTuple):
-    """Rows of traffic, and what is known of the classes among such rows."""
+    """Features of traffic, and what is known of the classes in such features."""
 
-    rows: Floats
+    features: Floats
     known: Any  # an EllipsoidOpenSetClassifier or EmbeddedClasses
 
 
@@ -132,24 +132,24 @@ class Traffic(NamedTuple):
 
 def group_open(traffic: Traffic, min_size: int = 5, n_words: int = 8, n_representatives: int = 5) -> DiscoveredClasses:
     """Group what the classifier answers open."""
-    classifier, given, rows = traffic.classifier, traffic.texts, traffic.spaces[0].rows
+    classifier, given, features = traffic.classifier, traffic.texts, traffic.spaces[0].features
     is_open = np.asarray(classifier.predict(traffic.features) == classifier.open_label_)
-    first_rows = np.full(len(rows), -1)
+    first_rows = np.full(len(features), -1)
     opened = np.flatnonzero(is_open)
-    first_rows[opened] = opened[_first_of_equal(rows[opened], None if given is None else given[opened])]
+    first_rows[opened] = opened[_first_of_equal(features[opened], None if given is None else given[opened])]
     distinct = opened[first_rows[opened] == opened]
     if len(distinct):  # by their values, so that rounding and ties do not depend on the order in which they came
-        distinct = distinct[np.lexsort(rows[distinct].T[::-1])]
-    labels, scores = np.full(len(rows), -1), np.full(len(rows), np.nan)
+        distinct = distinct[np.lexsort(features[distinct].T[::-1])]
+    labels, scores = np.full(len(features), -1), np.full(len(features), np.nan)
     coherence, nearest, log_ratio = np.empty(0), np.empty(0, dtype=np.int64), np.empty(0)  # of each group
     if len(distinct) >= min_size:
-        coordinates = fit_coordinates(traffic.spaces[0].known, rows[distinct])
-        placed = coordinates.of(rows[distinct])
+        coordinates = fit_coordinates(traffic.spaces[0].known, features[distinct])
+        placed = coordinates.of(features[distinct])
         found = _in_order(find_groups(placed, coordinates.variances, min_size), distinct)
         labels[distinct] = found
         if found.max() >= 0:
             scores[distinct], coherence = _typical(placed, found)
-            spaces = [space._replace(rows=space.rows[distinct]) for space in traffic.spaces]
+            spaces = [space._replace(features=space.features[distinct]) for space in traffic.spaces]
             nearest, log_ratio = _nearest_classes(classifier.classes_, spaces, found)
     labels[opened], scores[opened] = labels[first_rows[opened]], scores[first_rows[opened]]
     ranked = distinct[np.lexsort((distinct, -scores[distinct]))]
@@ -192,25 +192,25 @@ def read_traffic(estimator: Any, X: Any, caller: str, texts: Any = None, members
         spaces.append(Space(embeddings.astype(np.float64), known))
         estimator = make_pipeline(*transformers[1:], last)
     classifier, features = read_estimator(estimator, X, ("predict", *members), caller)
-    rows = classifier._validate_scored_data(features).astype(np.float64)
-    check_squares(rows)
+    checked = classifier._validate_scored_data(features).astype(np.float64)
+    check_squares(checked)
     given = None if texts is None else np.array(texts, dtype=object)
-    if given is not None and len(given) != len(rows):
-        raise ValueError(f"X has {len(rows)} rows, but texts has {len(given)}; pass one text for each row.")
-    return Traffic(classifier, features, [*spaces, Space(rows, classifier)], given)
+    if given is not None and len(given) != len(checked):
+        raise ValueError(f"X has {len(checked)} rows, but texts has {len(given)}; pass one text for each row.")
+    return Traffic(classifier, features, [*spaces, Space(checked, classifier)], given)
 
 
-def _first_of_equal(rows: Floats, texts: NDArray[Any] | None) -> Integers:
-    """Give for each row the first one that is equal to it, in its text or else in its features."""
+def _first_of_equal(features: Floats, texts: NDArray[Any] | None) -> Integers:
+    """Give for each sample the first one that is equal to it, in its text or else in its features."""
     if texts is not None:
         keys = number(normalize_text(text) for text in texts)
     else:
-        keys = equal_rows(rows, np.zeros(len(rows), dtype=np.int64))
+        keys = equal_samples(features, np.zeros(len(features), dtype=np.int64))
     return np.unique(keys, return_index=True)[1][keys]
 
 
 def _in_order(labels: Integers, numbers: Integers) -> Integers:
-    """Give groups numbers by their size, the largest first, and equally large ones by their first row."""
+    """Give groups numbers by their size, the largest first, and equally large ones by their first sample."""
     n_groups = int(labels.max(initial=-1)) + 1
     inside = labels >= 0
     first = np.full(n_groups, np.iinfo(np.int64).max)
@@ -222,14 +222,14 @@ def _in_order(labels: Integers, numbers: Integers) -> Integers:
 
 
 def _typical(placed: Floats, labels: Integers) -> tuple[Floats, Floats]:
-    """Cosine of each row with the mean of the others of its group, NaN for noise, and its mean in each group."""
+    """Cosine of each sample with the mean of the others of its group, NaN for noise, and its mean in each group."""
     inside = np.flatnonzero(labels >= 0)
-    mine, rows = labels[inside], placed[inside]
-    sums = np.zeros((int(mine.max()) + 1, rows.shape[1]))
-    np.add.at(sums, mine, rows)
-    others = sums[mine] - rows
-    lengths = np.linalg.norm(others, axis=1) * np.linalg.norm(rows, axis=1)
-    cosines = np.divide((others * rows).sum(axis=1), lengths, out=np.zeros(len(rows)), where=lengths > 0)
+    mine, found = labels[inside], placed[inside]
+    sums = np.zeros((int(mine.max()) + 1, found.shape[1]))
+    np.add.at(sums, mine, found)
+    others = sums[mine] - found
+    lengths = np.linalg.norm(others, axis=1) * np.linalg.norm(found, axis=1)
+    cosines = np.divide((others * found).sum(axis=1), lengths, out=np.zeros(len(found)), where=lengths > 0)
     scores = np.full(len(placed), np.nan)
     scores[inside] = cosines
     return scores, np.bincount(mine, cosines) / np.bincount(mine)
@@ -241,9 +241,9 @@ def _nearest_classes(classes: NDArray[Any], spaces: list[Space], labels: Integer
     counts = np.bincount(labels[inside]).astype(np.float64)
     ratios = np.full((len(counts), len(classes)), -np.inf)
     for space in reversed(spaces):
-        coordinates = fit_coordinates(space.known, space.rows)
+        coordinates = fit_coordinates(space.known, space.features)
         means = np.zeros((len(counts), len(coordinates.variances)))
-        np.add.at(means, labels[inside], coordinates.of(space.rows[inside]))
+        np.add.at(means, labels[inside], coordinates.of(space.features[inside]))
         means /= counts[:, np.newaxis]
         is_left = np.isin(space.known.classes_, classes)  # classes may have been removed, merged or added since
         columns = np.searchsorted(classes, space.known.classes_[is_left])

@@ -23,9 +23,9 @@ class _Groups(NamedTuple):
     labels: Integers  # (n_samples,) group of each sample
 
     @classmethod
-    def of_samples(cls, rows: Floats) -> "_Groups":
+    def of_samples(cls, coordinates: Floats) -> "_Groups":
         """Make each sample a group of its own."""
-        return cls(rows, np.ones(len(rows)), np.arange(len(rows)))
+        return cls(coordinates, np.ones(len(coordinates)), np.arange(len(coordinates)))
 
     def merged(self, labels: Integers) -> "_Groups":
         """Join groups by labels from 0."""
@@ -35,7 +35,7 @@ class _Groups(NamedTuple):
         return _Groups(sums / counts[:, np.newaxis], counts, labels[self.labels])
 
 
-def find_groups(rows: Floats, variances: Floats, min_size: int) -> Integers:
+def find_groups(coordinates: Floats, variances: Floats, min_size: int) -> Integers:
     """Group samples that probably share a class.
 
     Two groups are merged, the best pair first, as long as the log-likelihood ratio of one class against two is
@@ -44,7 +44,7 @@ def find_groups(rows: Floats, variances: Floats, min_size: int) -> Integers:
 
     Parameters
     ----------
-    rows : ndarray of shape (n_samples, n_axes)
+    coordinates : ndarray of shape (n_samples, n_axes)
         Distinct, in coordinates with variance 1 within classes.
     variances : ndarray of shape (n_axes,)
         Variances of the class means.
@@ -57,18 +57,18 @@ def find_groups(rows: Floats, variances: Floats, min_size: int) -> Integers:
         −1 is noise.
     """
     if not len(variances):
-        return np.full(len(rows), -1)
-    found = _agglomerate(_Groups.of_samples(rows), variances)
+        return np.full(len(coordinates), -1)
+    found = _agglomerate(_Groups.of_samples(coordinates), variances)
     labels = _without_small(found.labels, min_size)
     for _ in range(2):
         for _ in range(N_ROUNDS):
-            moved = _without_small(_assign(rows, labels, variances), min_size)
+            moved = _without_small(_assign(coordinates, labels, variances), min_size)
             if (moved == labels).all():
                 break
             labels = moved
         if labels.max() < 1:
             break
-        groups = _means(rows, labels)
+        groups = _means(coordinates, labels)
         labels = np.where(labels < 0, -1, _agglomerate(groups, variances).labels[labels])
     return labels
 
@@ -80,35 +80,35 @@ def _without_small(labels: Integers, min_size: int) -> Integers:
     return np.where(labels < 0, -1, numbers[labels])
 
 
-def _means(rows: Floats, labels: Integers) -> _Groups:
+def _means(coordinates: Floats, labels: Integers) -> _Groups:
     """Make groups from the labels of samples, −1 in none; the labels of the groups are their numbers."""
     inside = np.flatnonzero(labels >= 0)
-    found = _Groups.of_samples(rows[inside]).merged(labels[inside])
+    found = _Groups.of_samples(coordinates[inside]).merged(labels[inside])
     return found._replace(labels=np.arange(len(found.counts)))
 
 
-def _assign(rows: Floats, labels: Integers, variances: Floats) -> Integers:
+def _assign(coordinates: Floats, labels: Integers, variances: Floats) -> Integers:
     """Move each sample to the group of the largest positive ratio; its own group is scored without it."""
     if labels.max() < 0:
         return labels
-    groups, found = _means(rows, labels), np.full(len(rows), -1)
-    for start in range(0, len(rows), _CHUNK):
+    groups, found = _means(coordinates, labels), np.full(len(coordinates), -1)
+    for start in range(0, len(coordinates), _CHUNK):
         part = slice(start, start + _CHUNK)
-        ratios = log_ratios(rows[part], groups.means, groups.counts, variances)
+        ratios = log_ratios(coordinates[part], groups.means, groups.counts, variances)
         inside = np.flatnonzero(labels[part] >= 0)
         own = labels[part][inside]
-        ratios[inside, own] = own_ratios(rows[part][inside], groups.means[own], groups.counts[own], variances)
+        ratios[inside, own] = own_ratios(coordinates[part][inside], groups.means[own], groups.counts[own], variances)
         best = ratios.argmax(axis=1)
         found[part] = np.where(ratios[np.arange(len(best)), best] > 0, best, -1)
     return found
 
 
-def own_ratios(rows: Floats, means: Floats, counts: Floats, variances: Floats) -> Floats:
+def own_ratios(coordinates: Floats, means: Floats, counts: Floats, variances: Floats) -> Floats:
     """Log-likelihood ratio of samples for their own group without them, (n_samples,); at least two in each group."""
     rest = counts - 1
-    means = (counts[:, np.newaxis] * means - rows) / rest[:, np.newaxis]
-    numbers, one = effective(rest), effective(np.ones(len(rows)))
-    sums, added = means * numbers[:, np.newaxis], rows * one[:, np.newaxis]
+    means = (counts[:, np.newaxis] * means - coordinates) / rest[:, np.newaxis]
+    numbers, one = effective(rest), effective(np.ones(len(coordinates)))
+    sums, added = means * numbers[:, np.newaxis], coordinates * one[:, np.newaxis]
     both = evidence(sums + added, numbers + one, variances)
     return np.asarray(both - evidence(sums, numbers, variances) - evidence(added, one, variances))
 

@@ -48,12 +48,12 @@ class Coordinates(NamedTuple):
     axes: Floats  # (n_features, n_axes)
     variances: Floats  # (n_axes,) v
 
-    def of(self, rows: NDArray[Any]) -> Floats:
+    def of(self, features: NDArray[Any]) -> Floats:
         """Coordinates of samples, (n_samples, n_axes)."""
-        return np.asarray((rows - self.origin) @ self.axes)
+        return np.asarray((features - self.origin) @ self.axes)
 
 
-def fit_coordinates(classifier: Any, rows: NDArray[Any]) -> Coordinates:
+def fit_coordinates(classifier: Any, features: NDArray[Any]) -> Coordinates:
     """Estimate T from the known classes, and B from the known classes and the open samples.
 
     Without labels the covariance of the samples is T + B. So B is a weighted mean of the known class means' covariance
@@ -63,20 +63,20 @@ def fit_coordinates(classifier: Any, rows: NDArray[Any]) -> Coordinates:
     ----------
     classifier : EllipsoidOpenSetClassifier or EmbeddedClasses
         Fitted.
-    rows : ndarray of shape (n_samples, n_features)
+    features : ndarray of shape (n_samples, n_features)
         Distinct open samples, at least two.
     """
     centroids = classifier.centroids_
     white = _whitener(classifier)
     n_axes = white.shape[1]
-    known_mean, open_mean = centroids.mean(axis=0), rows.mean(axis=0)
-    means, found = (centroids - known_mean) @ white, (rows - open_mean) @ white
+    known_mean, open_mean = centroids.mean(axis=0), features.mean(axis=0)
+    means, found = (centroids - known_mean) @ white, (features - open_mean) @ white
     of_known = means.T @ means / max(1, len(means) - 1)
     share = classifier.between_share_
     share = SPHERICAL_SHARE if share is None else share
     of_known = (1 - share) * of_known + share * np.trace(of_known) / n_axes * np.eye(n_axes)
     of_traffic = found.T @ found / (len(found) - 1) - np.eye(n_axes)
-    weight = TRAFFIC_SHARE * len(rows) / (len(rows) + n_axes)
+    weight = TRAFFIC_SHARE * len(features) / (len(features) + n_axes)
     variances, directions = np.linalg.eigh((1 - weight) * of_known + weight * of_traffic)
     order = np.argsort(-variances, kind="stable")[:MOST_AXES]
     kept = order[variances[order] > SMALLEST_VARIANCE]
@@ -107,12 +107,12 @@ def evidence(sums: Floats, numbers: Floats, variances: Floats) -> Floats:
     return np.asarray(0.5 * (np.square(sums) * (variances / spread) - np.log(spread)).sum(axis=1))
 
 
-def log_ratios(rows: Floats, means: Floats, counts: Floats, variances: Floats) -> Floats:
+def log_ratios(coordinates: Floats, means: Floats, counts: Floats, variances: Floats) -> Floats:
     """Log-likelihood ratio that a sample is of the class of each group.
 
     Parameters
     ----------
-    rows : ndarray of shape (n_samples, n_axes)
+    coordinates : ndarray of shape (n_samples, n_axes)
         Single samples.
     means : ndarray of shape (n_groups, n_axes)
     counts : ndarray of shape (n_groups,)
@@ -129,8 +129,8 @@ def log_ratios(rows: Floats, means: Floats, counts: Floats, variances: Floats) -
     own = 0.5 * ((np.square(sums) * weights).sum(axis=1) - np.log(spread).sum(axis=1)) - evidence(
         sums, numbers, variances
     )
-    alone = evidence(rows * one, np.full(len(rows), one), variances)
-    crossed = one * rows @ (sums * weights).T + 0.5 * one**2 * np.square(rows) @ weights.T
+    alone = evidence(coordinates * one, np.full(len(coordinates), one), variances)
+    crossed = one * coordinates @ (sums * weights).T + 0.5 * one**2 * np.square(coordinates) @ weights.T
     return np.asarray(crossed + own - alone[:, np.newaxis])
 
 

@@ -108,7 +108,7 @@ class DiscoveredClasses:
             ``group``, ``proposed_name``, ``rows``, ``distinct``, ``coherence``, ``words``, ``example`` (a text, or a
             row number), ``nearest_class`` and ``is_part``.
         """
-        first = [int(rows[0]) for rows in self.representatives]
+        first = [int(numbers[0]) for numbers in self.representatives]
         return {
             "group": list(range(self.n_groups)),
             "proposed_name": list(self.names),
@@ -147,21 +147,21 @@ class DiscoveredClasses:
             taken = {*MEMBER_COLUMNS, *own, *(columns or {})} - {name}
             own[unused_name(f"log_{name}", taken) if name in MEMBER_COLUMNS else name] = cells
         path = Path(path)
-        rows = np.flatnonzero((self.labels >= 0) & (self.first_rows == np.arange(len(self.labels))))
-        rows = rows[np.lexsort((rows, -self.scores[rows], self.labels[rows]))]
+        numbers = np.flatnonzero((self.labels >= 0) & (self.first_rows == np.arange(len(self.labels))))
+        numbers = numbers[np.lexsort((numbers, -self.scores[numbers], self.labels[numbers]))]
         names = [_one_line(name) for name in self.names]
-        shown = {row: str(row) if self.texts is None else _one_line(self.texts[row]) for row in rows.tolist()}
-        lines = [(int(self.labels[row]), shown[row], f"{self.scores[row]:.4f}") for row in rows.tolist()]
+        shown = {row: str(row) if self.texts is None else _one_line(self.texts[row]) for row in numbers.tolist()}
+        lines = [(int(self.labels[row]), shown[row], f"{self.scores[row]:.4f}") for row in numbers.tolist()]
         run = f"r{sha256(repr(lines).encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
         other = members_path(path)
-        further = [[_one_line(str(cells[row])) for cells in own.values()] for row in rows.tolist()]
+        further = [[_one_line(str(cells[row])) for cells in own.values()] for row in numbers.tolist()]
         members = (
             [group, names[group], "", *line, run, *cells] for (group, *line), cells in zip(lines, further, strict=True)
         )
         write_table(other, [*MEMBER_COLUMNS, *own], members)
         groups = []
         for group in range(self.n_groups):
-            examples = [shown[row] for row in rows[self.labels[rows] == group][:_N_EXAMPLES].tolist()]
+            examples = [shown[row] for row in numbers[self.labels[numbers] == group][:_N_EXAMPLES].tolist()]
             counts = self.sizes[group], self.distinct_sizes[group]
             part_of = _one_line(str(self.nearest_class[group])) if self.is_part[group] else ""
             examples += [""] * (_N_EXAMPLES - len(examples))

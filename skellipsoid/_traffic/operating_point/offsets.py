@@ -29,21 +29,21 @@ def check_rates(rejection_rate: float | None, open_acceptance_rate: float | None
             raise ValueError(f"{name}={rate!r} is not a share; use a number from 0 to 1.")
 
 
-def most_beyond(n_rows: int, rate: float) -> int:
-    """Largest number of ``n_rows`` samples beyond an offset for which at most the share ``rate`` of new ones is beyond.
+def most_beyond(n_samples: int, rate: float) -> int:
+    """Largest number of ``n_samples`` beyond an offset for which at most the share ``rate`` of new ones is beyond.
 
     With r samples beyond the offset, which is the score of the next one, the share of new samples beyond it has the
     distribution Beta(r + 1, n − r). Its mean (r + 1) / (n + 1) is at most the rate. −1 if not even r = 0 holds.
     """
     # Quotients, because 0.29 · 100 < 29.
-    return int(np.searchsorted(np.arange(n_rows + 2) / (n_rows + 1), rate, side="right")) - 2
+    return int(np.searchsorted(np.arange(n_samples + 2) / (n_samples + 1), rate, side="right")) - 2
 
 
-def select(scores: NDArray[np.floating], rows: NDArray[np.bool_], name: str, kind: str) -> NDArray[np.floating]:
+def select(scores: NDArray[np.floating], chosen: NDArray[np.bool_], name: str, kind: str) -> NDArray[np.floating]:
     """Scores of the samples that a rate refers to; an error if there are none."""
-    if not rows.any():
+    if not chosen.any():
         raise ValueError(f"{name} is a share of {kind}, but there are none; pass at least one such row.")
-    return scores[rows]
+    return scores[chosen]
 
 
 def rejection_offset(scores: NDArray[np.floating], rate: float) -> float:
@@ -74,15 +74,15 @@ _RESULTS = {
 }
 
 
-def warn_of_few(name: str, rate: float, n_rows: int, kind: Literal["known", "open"] = "known") -> None:
+def warn_of_few(name: str, rate: float, n_samples: int, kind: Literal["known", "open"] = "known") -> None:
     """Warn if a rate needs more samples, with the rates that so few can keep; a rate of 0 needs only one."""
-    if rate > 0 and most_beyond(n_rows, rate) < 0:
-        mean, most = 100 / (n_rows + 1), -100 * np.expm1(np.log1p(-_CONFIDENCE) / n_rows)
+    if rate > 0 and most_beyond(n_samples, rate) < 0:
+        mean, most = 100 / (n_samples + 1), -100 * np.expm1(np.log1p(-_CONFIDENCE) / n_samples)
         # The reciprocal of a smaller rate is infinite.
         needed = float(np.ceil(1 / max(float(rate), np.finfo(float).tiny))) - 1
         warn(
-            f"There are too few rows for {name}={rate:g} (of {n_rows} {kind} rows, {needed:.9g} are "
-            f"needed; {n_rows} can keep {mean:.2g} % on average, or {most:.2g} % with a confidence of "
+            f"There are too few rows for {name}={rate:g} (of {n_samples} {kind} rows, {needed:.9g} are "
+            f"needed; {n_samples} can keep {mean:.2g} % on average, or {most:.2g} % with a confidence of "
             f"{100 * _CONFIDENCE:g} %): {_RESULTS[kind]}; pass more rows or a rate that they can keep."
         )
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from skellipsoid._core.state_rules import CLASSIFIER, POSITIVE, Rule, floats, integers
-from skellipsoid.base import BoundaryOpenSetClassifier, Gathered, resolve_seed, warn
+from skellipsoid.base import BoundaryOpenSetClassifier, TrainingSamples, resolve_seed, warn
 
 from ._arrays import Floats, Integers
 from ._docs import published_docs
@@ -133,8 +133,9 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
         "random_state": ["random_state"],
     }
 
-    def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
-        rows, weights = X.astype(np.float64, copy=False), gathered.weights
+    def _fit_boundaries(self, samples: TrainingSamples) -> None:
+        rows = samples.features.astype(np.float64, copy=False)
+        classes, weights = samples.classes, samples.weights
         shares = weights / weights.sum()
         mean = shares @ rows
         scale = float(np.sqrt(shares @ np.square(rows - mean).sum(axis=1)))
@@ -147,7 +148,7 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
         found = self._balls(rows, classes, weights, rng)
         balls = sorted(filter(self._is_kept, found), key=lambda ball: (ball.label, ball.rows[0]))
         self.ball_classes_ = np.array([ball.label for ball in balls], dtype=np.int64)
-        self.centers_, self.radii_ = np.empty((len(balls), X.shape[1])), np.empty(len(balls))
+        self.centers_, self.radii_ = np.empty((len(balls), rows.shape[1])), np.empty(len(balls))
         for i, ball in enumerate(balls):
             own = rows[ball.rows]
             self.centers_[i] = np.average(own, axis=0, weights=weights[ball.rows])

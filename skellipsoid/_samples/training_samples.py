@@ -1,0 +1,213 @@
+"""The samples of a fit, as arrays: made once from what the user passed, standardized, and kept for later changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .duplicates import equal_samples, find_duplicates, in_order
+from .samples import Samples
+
+if TYPE_CHECKING:  # most baselines need no torch
+    import torch
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSamples:
+    """Distinct training samples of known classes, and real open samples."""
+
+    mean: Floats  # (n_features,) subtracted from the features; 0 before they are standardized
+    features: NDArray[Any]  # (n_samples, n_features)
+    classes: Integers  # (n_samples,)
+    weights: Floats  # (n_samples,)
+    copies: Integers  # (n_samples,) number of given samples that are equal to it
+    units: Integers  # (n_samples,)
+    groups: Integers  # (n_samples,)
+    validates: NDArray[np.int8]  # (n_samples,) 1 for validation samples, 0 for the others, −1 if undecided
+    open_features: NDArray[Any]  # (n_open, n_features)
+    open_validates: NDArray[np.int8]  # (n_open,)
+
+    def __len__(self) -> int:
+        """Return the number of known samples."""
+        return len(self.features)
+
+    def where(self, chosen: NDArray[np.bool_]) -> "TrainingSamples":
+        """Select known samples; all open ones stay."""
+        return replace(self, **{name: getattr(self, name)[chosen] for name in _COLUMNS})
+
+    def with_places(self, places: Integers) -> "TrainingSamples":
+        """Give classes new numbers."""
+        return replace(self, classes=places[self.classes])
+
+    def with_open(self, features: NDArray[Any]) -> "TrainingSamples":
+        """Append open samples."""
+        return self.appended({"open_features": features, "open_validates": _undecided(features)})
+
+    def with_validation(
+        self,
+        features: NDArray[Any],
+        classes: Integers,
+        weights: Floats,
+        units: Integers,
+        open_features: NDArray[Any],
+    ) -> "TrainingSamples":
+        """Append validation samples, known and open ones; all others are then not validation samples."""
+        own = 1 + max(int(self.units.max(initial=-1)), int(self.groups.max(initial=-1))) + units
+        ones = np.ones(len(features), dtype=np.int64)
+        columns: dict[str, NDArray[Any]] = {
+            "features": features,
+            "classes": classes,
+            "weights": weights,
+            "copies": ones,
+            "units": own,
+            "groups": own,
+        }
+        columns |= {"validates": ones, "open_features": open_features, "open_validates": np.ones(len(open_features))}
+        others = np.zeros_like(self.validates), np.zeros_like(self.open_validates)
+        return replace(self, validates=others[0], open_validates=others[1]).appended(columns)
+
+    def appended(self, columns: Mapping[str, NDArray[Any]]) -> "TrainingSamples":
+        """Append to columns."""
+        old = {name: getattr(self, name) for name in columns}
+        return replace(
+            self, **{name: np.append(old[name], more.astype(old[name].dtype), axis=0) for name, more in columns.items()}
+        )
+
+    def normalized(self) -> "TrainingSamples":
+        """Scale the weights so that the mean weight of a unit is 1: results do not depend on their scale."""
+        weights: Floats = self.weights * (len(np.unique(self.units)) / max(self.weights.sum(), 1e-300))
+        if len(weights) and np.allclose(weights, weights[:1], rtol=1e-12):
+            weights = np.full(len(weights), round(float(weights[0]), 12))
+        return replace(self, weights=weights)
+
+    def as_tensors(self, n_classes: int, device: "torch.device") -> Samples:
+        """Give the known samples as tensors."""
+        import torch
+
+        features, classes = torch.from_numpy(self.features).to(device), torch.from_numpy(self.classes).to(device)
+        return Samples.of(features, classes, n_classes, self.weights, self.units, self.groups)
+
+    def centred(self, scale: float) -> "TrainingSamples":
+        """Make constant features 0, as in a fit."""
+        constant = np.ptp(self.features, axis=0) == 0
+        moved = np.where(constant, self.features[0], np.float32(0))
+        if not moved.any():
+            return self
+        features, open_features = self.features - moved, self.open_features - moved
+        return replace(self, mean=self.mean + scale * moved, features=features, open_features=open_features)
+
+    def with_samples(
+        self,
+        features: NDArray[Any],
+        classes: Integers,
+        groups: Integers | None,
+        duplicates: str,
+        altered: NDArray[np.bool_] | None = None,
+        weight: float = 1.0,
+    ) -> "TrainingSamples":
+        """Add samples of some classes.
+
+        Duplicates are searched anew among all samples of these classes, or among those that are ``altered``. A new
+        sample has ``weight`` times the mean weight of the old ones.
+        """
+        altered = np.isin(self.classes, classes) if altered is None else altered
+        rest, old = self.where(~altered), self.where(altered)
+        has_groups = groups is not None or not np.array_equal(self.groups, self.units)
+        first = 1 + max(int(self.groups.max(initial=-1)), int(self.units.max(initial=-1)))
+        own = first + (np.arange(len(features)) if groups is None else groups)
+        copies = np.concatenate([old.copies, np.ones(len(features), dtype=np.int64)])
+        typical = weight * self._totals(duplicates).sum() / max(int(self.copies.sum()), 1)
+        each = np.concatenate([old._totals(duplicates) / old.copies, np.full(len(features), typical)])
+        validates = np.append(old.validates, _undecided(features))
+        features, classes = np.concatenate([old.features, features]), np.concatenate([old.classes, classes])
+        groups = np.concatenate([old.groups, own]) if has_groups else None
+        numbers, new, _ = gather(features, classes, each, groups, duplicates, copies)
+        units = first + len(copies) + new.units
+        own = units if groups is None else groups[numbers]
+        new = replace(new, units=units, groups=own, validates=validates[numbers])
+        return rest.appended({name: getattr(new, name) for name in _COLUMNS}).normalized()
+
+    def _totals(self, duplicates: str) -> Floats:
+        """Sum of the weights that were given for each sample and its copies, on the scale of ``weights``."""
+        if duplicates != "once" or not len(self):
+            return self.weights
+        return np.asarray(self.weights * np.bincount(self.units, self.copies)[self.units])
+
+
+#: Columns with one entry for each known sample.
+_COLUMNS = ("features", "classes", "weights", "copies", "units", "groups", "validates")
+
+
+def gather(
+    features: NDArray[Any],
+    classes: Integers,
+    weights: Floats,
+    groups: Integers | None,
+    duplicates: str,
+    copies: Integers | None = None,
+) -> tuple[Integers, TrainingSamples, Integers]:
+    """Find duplicates, merge equal samples, and weight the samples.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_samples, n_features)
+    classes : ndarray of shape (n_samples,)
+        Real open samples have a number of their own.
+    weights : ndarray of shape (n_samples,)
+        Positive.
+    groups : ndarray of shape (n_samples,) or None
+        Numbered groups; ``None``: the duplicates.
+    duplicates : {"once", "each", "off"}
+        Whether duplicates together have the mean of their weights, or each its own, or are not searched.
+    copies : ndarray of shape (n_samples,) or None
+        Number of equal samples that each one stands for, of its weight and in its group; ``None``: 1. Where they are
+        equal by chance, each becomes a sample of its own.
+
+    Returns
+    -------
+    numbers : ndarray of shape (n_distinct,)
+        Of the given samples: the first of the equal ones.
+    samples : TrainingSamples
+        The distinct samples, those that are open among the known ones. The weight is the sum of the equal ones.
+    found : ndarray
+        Group of each given sample, and of each copy that became a sample.
+    """
+    given = np.arange(len(features))
+    copies = np.ones_like(given) if copies is None else copies
+    units = np.where(copies > 1, -1, given) if duplicates == "off" else find_duplicates(features, classes, copies)
+    given = np.repeat(given, np.where(units < 0, copies, 1))
+    copies, units = np.where(units < 0, 1, copies)[given], units[given]
+    units = in_order(np.where(units < 0, len(features) + np.arange(len(given)), units))
+    found = units if groups is None else in_order(groups[given])
+    weights = weights[given]
+    if duplicates == "once":
+        weights = weights / np.bincount(units, copies)[units]
+    # Equal samples are one sample, unless they are independent of each other.
+    equal = equal_samples(features, classes)[given]
+    keys = np.unique(np.stack([units, found, equal]), axis=1, return_inverse=True)[1].ravel()
+    same = in_order(keys) if len(np.unique(units)) < len(given) else np.arange(len(given))
+    firsts = np.unique(same, return_index=True)[1]
+    numbers = given[firsts]
+    distinct = features[numbers]
+    samples = TrainingSamples(
+        mean=np.zeros(features.shape[1]),
+        features=distinct,
+        classes=classes[numbers],
+        weights=np.bincount(same, copies * weights).astype(np.float64),
+        copies=np.bincount(same, copies).astype(np.int64),
+        units=units[firsts],
+        groups=found[firsts],
+        validates=np.full(len(numbers), -1, dtype=np.int8),
+        open_features=distinct[:0],
+        open_validates=np.empty(0, dtype=np.int8),
+    )
+    return numbers, samples, found
+
+
+def _undecided(features: NDArray[Any]) -> NDArray[np.int8]:
+    return np.full(len(features), -1, dtype=np.int8)
