@@ -8,6 +8,7 @@ synthetic classes, each between two known ones.
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -59,6 +60,18 @@ MOST_AT_ONCE = 2048
 TIE = 1e-9
 
 
+class Prepared(NamedTuple):
+    """What a fit computes before α and β have a part in it. It can be pickled."""
+
+    spheres: Spheres
+    maker: "_TableMaker"
+    shapes: LeftOutShapes
+    shrinkage: Shrinkage
+    held_out: HeldOut  # of known and of real open samples
+    sources: Tensor  # known samples whose deviations those of synthetic classes have: a few of each set
+    generator: np.random.Generator
+
+
 def fit_closed_form(
     samples: Samples,
     real_open: Tensor,
@@ -84,9 +97,14 @@ def fit_closed_form(
     fresh : Samples, optional
         Known validation samples. They have no part in means and shapes, and say how far out new samples lie.
     """
+    return finish(prepare(samples, real_open, seed, given), alpha, beta, given, fresh)
+
+
+def prepare(samples: Samples, real_open: Tensor, seed: int, given: Chosen | None = None) -> Prepared | Spheres:
+    """Choose the shapes, and score the samples without their sets; only spheres where no class has a spread."""
     spheres = class_spheres(samples)
     if spheres.degenerate.all():
-        return _fit_degenerate(spheres)
+        return spheres
     rng = np.random.default_rng([seed, 1])
     scored = torch.nonzero(~spheres.degenerate[samples.classes]).flatten()
     frame = principal_frame(samples, spheres.degenerate)
@@ -103,11 +121,21 @@ def fit_closed_form(
         shrinkage = Shrinkage(frame.spherical, *_choose_shares(maker, maker.training_samples(subset)))
     shapes = LeftOutShapes(frame, shrinkage.between)
     parts = maker.training_samples(scored)
-    # The sources of the open samples: a few of each set.
-    if not given and (synthetic := maker.synthetic(parts[-1].sources, alpha, rng)):
-        parts.append(synthetic)
     held_out = maker.tables(shapes, parts, [shrinkage.shared])[0]
-    distance, mean_error = _mean_distance(held_out), held_out.mean_error
+    return Prepared(spheres, maker, shapes, shrinkage, held_out, parts[-1].sources, rng)
+
+
+def finish(
+    prepared: Prepared | Spheres, alpha: float, beta: float, given: Chosen | None = None, fresh: Samples | None = None
+) -> Fitted:
+    """Choose the radius scale, with synthetic classes by α, and β."""
+    if isinstance(prepared, Spheres):
+        return _fit_degenerate(prepared)
+    spheres, maker, shapes, shrinkage, held_out, sources, rng = prepared
+    distance, mean_error, frame = _mean_distance(held_out), held_out.mean_error, maker.frame
+    if not given and (synthetic := maker.synthetic(sources, alpha, rng)):
+        table = maker.table_of_synthetic(synthetic, shapes, shrinkage.shared, mean_error)
+        held_out = HeldOut.joined([held_out, table], mean_error)
     if fresh is not None:
         held_out = maker.with_fresh(held_out, fresh, shapes, shrinkage.shared)
     typical_growth = maker.typical_growth(mean_error)
@@ -241,7 +269,7 @@ class _TableMaker:
         for i, share in enumerate(shares):
             mean_error = self._mean_error(samples[0].sources, of_kinds[0], distances[0][i], sizes[0])
             parts = [
-                replace(table, distances=of_part[i] / class_sizes.growths(mean_error, of_samples, self.typical_size))
+                self._grown(table, of_part[i], of_samples, mean_error)
                 for table, of_part, of_samples in zip(of_kinds, distances, sizes, strict=True)
             ]
             if len(self.real_open):
@@ -249,6 +277,18 @@ class _TableMaker:
                 parts.append(HeldOut.of(len(self.frame.means), REAL, *scored))
             tables.append(HeldOut.joined(parts, mean_error))
         return tables
+
+    def table_of_synthetic(
+        self, part: HeldOutSamples, shapes: LeftOutShapes, share: float, mean_error: float
+    ) -> HeldOut:
+        """Make the table of samples of synthetic classes."""
+        distances = shapes.distances(part, [share])[0]
+        table = self._held_out(part, distances)
+        return self._grown(table, distances.cpu().numpy(), self._sizes(part).cpu().numpy(), mean_error)
+
+    def _grown(self, table: HeldOut, distances: Floats, sizes: Floats, mean_error: float) -> HeldOut:
+        """Fill in distances, relative to how far out new samples of classes of these sizes lie."""
+        return replace(table, distances=distances / class_sizes.growths(mean_error, sizes, self.typical_size))
 
     def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
         """Scale the distances of held-out samples to those of validation samples, and append the latter."""
