@@ -7,7 +7,6 @@ standardisation, duplicates, outliers and weights are computed anew there.
 import copy
 import pickle
 import tracemalloc
-from functools import partial
 
 import numpy as np
 import pytest
@@ -37,9 +36,15 @@ def literal_fit(chosen_by, *data, monkeypatch, **parameters):
     """Fit with the shares and the size of another classifier; all else is computed as in any fit."""
     given = chosen_by._boundaries.chosen
     with monkeypatch.context() as patch:
-        engine = shell.fit_closed_form
-        patch.setattr(shell, "fit_closed_form", lambda *args: partial(engine, given=given)(*args[:5]))
+        take_choice(patch, given)
         return classifier(**parameters).fit(*data)
+
+
+def take_choice(patch, given):
+    """Let a fit choose nothing: it takes the shares and the size that are ``given``."""
+    prepare, finish = shell.prepare, shell.finish
+    patch.setattr(shell, "prepare", lambda samples, opened, seed, _: prepare(samples, opened, seed, given))
+    patch.setattr(shell, "finish", lambda prepared, alpha, beta, *_: finish(prepared, alpha, beta, given))
 
 
 def assert_same_model(found, wanted, X, *, rtol=2e-4):
@@ -144,8 +149,7 @@ class TestEqualToAFit:
         groups = groups + np.where(new, 1000, 0)
         with monkeypatch.context() as patch:
             given = old._boundaries.chosen
-            engine = shell.fit_closed_form
-            patch.setattr(shell, "fit_closed_form", lambda *args: engine(*args[:5], given))
+            take_choice(patch, given)
             wanted.fit(X, y, groups=groups)
         assert_same_model(found, wanted, X[::5])
 

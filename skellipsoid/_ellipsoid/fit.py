@@ -10,16 +10,20 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_memory
 
 from .._core.validation import enumerated
 from .._core.warn import warn
 from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.duplicates import equal_samples, find_duplicates
 from .._samples.made_up import made_up_classes
+from .._samples.samples import Samples
 from .._samples.training_samples import TrainingSamples
 from .._torch.devices import resolve_device, resolve_seed
-from .math.boundaries import Boundaries, Fitted
-from .math.closed_form import fit_closed_form
+from .._version import __version__
+from .math.boundaries import Boundaries, Chosen, Fitted
+from .math.closed_form import Prepared, finish, prepare
+from .math.geometry import Spheres
 from .paper.fit import Fixed, as_fitted, hold_out, hold_out_open, train_ellipsoids
 
 Features = NDArray[np.float32]
@@ -36,6 +40,7 @@ class Method:
     random_state: Any
     duplicates: str
     device: torch.device
+    memory: Any
 
 
 class ClosedForm(Method):
@@ -43,7 +48,7 @@ class ClosedForm(Method):
 
     rescales = True
 
-    def memory(self, n_classes: int, n_samples: int, n_features: int) -> str:
+    def needs(self, n_classes: int, n_samples: int, n_features: int) -> str:
         """Say what takes the most memory."""
         return f"the axes of {n_classes} classes, {n_samples} × {n_features} numbers in double precision"
 
@@ -73,17 +78,29 @@ class ClosedForm(Method):
         self, given: TrainingSamples, classes: NDArray[Any], earlier: Boundaries | None, same: Mapping[int, int]
     ) -> tuple[Fitted, TrainingSamples]:
         """Fit to samples; after an earlier fit, with what that one chose."""
-        samples = given.as_tensors(len(classes), self.device)
-        opened = torch.from_numpy(given.open_features).to(self.device)
         chosen = None if earlier is None else earlier.chosen
         seed = 0 if chosen else resolve_seed(self.random_state)  # with all given, nothing is drawn
-        fresh, trains = None, given.validates != 1
-        if not trains.all():
-            validates = torch.from_numpy(~trains).to(self.device)
-            samples, fresh = samples.where(~validates), samples.where(validates)
-        fitted = fit_closed_form(samples, opened, self.alpha, self.beta, seed, chosen, fresh)
+        cached = check_memory(None if chosen else self.memory).cache(_prepared)
+        prepared, fresh = cached(given, len(classes), str(self.device), seed, chosen, __version__)
+        fitted = finish(prepared, self.alpha, self.beta, chosen, fresh)
+        trains = given.validates != 1
         warn_of_few(classes, given.classes[trains], given.groups[trains], fitted.degenerate)
         return fitted, given
+
+
+def _prepared(
+    given: TrainingSamples, n_classes: int, device: str, seed: int, chosen: Chosen | None, version: str
+) -> tuple[Prepared | Spheres, Samples | None]:
+    """Compute what does not depend on α and β, of arguments that have a hash; gives fresh samples besides.
+
+    The ``version`` of the package is one of them: another one reads no cache of this one.
+    """
+    samples, fresh = given.as_tensors(n_classes, torch.device(device)), None
+    if (given.validates == 1).any():
+        validates = torch.from_numpy(given.validates == 1).to(device)
+        samples, fresh = samples.where(~validates), samples.where(validates)
+    opened = torch.from_numpy(given.open_features).to(device)
+    return prepare(samples, opened, seed, chosen), fresh
 
 
 class Training(Method):
@@ -94,7 +111,7 @@ class Training(Method):
         """Whether features are divided by their scale."""
         return bool(self.trainer.rescale)
 
-    def memory(self, n_classes: int, n_samples: int, n_features: int) -> str:
+    def needs(self, n_classes: int, n_samples: int, n_features: int) -> str:
         """Say what takes the most memory."""
         return f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
 
@@ -140,7 +157,7 @@ def method_of(classifier: Any) -> ClosedForm | Training:
     """Choose the fit that the parameters of a classifier ask for."""
     method = ClosedForm if classifier.trainer is None else Training
     given = classifier.alpha, classifier.beta, classifier.trainer, classifier.random_state, classifier.duplicates
-    return method(*given, resolve_device(classifier.device))
+    return method(*given, resolve_device(classifier.device), classifier.memory)
 
 
 def warn_of_made_up(classes: NDArray[Any], X: NDArray[Any], codes: Codes) -> None:

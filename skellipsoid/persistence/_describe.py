@@ -75,6 +75,8 @@ def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> t
     rules = rules_of(estimator)
     for name, value in vars(estimator).items():
         what = f"{name} of {type(estimator).__name__}"
+        if name == "memory":  # a folder of this machine
+            continue
         if name in parameters:
             described["parameters"][name] = part.encode(value, name, what)
         # How a later fit is routed is not part of the model, and where it was loaded from stands in the provenance.

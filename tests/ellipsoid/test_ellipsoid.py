@@ -4,16 +4,18 @@ import copy
 import warnings
 from dataclasses import replace
 
+import joblib
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain, load, save
+from skellipsoid._ellipsoid import fit
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
@@ -610,3 +612,51 @@ def test_a_fit_begins_without_any_state_of_an_earlier_one():
     with pytest.raises(ValueError, match="NaN"):
         again.fit(np.full((40, 4), np.nan), y)
     assert vars(again).keys() == again.get_params(deep=False).keys()
+
+
+class TestMemory:
+    """What does not depend on alpha and beta is computed once."""
+
+    @pytest.fixture
+    def data(self):
+        rng = np.random.default_rng(0)
+        y = np.repeat(np.arange(6), 30)
+        X = (3 * rng.normal(size=(6, 10)))[y] + rng.normal(size=(180, 10))
+        y[-10:] = -1
+        return X, y, np.arange(180) // 2
+
+    def test_a_search_finds_the_same_with_and_without_it(self, data, tmp_path, monkeypatch):
+        X, y, groups = data
+        grid = {"alpha": [0.6, 2.0], "beta": [0.5, 1.0, 2.0]}
+        counts = []
+        compute = fit.prepare
+        monkeypatch.setattr(fit, "prepare", lambda *args: counts.append(1) or compute(*args))
+        found = []
+        for memory in (None, str(tmp_path)):
+            counts.clear()
+            classifier = EllipsoidOpenSetClassifier(random_state=0, memory=memory)
+            search = GridSearchCV(classifier, grid, cv=GroupKFold(3)).fit(X, y, groups=groups)
+            found.append((search.cv_results_["mean_test_score"], search.best_estimator_.score_samples(X), len(counts)))
+        np.testing.assert_array_equal(found[0][0], found[1][0])
+        np.testing.assert_array_equal(found[0][1], found[1][1])
+        assert (found[0][2], found[1][2]) == (6 * 3 + 1, 3 + 1)
+
+    def test_other_samples_or_another_seed_are_computed_anew(self, data, tmp_path):
+        X, y, groups = data
+        weights, rng = np.where(y == 1, 3.0, 1.0), np.random.default_rng(1)
+        fits = [{}, {"groups": groups}, {"sample_weight": weights}, {"X_val": X[::7] + rng.normal(size=(26, 10)), "y_val": y[::7]}]
+        for options in fits:
+            for seed in (0, 1):
+                plain = EllipsoidOpenSetClassifier(random_state=seed).fit(X, y, **options)
+                kept = EllipsoidOpenSetClassifier(random_state=seed, memory=joblib.Memory(tmp_path, verbose=0))
+                for _ in range(2):
+                    kept.fit(X, y, **options)
+                    np.testing.assert_array_equal(kept.score_samples(X), plain.score_samples(X))
+                    np.testing.assert_array_equal(kept.held_out_scores_, plain.held_out_scores_)
+
+    def test_a_saved_model_does_not_name_the_folder(self, data, tmp_path):
+        X, y, _ = data
+        classifier = EllipsoidOpenSetClassifier(random_state=0, memory=str(tmp_path / "cache")).fit(X, y)
+        save(classifier, tmp_path / "model")
+        assert load(tmp_path / "model").memory is None
+        assert "cache" not in (tmp_path / "model" / "skellipsoid.json").read_text()
