@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from features import FETCHERS, known_classes, table
+from features import FETCHERS, known_classes
+from runtime import table
 from sklearn.pipeline import make_pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, export_onnx
@@ -36,7 +37,10 @@ def main():
     changes = {kind: [] for kind in KINDS}
     for data in FETCHERS:
         parts = [FETCHERS[data](subset=subset, data_home=options.data_home) for subset in ("train", "dev")]
-        texts, labels = np.array([*parts[0].data, *parts[1].data], dtype=object), np.concatenate([p.target for p in parts])
+        texts, labels = (
+            np.array([*parts[0].data, *parts[1].data], dtype=object),
+            np.concatenate([p.target for p in parts]),
+        )
         is_dev = np.arange(len(texts)) >= len(parts[0].data)
         with tempfile.TemporaryDirectory() as folder:
             works = embedders(Path(folder), texts[:TIMED], labels[:TIMED])

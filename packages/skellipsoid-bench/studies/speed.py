@@ -4,6 +4,7 @@ python studies/speed.py boundary     # fitting, beside plain autograd
 python studies/speed.py predict      # 20,000 rows, 112 classes, beside scikit-learn's detectors
 python studies/speed.py growth       # with rows, features and classes; 1,000 classes of 768 features
 python studies/speed.py groups       # a fit with groups of samples, beside one without
+python studies/speed.py search       # 5 x 5 values of alpha and beta in 5 folds, with and without memory
 python studies/speed.py serving      # a saved text model in a new process: memory, latency, batches, threads
 python studies/speed.py encoder      # fine-tuning and encoding, against sentence-transformers
 python studies/speed.py memory       # peak memory of predict against the number of rows
@@ -31,6 +32,7 @@ import numpy as np
 import torch
 from sklearn.covariance import EllipticEnvelope
 from sklearn.metrics import pairwise_distances_argmin
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.pipeline import Pipeline
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -49,6 +51,7 @@ def main():
         "predict": predict,
         "growth": growth,
         "groups": groups,
+        "search": search,
         "serving": serving,
         "encoder": encoder,
         "memory": memory,
@@ -201,6 +204,23 @@ def groups(repeats=3):
                 f"    groups of {name:20} {without:6.2f} s without, {with_groups:6.2f} s with, x {ratio:.1f}",
                 flush=True,
             )
+
+
+def search():
+    """CPU seconds of a search over alpha and beta, with and without a folder for what does not depend on them."""
+    grid = {"alpha": [0.3, 0.6, 1, 2, 4], "beta": [0.25, 0.5, 1, 2, 4]}
+    for size in ((20, 384, 1000), (50, 384, 5000)):
+        X, y = class_like_features(*size)
+        seconds = []
+        for is_kept in (False, True):
+            with tempfile.TemporaryDirectory() as folder:
+                classifier = EllipsoidOpenSetClassifier(random_state=0, memory=folder if is_kept else None)
+                start = time.process_time()
+                GridSearchCV(classifier, grid, cv=5, scoring="accuracy", refit=False).fit(X, y)
+                seconds.append(time.process_time() - start)
+        plain, kept = seconds
+        name = f"{size[2]} x {size[1]}, {size[0]} classes"
+        print(f"  {name:26} {plain:6.1f} s without, {kept:6.1f} s with memory, x {plain / kept:.1f}", flush=True)
 
 
 def fit_seconds(X, y, numbers=None):
