@@ -214,7 +214,7 @@ def fpr_at_tpr(
     (0.5, 0.0)
     """
     if not 0 < tpr <= 1:
-        raise ValueError(f"tpr={tpr!r} is not in (0, 1]: pass the share of known rows to accept, such as 0.95.")
+        raise ValueError(f"tpr={tpr!r} is not in (0, 1]: pass the share of known samples to accept, such as 0.95.")
     scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
     if not has_both(scored.is_known, "FPR at a given TPR"):
         return float("nan")

@@ -136,7 +136,7 @@ def _build(counts: Counts, zero_division: ZeroDivision) -> dict[str, Any]:
         zero_division,
         what="False rejection rate",
         missing="y_true has no",
-        names=["known row"],
+        names=["known sample"],
     )
     names = [*map(str, counts.classes.tolist()), str(counts.open_label)]
     # Without any known class the mean over them is as undefined as the rate above, which has warned already.

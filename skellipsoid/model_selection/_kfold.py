@@ -185,12 +185,12 @@ class RealOpenKFold(_PartitionSplitter):
     def _check_open_rows(self, labels: Labels, n_open: int) -> None:
         if not n_open:
             raise ValueError(
-                f"No row of y carries the open label (open_label={self.open_label!r}): pass the label that marks open "
-                "rows, or use OpenSetKFold, which needs none."
+                f"No sample carries the open label (open_label={self.open_label!r}): pass the label that marks open "
+                "samples, or use OpenSetKFold, which needs none."
             )
         if n_open < self.n_splits:
             raise ValueError(
-                f"y holds {n_open} open rows, fewer than n_splits={self.n_splits}: each test part needs one, so use "
+                f"y holds {n_open} open samples, fewer than n_splits={self.n_splits}: each test part needs one, so use "
                 "fewer splits, or use OpenSetKFold."
             )
         if len(labels.classes) < 2:
@@ -204,12 +204,12 @@ class RealOpenKFold(_PartitionSplitter):
         confined = (counts > 0).sum(axis=1) == 1
         if confined.any():
             raise ValueError(
-                f"Groups hold all rows of the classes {labels.names(confined)} in one test part, where no training row "
-                "is left for them: use finer groups or drop these classes."
+                f"Groups hold all samples of the classes {labels.names(confined)} in one test part, where no training "
+                "sample is left for them: use finer groups or drop these classes."
             )
         if len(open_folds) < self.n_splits:
             raise ValueError(
-                f"Groups leave {self.n_splits - len(open_folds)} of {self.n_splits} test parts without an open row: "
+                f"Groups leave {self.n_splits - len(open_folds)} of {self.n_splits} test parts without an open sample: "
                 "use fewer splits or finer groups."
             )
 
@@ -270,7 +270,7 @@ def _check_class_number(labels: Labels, n_splits: int) -> None:
     if n_classes < 3:
         raise ValueError(
             f"y holds {n_classes} known classes, but at least 3 are needed to leave one out of training and keep two: "
-            "use RealOpenKFold if open rows are labelled, or more classes."
+            "use RealOpenKFold if open samples are labelled, or more classes."
         )
     if n_classes < n_splits:
         raise ValueError(
@@ -290,8 +290,9 @@ def _check_class_sizes(labels: Labels, n_splits: int) -> None:
     small = counts < n_splits
     if small.any():
         raise ValueError(
-            f"Too few rows of the classes {labels.names(small)} (the smallest has {counts.min()}), because each of "
-            f"n_splits={n_splits} test parts needs one: use fewer splits, or drop or gather rows of these classes."
+            f"Too few samples of the classes {labels.names(small)} (the smallest has {counts.min()}), because each of "
+            f"n_splits={n_splits} test parts needs one: use fewer splits, or drop or gather samples of these "
+            "classes."
         )
 
 

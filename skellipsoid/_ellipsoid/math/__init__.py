@@ -13,6 +13,7 @@ Words, each with one meaning here; docs/internals.rst has the letters:
 - *set*: what is left out when a sample is scored, its group and its unit; *block*: what no fold divides, groups joined
   by the units that lie in several of them.
 - *left out*: not used when a certain sample is scored; *held out*: scored without itself. A class may be held out, too.
+  *Kept*: stored after the fit.
   Outliers and other samples that are never used are *dropped*.
 - *touched*: a class with samples in the set; *degenerate*: a class without spread.
 - *background*: B and μ, from which the means of unknown classes are assumed to be drawn.
