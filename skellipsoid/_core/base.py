@@ -164,7 +164,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         names = enumerated(self.classes_[single])
         if (n_groups == 1).all():
             warn(
-                f"Every class is a single group ({names}), so that nothing is left of it when the group is left out: "
+                f"Every class is a single group ({names}), so that nothing remains of it when the group is left out: "
                 "groups are ignored; pass smaller ones, several of each class."
             )
             return units

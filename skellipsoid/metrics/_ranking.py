@@ -37,7 +37,7 @@ def open_set_auroc(
         The known classes. None takes every label but the open one; pass the training classes when ``y_true`` names
         the classes of open samples.
     sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def open_set_aupr(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
     sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def fpr_at_tpr(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
     sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used.
 
     Returns
     -------

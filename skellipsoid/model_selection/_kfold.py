@@ -61,7 +61,7 @@ class OpenSetKFold(_PartitionSplitter):
     Parameters
     ----------
     n_splits : int, default=5
-        Number of splits, at least 2 and at most the number of classes. A split leaves out one ``n_splits``-th of the
+        Number of splits, at least 2 and at most the number of classes. A split holds out one ``n_splits``-th of the
         classes (rounded up or down) and must keep at least two classes.
     shuffle : bool, default=False
         Whether to draw the samples of each part and the classes of each share at random. With ``False``, samples keep
@@ -75,7 +75,7 @@ class OpenSetKFold(_PartitionSplitter):
     See Also
     --------
     OpenSetShuffleSplit : Repeated random splits with any known-class ratio.
-    RealOpenKFold : Only the samples already labelled open are open, no class is left out.
+    RealOpenKFold : Only the samples already labelled open are open, no class is held out.
     KnownClassSplit : One split by the protocol of the literature.
 
     Notes
@@ -131,7 +131,7 @@ class RealOpenKFold(_PartitionSplitter):
     r"""Stratified K-fold for data with real open samples, which are in no training part and in one test part each.
 
     Ordinary stratified cross-validation trains on samples with the open label as on one more class. Here they are
-    divided over the test parts like a class, but are left out of every training part.
+    divided over the test parts like a class, but are in no training part.
 
     Parameters
     ----------
