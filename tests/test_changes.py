@@ -471,7 +471,7 @@ class TestBadInput:
         old = classifier().fit(X[y < 8], y[y < 8])
         new, labels = X[y == 8].copy(), y[y == 8]
         new[3] *= 1e4
-        with pytest.warns(UserWarning, match="outlying rows.*: row 3"):
+        with pytest.warns(UserWarning, match="outliers.*: row 3"):
             found = add_classes(old, new, labels)
         assert np.mean(found.predict(X[y == 8]) == 8) > 0.7
         with pytest.warns(UserWarning, match="Classes without spread.*: 8"):

@@ -340,11 +340,11 @@ def check_open_set_open_rows_never_a_class(classifier):
 
 def check_open_set_one_class_warning(classifier):
     X, y = blobs(2)
-    with pytest.warns(UserWarning, match="30 rows with the label -1 were read as open.* class 0;") as caught:
+    with pytest.warns(UserWarning, match="30 samples with the label -1 were read as open.* class 0;") as caught:
         classifier.fit(X, np.where(y == 0, 0, -1))
     assert len(caught) == 1
     assert caught[0].filename == __file__  # it points at the caller's line
-    with pytest.warns(UserWarning, match="30 rows with the label '-1' .* class 'a';"):
+    with pytest.warns(UserWarning, match="30 samples with the label '-1' .* class 'a';"):
         classifier.fit(X, np.where(y == 0, "a", "-1"))
     # Warnings are errors here: none comes for one class without open rows, nor for two classes beside open ones.
     classifier.fit(X[y == 0], y[y == 0])
@@ -354,7 +354,9 @@ def check_open_set_one_class_warning(classifier):
 def check_open_set_outlier_labels_warning(classifier):
     X, y = blobs(3)
     for labels, open_label in ((y - 1, "-1"), ((y - 1).astype(float), "-1.0"), ((y - 1).astype(str), "'-1'")):
-        message = f"30 rows with the label {open_label} were read as open, beside the classes 0 and 1: .* open_label=-2"
+        message = (
+            f"30 samples with the label {open_label} were read as open, beside the classes 0 and 1: .*open_label=-2"
+        )
         with pytest.warns(UserWarning, match=message) as caught:
             classifier.fit(X, labels)
         assert len(caught) == 1
@@ -520,8 +522,8 @@ def check_open_set_bad_input(classifier):
         (np.empty((90, 0)), y, ValueError, r"0 feature\(s\)"),
         (X[:, 0], y, ValueError, "(?s)Expected 2D array.*Reshape your data"),
         (X, y[:-1], ValueError, r"inconsistent numbers of samples: \[90, 89\]"),
-        (X, np.full(len(X), -1), ValueError, "Every one of the 90 rows has the open label -1.*another open_label"),
-        (X, np.full(len(X), "-1"), ValueError, "Every one of the 90 rows has the open label '-1'"),
+        (X, np.full(len(X), -1), ValueError, "Every one of the 90 samples has the open label -1.*another open_label"),
+        (X, np.full(len(X), "-1"), ValueError, "Every one of the 90 samples has the open label '-1'"),
     ]
     for bad, labels, error, message in cases:
         with pytest.raises(error, match=message):
@@ -791,14 +793,14 @@ def check_open_set_few_distinct_rows_repeated(classifier):
         assert (classifier.fit(many + jitter, target).predict(X) == answers).mean() > 0.85
 
 
-def check_open_set_outlying_rows_are_left_out_and_named(classifier):
+def check_open_set_outliers_are_dropped_and_named(classifier):
     X, y = blobs(rows=50)
     rows = scattered()
     kept = np.delete(np.arange(len(X)), [7, 31])
     expected = values(classifier.fit(X[kept], y[kept]), rows)
     spoilt = X.copy()
     spoilt[7, 2], spoilt[31, 0] = 1e6, -1e120
-    with pytest.warns(UserWarning, match="outlying rows, more than 20 times .*: rows 7, 31. They are left out"):
+    with pytest.warns(UserWarning, match="outliers, more than 20 times .*: rows 7, 31. They are dropped"):
         classifier.fit(spoilt, y)
     np.testing.assert_allclose(values(classifier, rows), expected, rtol=1e-6)
     if has_boundary(classifier):

@@ -127,7 +127,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if not self._takes_weights and np.ptp(weights[present]) > 0:
             raise ValueError(
                 f"sample_weight holds different positive weights, but {type(self).__name__} counts neighbours, which "
-                "have no weights; pass one weight for all rows to keep and 0 for the others, or repeat rows."
+                "have no weights; pass one weight for all samples to use and 0 for the others, or repeat samples."
             )
         X, y = X[present], y[present]
         check_squares(X)
@@ -138,8 +138,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         codes = np.full(len(X), n_classes, dtype=np.int64)
         codes[~is_open] = known_classes
         # Before the search for duplicates: relative to one extreme outlier all other samples are near each other.
-        kept = np.delete(np.arange(len(X)), self._outlying(X, codes, present))
-        X, codes, present = X[kept], codes[kept], present[kept]
+        chosen = np.delete(np.arange(len(X)), self._outlying(X, codes, present))
+        X, codes, present = X[chosen], codes[chosen], present[chosen]
         # Some methods have a parameter that makes every norm 1.
         self._norm_range = None if getattr(self, "normalize", False) else usual_norms(X, codes)
         groups = None if groups is None else groups[present]
@@ -164,12 +164,12 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         names = enumerated(self.classes_[single])
         if (n_groups == 1).all():
             warn(
-                f"Every class is a single group ({names}), so that nothing is left of it when the group is left out: "
+                f"Every class is a single group ({names}), so that nothing remains of it when the group is left out: "
                 "groups are ignored; pass smaller ones, several of each class."
             )
             return units
         warn(
-            f"{single.sum()} of {len(single)} classes are a single group ({names}), so that their rows say nothing "
+            f"{single.sum()} of {len(single)} classes are a single group ({names}), so that their samples say nothing "
             "about the size of the boundaries; pass smaller groups, several of each class."
         )
         return groups
@@ -183,21 +183,21 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         warn_of_outliers(numbers[outlying])
         return outlying
 
-    def _check_classes(self, n_rows: int, n_open: int) -> None:
+    def _check_classes(self, n_samples: int, n_open: int) -> None:
         if not len(self.classes_):
             raise ValueError(
-                f"Every one of the {n_rows} rows has the open label {self.open_label_!r}: y must hold at least "
+                f"Every one of the {n_samples} samples has the open label {self.open_label_!r}: y must hold at least "
                 "one known class; pass another open_label if this label is a class of yours."
             )
         if len(self.classes_) < 2 and n_open:
             warn(
-                f"{n_open} rows with the label {self.open_label_!r} were read as open, which leaves the single "
+                f"{n_open} samples with the label {self.open_label_!r} were read as open, which leaves the single "
                 f"class {self.classes_[:1].tolist()[0]!r}; pass another open_label if that label is a class of yours."
             )
         elif n_open and set(self.classes_.tolist()) in ({0, 1}, {"0", "1"}) and str(self.open_label) == "-1":
             warn(
-                f"{n_open} rows with the label {self.open_label_!r} were read as open, beside the classes 0 and "
-                "1: if that label is a class of yours, pass another open_label, for instance -2; if these rows are "
+                f"{n_open} samples with the label {self.open_label_!r} were read as open, beside the classes 0 and "
+                "1: if that label is a class of yours, pass another open_label, for instance -2; if these samples are "
                 "open, label them -2 and pass open_label=-2."
             )
 
@@ -391,6 +391,6 @@ def warn_of_outliers(numbers: NDArray[np.int64]) -> None:
     """Warn of the rows that are dropped, if there are any."""
     if len(numbers):
         warn(
-            f"X has outlying rows, more than {OUTLYING:.0f} times as far from the middle of their class as its typical "
-            f"row: {name_rows(numbers)}. They are left out; correct or drop them."
+            f"X has outliers, more than {OUTLYING:.0f} times as far from the middle of their class as its typical "
+            f"sample: {name_rows(numbers)}. They are dropped; correct them, or drop them yourself."
         )

@@ -253,5 +253,5 @@ def _columns(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
         if hasattr(estimator, name):
             return np.asarray(getattr(estimator, name)(X))
     raise TypeError(
-        f"{type(estimator).__name__} has neither score_samples, decision_function nor predict_proba to rank rows by."
+        f"{type(estimator).__name__} has neither score_samples, decision_function nor predict_proba to rank samples by."
     )

@@ -177,8 +177,8 @@ def _character_weights(texts: Sequence[str]) -> Any:
 
 def _without_punctuation(text: str) -> str:
     """Drop punctuation, unless there is nothing else."""
-    kept = "".join(" " if unicodedata.category(character)[0] == "P" else character for character in text)
-    return " ".join(kept.split()) or text
+    without = "".join(" " if unicodedata.category(character)[0] == "P" else character for character in text)
+    return " ".join(without.split()) or text
 
 
 def hash_table(texts: Sequence[str], labels: Sequence[Any] | None) -> str:

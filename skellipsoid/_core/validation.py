@@ -316,6 +316,8 @@ def unfit(estimator: Any) -> None:
     It is what ``_state`` declares, and what ends with an underscore: for scikit-learn that makes an estimator fitted.
     All else stays, such as parameters and what the user, a subclass or scikit-learn keeps there.
     """
-    kept, declared = estimator.get_params(deep=False), getattr(estimator, "_state", {})
-    for name in [name for name in vars(estimator) if name not in kept and (name in declared or name.endswith("_"))]:
+    parameters, declared = estimator.get_params(deep=False), getattr(estimator, "_state", {})
+    for name in [
+        name for name in vars(estimator) if name not in parameters and (name in declared or name.endswith("_"))
+    ]:
         delattr(estimator, name)

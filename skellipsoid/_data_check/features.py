@@ -113,7 +113,7 @@ def check_training_features(
     >>> findings.kind.tolist()
     ['missing_values', 'zero_rows', 'conflicting_labels']
     >>> print(findings.message[2])
-    Equal rows have different labels ('cat' and 'dog') in rows (6, 25); keep one label for each.
+    Equal samples have different labels ('cat' and 'dog') in rows (6, 25); keep one label for each.
     """
     check_given(y, "check_training_features")
     labels = as_labels(y)
@@ -188,7 +188,7 @@ def _unusable(data: _Data) -> Iterator[Finding]:
 
 def _conflicting_labels(data: _Data) -> Iterator[Finding]:
     parts = [part for part in data.together(data.equal) if np.ptp(data.classes[part]) > 0]
-    text = "Equal rows have different labels ({}) in {}; keep one label for each."
+    text = "Equal samples have different labels ({}) in {}; keep one label for each."
     yield from _by_labels(data, parts, "conflicting_labels", text)
 
 
@@ -197,7 +197,7 @@ def _near_conflicts(data: _Data) -> Iterator[Finding]:
     graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(data.X), len(data.X)))
     parts = data.together(connected_components(graph, directed=False)[1].astype(np.int64))
     text = (
-        "Nearly equal rows have different labels ({}) in {}; look at these samples, and keep one label for each if "
+        "Nearly equal samples have different labels ({}) in {}; look at these samples, and keep one label for each if "
         "they show the same."
     )
     yield from _by_labels(data, parts, "near_conflicts", text)

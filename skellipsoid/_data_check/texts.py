@@ -221,7 +221,7 @@ def _open_labels(data: _Data) -> Iterator[Finding]:
             )
         elif name in _OPEN and name != wanted:
             message = (
-                f"The label {label!r} in {data.place(rows)} is a usual name of open rows, but is trained as a class; "
+                f"The label {label!r} in {data.place(rows)} is a usual name of open texts, but is trained as a class; "
                 f"pass open_label={label!r} if these texts are of no class."
             )
         else:

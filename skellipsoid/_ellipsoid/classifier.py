@@ -67,7 +67,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         Exact and near duplicates within a class are held out together. ``"once"``: together they weigh as much as one
         sample. ``"each"``: each has its own weight. ``"off"``: they are not searched. See :ref:`repeated`.
     outliers : {"drop", "keep"}, default="drop"
-        ``"drop"`` leaves out samples more than 20 times as far from the middle of their class as a typical one.
+        ``"drop"`` drops samples more than 20 times as far from the middle of their class as a typical one.
     keep_samples : bool, default=True
         Whether training samples are kept, so that :ref:`classes can be added and removed <changing_classes>`.
     open_label : int or str, default=-1

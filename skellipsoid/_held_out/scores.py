@@ -43,13 +43,13 @@ class HeldOutScores(NamedTuple):
                 f"{caller} compares new scores with held-out ones, which are on another scale for a {name}: pass an "
                 "EllipsoidOpenSetClassifier, or a MahalanobisClassifier with threshold='auto'."
             )
-        kept = classifier._held_out
-        if kept is None or kept["is_open"].all():
+        held_out = classifier._held_out
+        if held_out is None or held_out["is_open"].all():
             raise ValueError(
                 f"{caller} compares with held-out samples, but the fit of this {name} held out none; fit with several "
                 "different samples of a class (with a trainer, a share of them is held out)."
             )
-        nearest, classes = kept["nearest"].astype(np.int64), kept["classes"].astype(np.int64)
-        known, opened = ~kept["is_open"], kept["is_open"] & ~are_synthetic(kept)
-        of_known = [column[known] for column in (kept["scores"], nearest, classes, kept["weights"])]
-        return cls._make([*of_known, kept["scores"][opened], kept["weights"][opened]])
+        nearest, classes = held_out["nearest"].astype(np.int64), held_out["classes"].astype(np.int64)
+        known, opened = ~held_out["is_open"], held_out["is_open"] & ~are_synthetic(held_out)
+        of_known = [column[known] for column in (held_out["scores"], nearest, classes, held_out["weights"])]
+        return cls._make([*of_known, held_out["scores"][opened], held_out["weights"][opened]])

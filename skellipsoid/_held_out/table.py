@@ -164,11 +164,11 @@ def _stretch(known: HeldOut, fresh: HeldOut) -> float:
     counts = np.bincount(fresh.classes, fresh.weights, minlength=fresh.n_classes)
     totals = np.bincount(known.classes, known.weights, minlength=fresh.n_classes)
     weights = known.weights * (counts / np.maximum(totals, TINY))[known.classes]
-    told = totals[fresh.classes] > 0
-    if not told.any():
+    chosen = totals[fresh.classes] > 0
+    if not chosen.any():
         return 1.0
-    apart = np.average(_logs(fresh)[told], weights=fresh.weights[told]) - np.average(_logs(known), weights=weights)
-    return float(np.exp(apart * fresh_share(effective_number(fresh.weights[told], fresh.sets[told]))))
+    apart = np.average(_logs(fresh)[chosen], weights=fresh.weights[chosen]) - np.average(_logs(known), weights=weights)
+    return float(np.exp(apart * fresh_share(effective_number(fresh.weights[chosen], fresh.sets[chosen]))))
 
 
 def _logs(samples: HeldOut) -> NDArray[np.float64]:

@@ -38,7 +38,7 @@ def made_up_classes(features: NDArray[np.floating], classes: Integers) -> Intege
 def _places_on_lines(ends: Floats, between: Floats) -> list[set[float]]:
     """Give the places, from 0 to 1, of each sample on those lines between two ends that it lies on in all features.
 
-    Samples that lie on no line are left out.
+    Samples that lie on no line are not in the list.
 
     The detour over the sample chooses the lines to check. If one feature is much larger than the others, the detour is
     small everywhere. So each feature is compared by itself, and at least four have to differ between the ends.

@@ -96,8 +96,8 @@ def explain_out_of_memory(what: str, remedies: str) -> Iterator[None]:
         yield
     except (MemoryError, RuntimeError) as error:
         # The CPU allocator raises a plain RuntimeError, with other words on Windows than elsewhere.
-        is_told = any(words in str(error) for words in ("not enough memory", "can't allocate memory"))
-        if not (is_told or isinstance(error, MemoryError | torch.OutOfMemoryError)):
+        is_memory = any(words in str(error) for words in ("not enough memory", "can't allocate memory"))
+        if not (is_memory or isinstance(error, MemoryError | torch.OutOfMemoryError)):
             raise
         raise MemoryError(f"Not enough memory for {what}; {remedies}.") from error
 

@@ -156,7 +156,7 @@ def _shares(
     columns["other_share"] = np.where(total > 0, 1 - shared - columns["own_share"], 0)
     if n_axes and len(shared) and np.median(shared) < _READABLE:
         warn(
-            f"Half of the rows have less than {_READABLE:.0%} of their squared distance along the axes that the "
+            f"Half of the samples have less than {_READABLE:.0%} of their squared distance along the axes that the "
             "classes share: these explain little; read own_share and other_share, or look at neighbours."
         )
     order = np.argsort(-found.contributions, axis=1, kind="stable")[:, :n_axes]
@@ -180,8 +180,8 @@ def _candidates(
         return {"neighbor": names}, features
     if not (takes_texts and hasattr(steps[0], "training_texts_")):
         raise ValueError(
-            f"n_neighbors={n_neighbors} needs rows to look in; pass reference, for instance the training rows, or fit "
-            "the encoder with keep_texts=True."
+            f"n_neighbors={n_neighbors} needs samples to look in; pass reference, for instance the training samples, "
+            "or fit the encoder with keep_texts=True."
         )
     encoder, *others = steps
     columns = {"neighbor": encoder.training_texts_}
@@ -198,7 +198,7 @@ def _candidates(
 def _neighbors(
     features: NDArray[Any], candidates: NDArray[Any], columns: dict[str, NDArray[Any]], n_neighbors: int
 ) -> dict[str, NDArray[Any]]:
-    _check_count(n_neighbors, "n_neighbors", len(candidates), "rows to look in")
+    _check_count(n_neighbors, "n_neighbors", len(candidates), "samples to look in")
     # Differences from the median: distances are found by squares, which are rounding alone far from 0.
     centre = np.median(candidates.astype(np.float64), axis=0)
     distances, numbers = nearest(candidates - centre, features - centre, n_neighbors)

@@ -209,8 +209,8 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     before = read_log(classifier, features, y, sample_weight, "learn_from_traffic")
     given = _labelled(classifier, features, y, before)
     _refuse_learned(classifier, given)
-    held = HeldOutScores.of(classifier, "learn_from_traffic")
-    shifted = before.shift_seen(held)
+    held_out = HeldOutScores.of(classifier, "learn_from_traffic")
+    shifted = before.shift_seen(held_out)
     if shifted is not None:
         warn(shifted)
     learned = with_samples(classifier, given.features, given.y, what="learn", weight=WEIGHT, anew=True)
@@ -219,7 +219,7 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     found = log.fit(held_now)
     line = place_line(held_now, found, log.scores, len(learned.classes_))
     learned.offset_, learned.traffic_ = line.offset, found.traffic()
-    change = _described(classifier, learned, before, held, line.rejected, line.rejected_error)
+    change = _described(classifier, learned, before, held_out, line.rejected, line.rejected_error)
     learned.changes_ = [*classifier.changes_, change]
     if hasattr(named, "feature_names_in_"):
         learned.feature_names_in_ = named.feature_names_in_
@@ -295,7 +295,7 @@ def _described(
     classifier: EllipsoidOpenSetClassifier,
     learned: EllipsoidOpenSetClassifier,
     before: Log,
-    held: HeldOutScores,
+    held_out: HeldOutScores,
     now: float,
     error: float,
 ) -> dict[str, Any]:
@@ -303,7 +303,7 @@ def _described(
     is_known, labelled = ~before.labels.is_open, before.labels.labelled
     is_rejected = _below(classifier, before.scores[labelled], before.assigned[labelled])[is_known]
     rejected = np.average(is_rejected, weights=before.labels.counts[is_known]) if is_known.any() else np.nan
-    foretold = np.average(_below(classifier, held.known, held.assigned), weights=held.weights)
+    foretold = np.average(_below(classifier, held_out.known, held_out.assigned), weights=held_out.weights)
     new = np.setdiff1d(learned.classes_, classifier.classes_)
     return {
         **learned.changes_[-1],

@@ -39,25 +39,25 @@ class Log(NamedTuple):
         copies = np.unique(np.stack([assigned, np.round(scores, 6)]), axis=1, return_inverse=True)[1].ravel()
         return cls(scores, assigned, copies, Labels.none(len(scores)), np.zeros(0, dtype=np.int64))
 
-    def fit(self, held: HeldOutScores, open_share: float | tuple[float, float] | None = None) -> LogModel:
+    def fit(self, held_out: HeldOutScores, open_share: float | tuple[float, float] | None = None) -> LogModel:
         """Fit the model of the log's scores."""
-        normal = NormalScores(held)
-        return fit_log(normal(self.scores), self.copies, self.labels, open_share, open_of(held, normal))
+        normal = NormalScores(held_out)
+        return fit_log(normal(self.scores), self.copies, self.labels, open_share, open_of(held_out, normal))
 
-    def shift_seen(self, held: HeldOutScores) -> str | None:
+    def shift_seen(self, held_out: HeldOutScores) -> str | None:
         """Say that labelled known messages lie farther out than held-out samples, if they do (one-sided t-test)."""
         is_known = ~self.labels.is_open
         if is_known.sum() < FEWEST_KNOWN:
             return None
         scores, counts = self.scores[self.labels.labelled][is_known], self.labels.counts[is_known]
-        z, n = NormalScores(held)(scores), counts.sum()
+        z, n = NormalScores(held_out)(scores), counts.sum()
         mean = np.average(z, weights=counts)
         variance = np.average(np.square(z - mean), weights=counts) * n / max(n - 1, 1e-9)
-        error = (variance / n + 1 / len(held.known)) ** 0.5
+        error = (variance / n + 1 / len(held_out.known)) ** 0.5
         if student.cdf(mean / error, max(n - 1, 1)) >= SHIFT_LEVEL:
             return None
         rejected = np.average(scores < 0, weights=counts)
-        foretold = np.average(held.known < 0, weights=held.weights)
+        foretold = np.average(held_out.known < 0, weights=held_out.weights)
         return (
             f"Known messages of this log lie farther out than the training samples: as fitted, {100 * rejected:.0f} % "
             f"of the {len(z)} labelled known ones are rejected, and {100 * foretold:.0f} % were foretold."

@@ -26,7 +26,7 @@ NORMAL = norm.ppf(UNIFORM)
 SHIFT = (0.3, 0.6)
 #: The logarithm of their spread.
 SPREAD = (0.0, 0.1)
-#: The place of open messages, and the logarithm of their width over the usual one. Those of left-out classes lie where
+#: The place of open messages, and the logarithm of their width over the usual one. Those of held-out classes lie where
 #: samples of held-out classes do, those of other domains up to 2 farther out: so the usual place is nearer to 2.8.
 PLACE, WIDTH = (0.0, 0.8), (0.0, 0.3)
 MEAN_PLACE, MEAN_WIDTH, LEAST_WIDTH = 2.8, 0.6, 0.2
@@ -46,9 +46,9 @@ _EDGES = np.concatenate([[-np.inf], CANDIDATES, [np.inf]])
 class NormalScores:
     """Scores as normal scores of held-out known samples; both ways, continued as a line beyond the lowest."""
 
-    def __init__(self, held: HeldOutScores) -> None:
-        order = np.argsort(held.known, kind="stable")
-        weights, known = held.weights[order], held.known[order]
+    def __init__(self, held_out: HeldOutScores) -> None:
+        order = np.argsort(held_out.known, kind="stable")
+        weights, known = held_out.weights[order], held_out.known[order]
         levels = (np.cumsum(weights) - weights / 2) / weights.sum()
         chosen = np.linspace(levels[0], levels[-1], min(len(known), 101))
         knots, z = np.interp(chosen, levels, known), norm.ppf(chosen)
@@ -158,13 +158,13 @@ def falling(probabilities: Floats) -> Floats:
     return np.asarray(np.maximum.accumulate(probabilities[::-1])[::-1])
 
 
-def open_of(held: HeldOutScores, normal: NormalScores) -> tuple[float, float]:
+def open_of(held_out: HeldOutScores, normal: NormalScores) -> tuple[float, float]:
     """Usual place and width of open messages: the mean of those of texts and of samples of held-out classes."""
-    if not len(held.opened):
+    if not len(held_out.opened):
         return MEAN_PLACE, MEAN_WIDTH
-    z = normal(held.opened)
-    mean = np.average(z, weights=held.open_weights)
-    width = np.average(np.square(z - mean), weights=held.open_weights) ** 0.5
+    z = normal(held_out.opened)
+    mean = np.average(z, weights=held_out.open_weights)
+    width = np.average(np.square(z - mean), weights=held_out.open_weights) ** 0.5
     return float(MEAN_PLACE - mean) / 2, max(float(MEAN_WIDTH + width) / 2, LEAST_WIDTH)
 
 
@@ -217,10 +217,12 @@ def bins_of(z: Floats) -> Integers:
     return np.asarray(np.searchsorted(CANDIDATES, z))
 
 
-def right_of(held: HeldOutScores, normal: NormalScores) -> Floats:
+def right_of(held_out: HeldOutScores, normal: NormalScores) -> Floats:
     """Probability that a known message of each bin is assigned to its class, (n_bins,): a logistic regression."""
-    right = held.assigned == held.classes
+    right = held_out.assigned == held_out.classes
     if right.all() or not right.any():
         return np.full(len(CENTRES), float(right.all()))
-    model = LogisticRegression().fit(normal(held.known)[:, np.newaxis], right, held.weights / held.weights.mean())
+    model = LogisticRegression().fit(
+        normal(held_out.known)[:, np.newaxis], right, held_out.weights / held_out.weights.mean()
+    )
     return np.asarray(model.predict_proba(CENTRES[:, np.newaxis])[:, 1])

@@ -85,24 +85,24 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
            [0., 0., 1.]])
     """
     classifier, features = read_estimator(estimator, X, MEMBERS, "predict_open_proba")
-    held = HeldOutScores.of(classifier, "predict_open_proba")
+    held_out = HeldOutScores.of(classifier, "predict_open_proba")
     scores, assigned = score(classifier, features)
     share, traffic = _read_share(open_share), classifier.traffic_
     if traffic is None:
         share = USUAL_SHARE if share is None else share
-        traffic = Log.empty().fit(held, share).traffic()
+        traffic = Log.empty().fit(held_out, share).traffic()
     share = float(np.clip(traffic["open_share"] if share is None else share, SMALLEST_SHARE, LARGEST_SHARE))
-    is_open = of_scores(held, scores, {**traffic, "open_share": share})
+    is_open = of_scores(held_out, scores, {**traffic, "open_share": share})
     columns = np.asarray(classifier._score_all(classifier._validate_scored_data(features)), dtype=np.float64)
-    known = _class_probabilities(held, scores, assigned, columns)
+    known = _class_probabilities(held_out, scores, assigned, columns)
     return np.column_stack([known * (1 - is_open)[:, np.newaxis], is_open])
 
 
-def of_scores(held: HeldOutScores, scores: Floats, traffic: Mapping[str, float]) -> Floats:
+def of_scores(held_out: HeldOutScores, scores: Floats, traffic: Mapping[str, float]) -> Floats:
     """Probability that each sample is open, (n_samples,), by what is known of the traffic."""
     found = Unknowns._make(np.array(traffic[name]) for name in Unknowns._fields)
     of_bins = falling(open_probability(found.open_share, *found.of_bins()))
-    return np.asarray(np.interp(NormalScores(held)(scores), CENTRES, of_bins))
+    return np.asarray(np.interp(NormalScores(held_out)(scores), CENTRES, of_bins))
 
 
 def _read_share(share: Any) -> float | None:
@@ -113,22 +113,24 @@ def _read_share(share: Any) -> float | None:
     return float(share)
 
 
-def _class_probabilities(held: HeldOutScores, scores: Floats, assigned: NDArray[np.int64], columns: Floats) -> Floats:
+def _class_probabilities(
+    held_out: HeldOutScores, scores: Floats, assigned: NDArray[np.int64], columns: Floats
+) -> Floats:
     """Probabilities of the classes if a sample is known, (n_samples, n_classes)."""
     if columns.shape[1] == 1:
         return np.ones_like(columns)
-    numbers, right = np.arange(len(scores)), held.assigned == held.classes
+    numbers, right = np.arange(len(scores)), held_out.assigned == held_out.classes
     # Farther out there are too few held-out samples to tell.
-    scores = np.maximum(scores, np.quantile(held.known, LOWEST))
+    scores = np.maximum(scores, np.quantile(held_out.known, LOWEST))
     # One right and one wrong answer more, so that no answer is certain.
     log_odds = _log_odds(
-        np.append(held.known, [held.known.mean()] * 2),
+        np.append(held_out.known, [held_out.known.mean()] * 2),
         np.append(right, [True, False]),
-        np.append(held.weights, [held.weights.mean()] * 2),
+        np.append(held_out.weights, [held_out.weights.mean()] * 2),
         scores,
     )
     of_assigned = expit(log_odds)
-    deviation = max(float(held.known.std()), 1e-12)
+    deviation = max(float(held_out.known.std()), 1e-12)
     # Scores of −∞ say nothing of the other classes: they are equal, and far below all others.
     others = np.maximum(columns, np.finfo(np.float32).min) / deviation
     others[numbers, assigned] = -np.inf

@@ -86,26 +86,26 @@ def estimate_open_share(
     """
     classifier = split_estimator(estimator)[1]
     check_is_fitted(classifier)
-    held = HeldOutScores.of(classifier, "estimate_open_share")
+    held_out = HeldOutScores.of(classifier, "estimate_open_share")
     log = read_log(estimator, X, y, sample_weight, "estimate_open_share")
-    found = log.fit(held)
+    found = log.fit(held_out)
     low, high = found.interval()
     share = found.traffic()["open_share"]
-    known = 1 - found.open_probability()[bins_of(NormalScores(held)(log.scores))]
+    known = 1 - found.open_probability()[bins_of(NormalScores(held_out)(log.scores))]
     of_class = np.bincount(log.assigned, known, minlength=len(classifier.classes_))
     return Result(
         share=share,
         low=low,
         high=high,
         class_shares=(1 - share) * of_class / max(of_class.sum(), 1e-12),
-        note=_note(log, held, low),
+        note=_note(log, held_out, low),
     )
 
 
-def _note(log: Log, held: HeldOutScores, low: float) -> str | None:
+def _note(log: Log, held_out: HeldOutScores, low: float) -> str | None:
     """Say what the limits rest on."""
     if len(log.truth):
-        return log.shift_seen(held)
+        return log.shift_seen(held_out)
     note = (
         "Nothing without labels tells known messages that have moved from new ones: the limits hold if known messages "
         "lie at most about 1.5 standard deviations farther out than held-out training samples do; label about 30 "

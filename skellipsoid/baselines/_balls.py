@@ -287,9 +287,9 @@ class ADBClassifier(CentroidBallClassifier):
         def draw() -> tuple[Tensor, None]:
             if not self.dropout:
                 return torch.linalg.vector_norm(offsets, dim=1), None
-            kept = torch.from_numpy(rng.random(features.shape) >= self.dropout).to(device)
+            chosen = torch.from_numpy(rng.random(features.shape) >= self.dropout).to(device)
             # x̃ − c = (x − c) + (x̃ − x)
-            dropped = offsets + scaled * (kept / (1 - self.dropout) - 1)
+            dropped = offsets + scaled * (chosen / (1 - self.dropout) - 1)
             return torch.linalg.vector_norm(dropped, dim=1), None
 
         return draw

@@ -78,7 +78,7 @@ class LogitClassifier(ThresholdedClassifier):
         if self.threshold == "auto" and not self._can_refit() and not len(samples.open_features):
             raise ValueError(
                 "threshold='auto' fits without some of the classes, which a FrozenEstimator cannot; pass the estimator "
-                f"itself, rows labelled {self.open_label_!r}, or another threshold."
+                f"itself, samples labelled {self.open_label_!r}, or another threshold."
             )
         super()._fit_boundaries(samples)
 

@@ -147,8 +147,8 @@ class MahalanobisClassifier(ThresholdedClassifier):
         scaled = (offsets @ self._whitener) * np.sqrt(weights / weights.sum())[:, np.newaxis]
         _, spreads, axes = np.linalg.svd(scaled, full_matrices=False)
         own = np.square(spreads)
-        kept = own > SMALLEST_VARIANCE * max(own.max(initial=0.0), 1.0)
-        return axes[kept], (1 - self.pooling) * own[kept] + self.pooling
+        chosen = own > SMALLEST_VARIANCE * max(own.max(initial=0.0), 1.0)
+        return axes[chosen], (1 - self.pooling) * own[chosen] + self.pooling
 
     def _score(self, X: Floats) -> Scored:
         whitened, centres = X @ self._whitener, self.centroids_ @ self._whitener

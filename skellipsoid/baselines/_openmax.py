@@ -134,7 +134,7 @@ class OpenMaxClassifier(LogitClassifier):
         unknown_share = float(np.mean(shares[:, 0] > shares[:, 1:].max(axis=1)))
         if unknown_share > _MOST_UNKNOWN:
             warn(
-                f"OpenMax takes {unknown_share:.0%} of its own training rows for unknown: the logits of the "
+                f"OpenMax takes {unknown_share:.0%} of its own training samples for unknown: the logits of the "
                 f"{self.n_ranked} classes that it revises outweigh that of the right one; lower n_ranked (to 3, say) "
                 "or tail_size."
             )
@@ -146,7 +146,7 @@ class OpenMaxClassifier(LogitClassifier):
         self.tail_locations_, self.tail_scales_ = np.full(n_classes, np.inf), np.zeros(n_classes)
         for k in range(n_classes):
             chosen = (classes == k) & is_right
-            if not chosen.any():  # a class that the logits never tell: all its samples
+            if not chosen.any():  # a class that is never the largest logit: all its samples
                 chosen = classes == k
             self.mean_logits_[k] = np.average(activations[chosen], axis=0, weights=weights[chosen])
             distances = np.linalg.norm(activations[chosen] - self.mean_logits_[k], axis=1)

@@ -123,9 +123,9 @@ class PLDAClassifier(ThresholdedClassifier):
         means = (self.centroids_ - self._mean) @ whitening
         between = means.T @ means / max(n_classes - 1, 1) - np.eye(len(whitening)) * float(np.mean(1 / counts))
         variances, axes = np.linalg.eigh(between)
-        kept = variances > _SMALLEST_BETWEEN
-        self.between_variances_ = variances[kept]
-        self._axes = whitening @ axes[:, kept]
+        chosen = variances > _SMALLEST_BETWEEN
+        self.between_variances_ = variances[chosen]
+        self._axes = whitening @ axes[:, chosen]
         self._counts = counts
 
     def _score(self, X: Floats) -> Scored:

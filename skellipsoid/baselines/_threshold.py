@@ -126,9 +126,9 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         found = _table_of(self._scored(samples.features), *known, everything, n_classes)
         if self._can_refit():
             warn(
-                "No row of a class can be left out while another stays, so that the threshold is read off the rows "
-                "that were fitted, and is too high for new ones; give each class more, different rows, or pass a "
-                "number as threshold."
+                "No sample of a class can be held out while another stays, so that the threshold is read off the "
+                "samples that were fitted, and is too high for new ones; give each class more, different samples, or "
+                "pass a number as threshold."
             )
             return found
         real_open = samples.open_features

@@ -70,8 +70,8 @@ class Draw(NamedTuple):
         classes, keys = classes[starts], keys[starts]
         before = np.cumsum(counts) - counts
         before -= before[np.searchsorted(classes, classes)]  # of the same class
-        kept = before < most
-        return Draw(classes[kept], keys[kept], counts[kept])
+        chosen = before < most
+        return Draw(classes[chosen], keys[chosen], counts[chosen])
 
     def limits(self, counts: Integers, seed: int) -> Keys:
         """Highest priority that is drawn of each class, (n_classes,); the highest of all if the class is drawn whole.

@@ -36,7 +36,7 @@ def fit(
 
     The counts, means and scatters of the classes are exact: each partition computes its own, and they are merged in a
     tree. So means, covariances, and the shapes for given shares are those of all samples. What the closed form chooses
-    with left-out samples (the shares a, b and ρ, the radius scale and e) it chooses with samples that are drawn, at
+    with held-out samples (the shares a, b and ρ, the radius scale and e) it chooses with samples that are drawn, at
     least ``samples_per_class`` of each class where it has as many. They are left out of the exact moments. If a class
     was drawn in part, its drawn samples weigh more, so that the classes count as in all data.
 
@@ -57,7 +57,7 @@ def fit(
         Labels, in the same partitions. Samples labelled ``open_label`` are real open samples; at least
         ``samples_per_class`` of them are drawn, where there are as many.
     groups : dask.array.Array or dask.dataframe.Series, default=None
-        Group of each sample. Groups are drawn whole and left out whole, also if they lie in several partitions.
+        Group of each sample. Groups are drawn whole and held out whole, also if they lie in several partitions.
     samples_per_class : int, default=256
         Number of samples that are drawn of each class. With groups there may be more, since groups are drawn whole.
 
@@ -148,7 +148,7 @@ def _check_parameters(classifier: Any, samples_per_class: Any) -> None:
     if not isinstance(samples_per_class, Integral) or samples_per_class < FEWEST_OF_CLASS:
         raise ValueError(
             f"samples_per_class={samples_per_class!r}, but must be a whole number of at least {FEWEST_OF_CLASS}, "
-            "or left-out samples say too little."
+            "or held-out samples say too little."
         )
 
 

@@ -131,10 +131,10 @@ def bootstrap_interval(
         raise ValueError(
             f"n_resamples={n_resamples!r} is too few for an interval: draw at least twice, better 1000 times."
         )
-    samples, kept = _split_strata(len(rows[0]), stratify)
+    samples, single = _split_strata(len(rows[0]), stratify)
 
     def metric_of(*drawn: NDArray[np.intp]) -> float:
-        chosen = np.concatenate([*drawn, kept])
+        chosen = np.concatenate([*drawn, single])
         return float(metric(*(values[chosen] for values in rows)))
 
     estimate = float(metric(*rows))
@@ -187,8 +187,8 @@ def _split_strata(n_rows: int, stratify: ArrayLike | None) -> tuple[list[NDArray
             f"There is nothing to draw from {n_rows} rows in {len(strata)} strata: pass at least two rows, and a "
             "stratify that at least two of them share."
         )
-    kept = [rows for rows in strata if len(rows) == 1]
-    return samples, np.concatenate([np.empty(0, dtype=np.intp), *kept])
+    single = [rows for rows in strata if len(rows) == 1]
+    return samples, np.concatenate([np.empty(0, dtype=np.intp), *single])
 
 
 def _read_interval(result: Any, method: str) -> tuple[float, float]:

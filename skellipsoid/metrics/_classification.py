@@ -43,7 +43,7 @@ def open_set_f1_score(
         answer. The F1 of open is undefined if no sample of ``y_true`` is open. "warn" is 0 with an
         ``UndefinedMetricWarning``; NaN leaves it out of the mean.
     sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def known_f1_score(
         Value of the F1 of a known class that is neither a true label nor an answer, and of the mean if there is no
         known class. "warn" is 0 with an ``UndefinedMetricWarning``; NaN leaves a class out of the mean.
     sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used.
 
     Returns
     -------
@@ -186,7 +186,7 @@ def open_f1_score(
         Value if no sample of ``y_true`` is open, whatever was answered. "warn" is 0 with an
         ``UndefinedMetricWarning``.
     sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def open_set_accuracy(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
     sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used.
 
     Returns
     -------

@@ -38,7 +38,7 @@ class Counts(NamedTuple):
     @property
     def names(self) -> list[str]:
         """What warnings call the classes and open, in the order of the counts."""
-        return [*map(repr, self.classes.tolist()), "open row"]
+        return [*map(repr, self.classes.tolist()), "open sample"]
 
 
 def count_answers(
@@ -153,8 +153,8 @@ def has_both(is_known: NDArray[np.bool_], what: str) -> bool:
     missing = [name for name, rows in (("known", is_known), ("open", ~is_known)) if not rows.any()]
     if missing:
         warn(
-            f"{what} is undefined and set to nan, since y_true has no {missing[0]} row: pass rows of both kinds, and "
-            "the known classes as labels if y_true names the classes of open rows.",
+            f"{what} is undefined and set to nan, since y_true has no {missing[0]} sample: pass samples of both kinds, "
+            "and the known classes as labels if y_true names the classes of open samples.",
             UndefinedMetricWarning,
         )
     return not missing

@@ -37,7 +37,7 @@ def open_set_auroc(
         The known classes. None takes every label but the open one; pass the training classes when ``y_true`` names
         the classes of open samples.
     sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def open_set_aupr(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
     sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def fpr_at_tpr(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
     sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used.
 
     Returns
     -------
@@ -214,7 +214,7 @@ def fpr_at_tpr(
     (0.5, 0.0)
     """
     if not 0 < tpr <= 1:
-        raise ValueError(f"tpr={tpr!r} is not in (0, 1]: pass the share of known rows to accept, such as 0.95.")
+        raise ValueError(f"tpr={tpr!r} is not in (0, 1]: pass the share of known samples to accept, such as 0.95.")
     scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
     if not has_both(scored.is_known, "FPR at a given TPR"):
         return float("nan")

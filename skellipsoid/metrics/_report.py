@@ -55,7 +55,7 @@ def open_set_report(
         that is no true label, the F1 of a class that is neither, and the F1 of open if no sample of ``y_true`` is open.
         "warn" is 0 with an ``UndefinedMetricWarning``; NaN is left out of averages.
     sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out. With weights, support is a sum of
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used. With weights, support is a sum of
         them.
     output_dict : bool, default=False
         Return the dictionary instead of the text.
@@ -136,7 +136,7 @@ def _build(counts: Counts, zero_division: ZeroDivision) -> dict[str, Any]:
         zero_division,
         what="False rejection rate",
         missing="y_true has no",
-        names=["known row"],
+        names=["known sample"],
     )
     names = [*map(str, counts.classes.tolist()), str(counts.open_label)]
     # Without any known class the mean over them is as undefined as the rate above, which has warned already.

@@ -39,7 +39,7 @@ def trade_off_curve(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred_known`` and are not the open label.
     sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used.
 
     Returns
     -------

@@ -61,7 +61,7 @@ class OpenSetKFold(_PartitionSplitter):
     Parameters
     ----------
     n_splits : int, default=5
-        Number of splits, at least 2 and at most the number of classes. A split leaves out one ``n_splits``-th of the
+        Number of splits, at least 2 and at most the number of classes. A split holds out one ``n_splits``-th of the
         classes (rounded up or down) and must keep at least two classes.
     shuffle : bool, default=False
         Whether to draw the samples of each part and the classes of each share at random. With ``False``, samples keep
@@ -75,7 +75,7 @@ class OpenSetKFold(_PartitionSplitter):
     See Also
     --------
     OpenSetShuffleSplit : Repeated random splits with any known-class ratio.
-    RealOpenKFold : Only the samples already labelled open are open, no class is left out.
+    RealOpenKFold : Only the samples already labelled open are open, no class is held out.
     KnownClassSplit : One split by the protocol of the literature.
 
     Notes
@@ -131,7 +131,7 @@ class RealOpenKFold(_PartitionSplitter):
     r"""Stratified K-fold for data with real open samples, which are in no training part and in one test part each.
 
     Ordinary stratified cross-validation trains on samples with the open label as on one more class. Here they are
-    divided over the test parts like a class, but are left out of every training part.
+    divided over the test parts like a class, but are in no training part.
 
     Parameters
     ----------
@@ -185,12 +185,12 @@ class RealOpenKFold(_PartitionSplitter):
     def _check_open_rows(self, labels: Labels, n_open: int) -> None:
         if not n_open:
             raise ValueError(
-                f"No row of y carries the open label (open_label={self.open_label!r}): pass the label that marks open "
-                "rows, or use OpenSetKFold, which needs none."
+                f"No sample carries the open label (open_label={self.open_label!r}): pass the label that marks open "
+                "samples, or use OpenSetKFold, which needs none."
             )
         if n_open < self.n_splits:
             raise ValueError(
-                f"y holds {n_open} open rows, fewer than n_splits={self.n_splits}: each test part needs one, so use "
+                f"y holds {n_open} open samples, fewer than n_splits={self.n_splits}: each test part needs one, so use "
                 "fewer splits, or use OpenSetKFold."
             )
         if len(labels.classes) < 2:
@@ -204,12 +204,12 @@ class RealOpenKFold(_PartitionSplitter):
         confined = (counts > 0).sum(axis=1) == 1
         if confined.any():
             raise ValueError(
-                f"Groups hold all rows of the classes {labels.names(confined)} in one test part, where no training row "
-                "is left for them: use finer groups or drop these classes."
+                f"Groups hold all samples of the classes {labels.names(confined)} in one test part, where no training "
+                "sample is left for them: use finer groups or drop these classes."
             )
         if len(open_folds) < self.n_splits:
             raise ValueError(
-                f"Groups leave {self.n_splits - len(open_folds)} of {self.n_splits} test parts without an open row: "
+                f"Groups leave {self.n_splits - len(open_folds)} of {self.n_splits} test parts without an open sample: "
                 "use fewer splits or finer groups."
             )
 
@@ -270,7 +270,7 @@ def _check_class_number(labels: Labels, n_splits: int) -> None:
     if n_classes < 3:
         raise ValueError(
             f"y holds {n_classes} known classes, but at least 3 are needed to leave one out of training and keep two: "
-            "use RealOpenKFold if open rows are labelled, or more classes."
+            "use RealOpenKFold if open samples are labelled, or more classes."
         )
     if n_classes < n_splits:
         raise ValueError(
@@ -290,8 +290,9 @@ def _check_class_sizes(labels: Labels, n_splits: int) -> None:
     small = counts < n_splits
     if small.any():
         raise ValueError(
-            f"Too few rows of the classes {labels.names(small)} (the smallest has {counts.min()}), because each of "
-            f"n_splits={n_splits} test parts needs one: use fewer splits, or drop or gather rows of these classes."
+            f"Too few samples of the classes {labels.names(small)} (the smallest has {counts.min()}), because each of "
+            f"n_splits={n_splits} test parts needs one: use fewer splits, or drop or gather samples of these "
+            "classes."
         )
 
 

@@ -218,7 +218,7 @@ def _check_test_size(test_size: Any) -> None:
     is_number = not isinstance(test_size, bool) and isinstance(test_size, numbers.Integral) and int(test_size) >= 1
     is_share = isinstance(test_size, numbers.Real) and 0 < float(test_size) < 1
     if not (is_number or is_share):
-        raise ValueError(f"test_size={test_size!r} must be a share between 0 and 1, or a number of rows from 1 on.")
+        raise ValueError(f"test_size={test_size!r} must be a share between 0 and 1, or a number of samples from 1 on.")
 
 
 def _draw_known(labels: Labels, known_ratio: float, rng: np.random.RandomState) -> Indices:
@@ -240,13 +240,13 @@ def _draw_test_rows(
     n_samples = len(labels.codes)
     n_test = int(test_size) if test_size >= 1 else int(np.ceil(n_samples * test_size))
     if n_test >= n_samples:
-        raise ValueError(f"test_size={test_size} leaves no training row among {n_samples} rows: use a smaller one.")
+        raise ValueError(f"test_size={test_size} leaves no training sample among {n_samples}: use a smaller one.")
     if groups is not None:
         return _draw_test_groups(labels, groups, known, n_test, rng)
     if labels.counts.min() < 2:
         raise ValueError(
-            f"Too few rows of the classes {labels.names(labels.counts < 2)}, because a class needs one row for "
-            "training and one for the test part: drop them or gather more rows."
+            f"Too few samples of the classes {labels.names(labels.counts < 2)}, because a class needs one for training "
+            "and one for the test part: drop them or gather more samples."
         )
     return _draw_stratified(labels.codes, n_test, rng)
 
@@ -286,7 +286,8 @@ def _draw_test_groups(labels: Labels, groups: Indices, known: Indices, n_test: i
             n_taken += int(table[group].sum())
     if not chosen.any():
         raise ValueError(
-            f"No group fits into a test part of {n_test} of {len(groups)} rows: use finer groups or a larger test_size."
+            f"No group fits into a test part of {n_test} of {len(groups)} samples: use finer groups or a larger "
+            "test_size."
         )
     return chosen[groups]
 
@@ -315,11 +316,12 @@ def _part_rows(labels: Labels, groups: Indices | None, known: Indices, test: Mas
     untrained = known[~np.isin(known, labels.codes[train])]
     if len(untrained):
         raise ValueError(
-            f"No training row is left for the known classes {labels.names(untrained)}: give the test part fewer rows."
+            f"No training sample is left for the known classes {labels.names(untrained)}: give the test part fewer "
+            "samples."
         )
     if not (test & ~is_known).any():
         raise ValueError(
-            f"No test row is open with {len(known)} of {len(labels.classes)} classes known: use a smaller known_ratio, "
-            "a larger test part, or rows with the open label."
+            f"No test sample is open with {len(known)} of {len(labels.classes)} classes known: use a smaller "
+            "known_ratio, a larger test part, or samples with the open label."
         )
     return train, test

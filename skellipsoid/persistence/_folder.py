@@ -238,16 +238,16 @@ def explained_failure(target: Path, n_bytes: int) -> Iterator[None]:
 def locked(folder: Path) -> Iterator[bool]:
     """Make a folder and hold it against other saves; says whether it is held, which some file systems cannot do."""
     with ExitStack() as stack:
-        is_held = False
-        while not is_held:
+        is_locked = False
+        while not is_locked:
             folder.mkdir(parents=True, exist_ok=True)
             try:
-                is_held = stack.enter_context(holding(folder / _LOCK, waits=True))
+                is_locked = stack.enter_context(holding(folder / _LOCK, waits=True))
             except FileNotFoundError:  # another save failed, and removed the folder before it was held
                 continue
             except (OSError, NotImplementedError):  # on a file system without locks
                 break
-        yield is_held
+        yield is_locked
 
 
 def is_vacant(target: Path) -> bool:
@@ -281,7 +281,7 @@ def check_unchanged(target: Path, loaded: str | None) -> None:
         )
 
 
-def write_model(target: Path, manifest: dict[str, Any], files: Files, card: bytes, *, held: bool) -> None:
+def write_model(target: Path, manifest: dict[str, Any], files: Files, card: bytes, *, is_locked: bool) -> None:
     """Write the new parts beside the old ones, if there are any; then replace the manifest, which names them."""
     parts, path, old = manifest["parts"], target / CARD, _present(target)
     own = old.get("readme_sha256")
@@ -316,7 +316,7 @@ def write_model(target: Path, manifest: dict[str, Any], files: Files, card: byte
             new_card.unlink(missing_ok=True)
             warn(f"The model is saved, but its model card {str(path)!r} cannot be written ({error}).")
     with suppress(OSError):  # leftovers harm nothing, and the next save removes them
-        _remove_replaced(target, parts, str(old.get("parts")), held=held)
+        _remove_replaced(target, parts, str(old.get("parts")), is_locked=is_locked)
 
 
 def _present(target: Path) -> dict[str, Any]:
@@ -329,13 +329,13 @@ def _is_unfinished(path: Path) -> bool:
     return path.name == _LOCK or bool((PARTS if path.is_dir() else _TEMPORARY).fullmatch(path.name))
 
 
-def _remove_replaced(target: Path, parts: str, replaced: str, *, held: bool) -> None:
+def _remove_replaced(target: Path, parts: str, replaced: str, *, is_locked: bool) -> None:
     """Remove every folder of parts but one, and the leftovers of interrupted saves.
 
-    ``held``: no other save is running; otherwise only what is replaced, or old, is removed.
+    ``is_locked``: no other save is running; otherwise only what is replaced, or old, is removed.
     """
     for old in target.iterdir():
-        is_nobodys = held or old.name == replaced or _is_stale(old)
+        is_nobodys = is_locked or old.name == replaced or _is_stale(old)
         if old.name in (parts, _LOCK) or not _is_unfinished(old) or not is_nobodys:
             continue
         if old.is_dir():

@@ -113,10 +113,10 @@ def _save(estimator: Any, target: Path, provenance: Mapping[str, Any] | None, ch
     try:
         with explained_failure(target, n_bytes):
             target.mkdir(parents=True, exist_ok=True)
-        with locked(target) as held:
+        with locked(target) as is_locked:
             check(target)  # another save may have been first
             with explained_failure(target, n_bytes):
-                write_model(target, manifest, files, card, held=held)
+                write_model(target, manifest, files, card, is_locked=is_locked)
     finally:
         if is_new:
             with suppress(OSError):  # it is not empty

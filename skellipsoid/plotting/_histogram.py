@@ -224,7 +224,7 @@ class ScoreHistogramDisplay:
         self.known_bars_ = stairs(self.known_heights_, KNOWN_COLOUR, 0.55, known_kw, label=label)
         rejected = _share(self.open_score < self.offset)
         label = f"open samples (n = {len(self.open_score)}): {rejected} rejected"
-        # Hatched besides, which is told from the other kind without any colour.
+        # Hatched besides, which differs from the other kind without any colour.
         self.open_bars_ = stairs(self.open_heights_, OPEN_COLOUR, 0.25, open_kw, label=label, hatch="////")
         self.line_ = None
         if np.isfinite(self.offset):

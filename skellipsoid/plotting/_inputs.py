@@ -66,13 +66,13 @@ def read_rows(
     rows = read_closed_set_rows(y_true, y_pred_known, score, **options)
     if rows.is_known.all():
         raise ValueError(
-            f"None of the {len(rows.score)} rows of y is open, but this picture sets known against open rows: add rows "
-            f"with the open label {rows.problem.open_label!r}, or pass the known classes as labels if y names the "
-            "classes of open rows."
+            f"None of the {len(rows.score)} samples is open, but this picture sets known against open ones: add "
+            f"samples with the open label {rows.problem.open_label!r}, or pass the known classes as labels if y names "
+            "the classes of open samples."
         )
     if not rows.is_known.any():
         raise ValueError(
-            f"All of the {len(rows.score)} rows of y are open, but this picture sets known against open rows: add rows "
-            "of known classes."
+            f"All of the {len(rows.score)} samples are open, but this picture sets known against open ones: add "
+            "samples of known classes."
         )
     return rows, None if offset is None else check_offset(offset)

@@ -303,7 +303,7 @@ def test_openmax_that_calls_its_own_rows_unknown_says_so():
     for shift in range(1, 10):
         rows[np.arange(300), (y + shift) % 30] = 2 + 0.1 * rng.normal(size=300)
     rows[rows < 1] -= 1
-    message = "OpenMax takes .*% of its own training rows for unknown.*lower n_ranked"
+    message = "OpenMax takes .*% of its own training samples for unknown.*lower n_ranked"
     with pytest.warns(UserWarning, match=message) as caught:
         clf = OpenMaxClassifier(Given(), threshold=0.0).fit(rows, y)
     assert caught[0].filename == __file__

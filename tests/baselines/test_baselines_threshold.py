@@ -130,7 +130,7 @@ def test_a_class_in_one_group_stays_in_every_fit():
 
 
 def test_rows_that_were_fitted_give_a_threshold_with_a_warning_where_nothing_else_can():
-    with pytest.warns(UserWarning, match="threshold is read off the rows that were fitted") as caught:
+    with pytest.warns(UserWarning, match="threshold is read off the samples that were fitted") as caught:
         clf = MahalanobisClassifier().fit([[0.0, 0.0], [5.0, 5.0]], [0, 1])
     assert caught[0].filename == __file__
     assert clf.predict([[0.0, 0.0], [5.0, 5.0]]).tolist() == [0, 1]

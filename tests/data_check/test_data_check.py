@@ -112,7 +112,7 @@ def test_a_class_with_a_usual_name_of_open_rows_is_found(check, texts, labels, o
     y = [*labels, *[name] * 6]
     found = only(check([*texts, *open_texts], y), "open_label")
     assert (found.rows, found.label) == (tuple(range(32, 38)), name)
-    assert "is a usual name of open rows, but is trained as a class" in found.message
+    assert "is a usual name of open texts, but is trained as a class" in found.message
     assert check([*texts, *open_texts], y, open_label=name).kind.tolist() == []
 
 

@@ -109,7 +109,7 @@ def test_one_row_under_two_labels_is_found(X, y):
     assert findings.label.tolist() == [("bird", "cat"), ("bird", "cat", "dog")]
     assert findings.rows.tolist() == [(7, 41), (3, 40, 70)]
     assert findings.message[0] == (
-        "Equal rows have different labels ('bird' and 'cat') in rows (7, 41); keep one label for each."
+        "Equal samples have different labels ('bird' and 'cat') in rows (7, 41); keep one label for each."
     )
 
 

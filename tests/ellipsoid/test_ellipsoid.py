@@ -229,7 +229,7 @@ def test_real_open_rows_bound_a_single_class():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(100, 2)), [4, 0] + rng.normal(size=(100, 2)) * 0.5])
     y = np.repeat([0, -1], 100)
-    with pytest.warns(UserWarning, match="100 rows with the label -1 were read as open"):
+    with pytest.warns(UserWarning, match="100 samples with the label -1 were read as open"):
         clf = make().fit(X, y)
     assert (clf.predict(X[:100]) == 0).mean() > 0.8
     assert (clf.predict(X[100:]) == -1).mean() > 0.8
@@ -273,7 +273,7 @@ ACTING = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:X has outlying rows")
+@pytest.mark.filterwarnings("ignore:X has outliers")
 @pytest.mark.parametrize(("name", "values", "settings"), ACTING, ids=lambda value: str(value)[:20])
 def test_each_parameter_acts_where_its_docstring_says_so(name, values, settings):
     X, y = gaussians(5, distance=1.5, n_features=4)

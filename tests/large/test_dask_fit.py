@@ -269,7 +269,7 @@ def test_what_cannot_be_fitted_is_said_before_the_data_are_read(samples, large_c
 
 
 def test_data_of_no_or_few_known_samples_are_refused(fit, large_classifier):
-    with pytest.raises(ValueError, match=r"^Every one of the 40 rows has the open label"):
+    with pytest.raises(ValueError, match=r"^Every one of the 40 samples has the open label"):
         fit(large_classifier, np.zeros((40, 3)), np.full(40, -1), rows=20)
     with pytest.raises(ValueError, match=r"^X has 40 samples of known classes with 50 features, but at least as many"):
         fit(large_classifier, np.random.default_rng(0).normal(size=(40, 50)), np.arange(40) % 2, rows=20)

@@ -235,7 +235,7 @@ def test_f1_without_an_open_row(function, y_pred):
     if function is known_f1_score:
         assert function(y_true, y_pred) == pytest.approx(f1_score(y_true, y_pred, labels=[0, 1], average="macro"))
         return
-    message = r"^F1 of open is undefined and set to 0\.0, since y_true has no open row: control this"
+    message = r"^F1 of open is undefined and set to 0\.0, since y_true has no open sample: control this"
     with pytest.warns(UndefinedMetricWarning, match=message) as caught:
         value = function(y_true, y_pred)
     assert caught[0].filename == __file__
@@ -282,16 +282,16 @@ def test_report_says_what_is_undefined():
         report = open_set_report([0, 1], [0, 0], labels=[0, 1], output_dict=True)
     messages = sorted(str(warning.message).split(":")[0] for warning in caught)
     assert messages == [
-        "F1 is undefined and set to 0.0, since y_true has no open row",
-        "Precision is undefined and set to 0.0, since y_pred has no 1, open row",
-        "Recall is undefined and set to 0.0, since y_true has no open row",
+        "F1 is undefined and set to 0.0, since y_true has no open sample",
+        "Precision is undefined and set to 0.0, since y_pred has no 1, open sample",
+        "Recall is undefined and set to 0.0, since y_true has no open sample",
     ]
     assert {warning.filename for warning in caught} == {__file__}
     assert report["open_rejection_rate"] == 0
     with pytest.warns(UndefinedMetricWarning) as caught:
         open_set_report([-1, -1], [0, -1], labels=[0])
     assert {str(warning.message).split(":")[0] for warning in caught} == {
-        "False rejection rate is undefined and set to 0.0, since y_true has no known row",
+        "False rejection rate is undefined and set to 0.0, since y_true has no known sample",
         "Recall is undefined and set to 0.0, since y_true has no 0",
     }
     assert {warning.filename for warning in caught} == {__file__}

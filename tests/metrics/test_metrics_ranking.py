@@ -218,7 +218,7 @@ def test_containers_of_scores(score):
 @pytest.mark.parametrize("metric", ALL)
 @pytest.mark.parametrize(("y_true", "missing"), [([0, 1, 1], "open"), ([-1, -1, -1], "known")])
 def test_one_kind_of_rows_only(metric, y_true, missing):
-    message = f"is undefined and set to nan, since y_true has no {missing} row: pass rows of both kinds"
+    message = f"is undefined and set to nan, since y_true has no {missing} sample: pass samples of both kinds"
     with pytest.warns(UndefinedMetricWarning, match=message) as caught:
         result = metric(y_true, [0, 1, 0], [0.5, 0.2, -0.3])
     assert [warning.filename for warning in caught] == [__file__]

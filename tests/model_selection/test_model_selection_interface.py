@@ -114,7 +114,7 @@ class TestInterface:
         ("y", "message"),
         [
             ([0, 1], "X has 3 rows and y has 2"),
-            ([7, 7, 7], "holds 1 known|1 classes keeps|No row of y carries the open label|0 known"),
+            ([7, 7, 7], "holds 1 known|1 classes keeps|No sample carries the open label|0 known"),
         ],
     )
     def test_bad_labels(self, splitter, y, message):

@@ -138,7 +138,7 @@ class TestOpenSetKFold:
             ([6, 6], 2, "holds 2 known classes, but at least 3"),
             ([6, 6, 6], 5, r"3 known classes, fewer than n_splits=5.*use n_splits=3 at most"),
             ([6, 6, 6], 2, r"n_splits=2 leaves 1 of 3 classes known.*use n_splits=3\."),
-            ([6, 6, 2, 1], 3, r"Too few rows of the classes 2, 3 \(the smallest has 1\).*n_splits=3"),
+            ([6, 6, 2, 1], 3, r"Too few samples of the classes 2, 3 \(the smallest has 1\).*n_splits=3"),
         ],
     )
     def test_too_little_data(self, sizes, n_splits, message):
@@ -239,9 +239,9 @@ class TestGroups:
             with pytest.raises(ValueError, match=r"^groups has missing values in rows 0, 23; give each row"):
                 list(OpenSetKFold(4).split(y, y, groups))
         z = np.repeat([-1, 0, 1], 6)
-        with pytest.raises(ValueError, match="Groups hold all rows of the classes 1 in one test part"):
+        with pytest.raises(ValueError, match="Groups hold all samples of the classes 1 in one test part"):
             list(RealOpenKFold(3).split(z, z, np.where(z == 1, 9, np.arange(18))))
-        with pytest.raises(ValueError, match="Groups leave 2 of 3 test parts without an open row"):
+        with pytest.raises(ValueError, match="Groups leave 2 of 3 test parts without an open sample"):
             list(RealOpenKFold(3).split(z, z, np.where(z == -1, 99, np.arange(18))))
 
 
@@ -265,10 +265,10 @@ class TestRealOpenKFold:
     @pytest.mark.parametrize(
         ("y", "message"),
         [
-            ([0, 0, 1, 1], r"No row of y carries the open label \(open_label=-1\)"),
-            ([0, 0, 1, 1, -1], "holds 1 open rows, fewer than n_splits=2"),
+            ([0, 0, 1, 1], r"No sample carries the open label \(open_label=-1\)"),
+            ([0, 0, 1, 1, -1], "holds 1 open samples, fewer than n_splits=2"),
             ([0, 0, -1, -1], "holds 1 known classes beside the open label"),
-            ([0, 0, 1, -1, -1], "Too few rows of the classes 1"),
+            ([0, 0, 1, -1, -1], "Too few samples of the classes 1"),
         ],
     )
     def test_errors(self, y, message):

@@ -105,9 +105,9 @@ class TestOpenSetShuffleSplit:
         ("y", "options", "message"),
         [
             ([0, 0, 1, 1, 2, 2], {"known_ratio": 0.25}, "keeps 1 known, but at least 2"),
-            ([0, 0, 1, 1, 2, 2], {"known_ratio": 1.0}, "No test row is open with 3 of 3 classes known"),
-            ([0, 0, 1, 1, 2], {}, "Too few rows of the classes 2, because a class needs one row for training"),
-            ([0, 0, 1, 1, 2, 2], {"test_size": 6}, "test_size=6 leaves no training row among 6 rows"),
+            ([0, 0, 1, 1, 2, 2], {"known_ratio": 1.0}, "No test sample is open with 3 of 3 classes known"),
+            ([0, 0, 1, 1, 2], {}, "Too few samples of the classes 2, because a class needs one for training"),
+            ([0, 0, 1, 1, 2, 2], {"test_size": 6}, "test_size=6 leaves no training sample among 6"),
         ],
     )
     def test_errors(self, y, options, message):
@@ -116,7 +116,7 @@ class TestOpenSetShuffleSplit:
 
     def test_one_group_for_each_class_is_an_error(self):
         y = np.repeat(np.arange(3), 4)
-        with pytest.raises(ValueError, match=r"No group fits into a test part|No test row is open"):
+        with pytest.raises(ValueError, match=r"No group fits into a test part|No test sample is open"):
             list(OpenSetShuffleSplit(4, known_ratio=0.7, random_state=0).split(y, y, y))
 
 
@@ -194,7 +194,7 @@ class TestKnownClassSplit:
             ([-1], "row numbers from 0 to 7"),
             ([], "row numbers from 0 to 7"),
             ([0.5], "row numbers from 0 to 7"),
-            (np.arange(7), "No training row is left for the known classes"),
+            (np.arange(7), "No training sample is left for the known classes"),
         ],
     )
     def test_bad_test_rows(self, test_rows, message):
@@ -205,7 +205,7 @@ class TestKnownClassSplit:
     def test_a_test_part_without_open_rows(self):
         y = np.repeat(np.arange(4), 2)
         known = KnownClassSplit(0.5, 0).known_classes(y)
-        with pytest.raises(ValueError, match="No test row is open with 2 of 4 classes known"):
+        with pytest.raises(ValueError, match="No test sample is open with 2 of 4 classes known"):
             list(KnownClassSplit(0.5, 0, test_rows=[2 * known[0]]).split(y, y))
 
     @pytest.mark.parametrize("random_state", [None, -1, 0.5, np.random.RandomState(0)])

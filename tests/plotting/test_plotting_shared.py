@@ -150,10 +150,10 @@ def test_other_classifiers_are_refused(flat, display):
 @pytest.mark.parametrize("kind", ["trade_off", "f1", "oscr"])
 def test_missing_kinds_of_rows_are_said(flat, kind):
     clf, X, y = flat
-    with pytest.raises(ValueError, match=r"None of the .* rows of y is open.* open label -1, or pass") as error:
+    with pytest.raises(ValueError, match=r"None of the .* samples is open.* open label -1, or pass") as error:
         TradeOffDisplay.from_estimator(clf, X[y != -1], y[y != -1], kind=kind)
     assert_one_sentence(error)
-    with pytest.raises(ValueError, match=r"All of the .* rows of y are open") as error:
+    with pytest.raises(ValueError, match=r"All of the .* samples are open") as error:
         TradeOffDisplay.from_estimator(clf, X[y == -1], y[y == -1], kind=kind)
     assert_one_sentence(error)
     with pytest.raises(ValueError, match="y_pred_known holds the open label -1 in 1 of 3 rows") as error:

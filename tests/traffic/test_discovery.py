@@ -90,7 +90,7 @@ def test_groups_are_described(traffic, found):
     assert pd.DataFrame(found.table()).shape == (N_HIDDEN, 9)
     n_grouped, n_open = (found.labels >= 0).sum(), found.is_open.sum()
     assert n_grouped < n_open
-    assert repr(found) == f"<DiscoveredClasses: {n_grouped} of {n_open} open rows are in {N_HIDDEN} groups>"
+    assert repr(found) == f"<DiscoveredClasses: {n_grouped} of {n_open} open samples are in {N_HIDDEN} groups>"
 
 
 def test_a_group_around_a_known_class_is_a_part_of_it(traffic):

@@ -106,7 +106,7 @@ def test_a_row_between_two_classes_lies_along_the_axis_between_them():
     assert (why.share_1 > 0.5).all()
     why = explain(clf, means[[1]] * 0.7, n_axes=1)
     assert (why.from_1[0], why.to_1[0]) == ("b", "d")
-    with pytest.warns(UserWarning, match="Half of the rows have less than 5% of their squared distance along"):
+    with pytest.warns(UserWarning, match="Half of the samples have less than 5% of their squared distance along"):
         why = explain(clf, means[[0]] + 9 * np.eye(12)[[7]])
     assert why.own_share[0] + why.other_share[0] > 0.95
 
@@ -193,7 +193,7 @@ def test_errors_are_sentences(blobs, clf):
         explain(LogisticRegression().fit(X, y), X)
     with pytest.raises(ValueError, match="n_axes=-1 is not possible; use a whole number from 0 on"):
         explain(clf, X, n_axes=-1)
-    with pytest.raises(ValueError, match="n_neighbors=1 needs rows to look in; pass reference"):
+    with pytest.raises(ValueError, match="n_neighbors=1 needs samples to look in; pass reference"):
         explain(clf, X, n_neighbors=1)
     with pytest.raises(ValueError, match="n_neighbors=9 is not possible"):
         explain(clf, X, n_neighbors=9, reference=X[:3])

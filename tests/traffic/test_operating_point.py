@@ -121,8 +121,8 @@ def test_few_open_rows_say_what_they_are_worth(data, fitted):
     X, y = data
     rows = np.flatnonzero(y == "new")[:5]
     message = (
-        r"too few rows for open_acceptance_rate=0.05 \(of 5 open rows, 19 are needed; 5 can keep 17 % on average, "
-        r"or 45 % with a confidence of 95 %\): the offset is above their highest score"
+        r"too few samples for open_acceptance_rate=0.05 \(of 5 open samples, 19 are needed; 5 can keep 17 % on "
+        r"average, or 45 % with a confidence of 95 %\): the offset is above their highest score"
     )
     with pytest.warns(UserWarning, match=message) as caught:
         set_operating_point(fitted, X[rows], open_acceptance_rate=0.05)
@@ -137,14 +137,15 @@ def test_the_rows_that_are_needed_are_the_fewest(rate):
     rows = np.zeros((fewest, 1))
     set_operating_point(RANKED, rows, rejection_rate=rate)  # warnings are errors here
     if fewest > 1:
-        with pytest.warns(UserWarning, match=f"known rows, {fewest} are needed; {fewest - 1} can keep"):
+        with pytest.warns(UserWarning, match=f"known samples, {fewest} are needed; {fewest - 1} can keep"):
             set_operating_point(RANKED, rows[1:], rejection_rate=rate)
 
 
 def test_few_rows_take_the_lowest_score_with_a_warning(data, fitted):
     X = data[0]
     with pytest.warns(
-        UserWarning, match=r"too few rows for rejection_rate=0.05 \(of 18 known rows, 19 are needed; 18 can keep 5.3 % "
+        UserWarning,
+        match=r"too few samples for rejection_rate=0.05 \(of 18 known samples, 19 are needed; 18 can keep 5.3",
     ) as caught:
         set_operating_point(fitted, X[:18], rejection_rate=0.05)
     assert caught[0].filename == __file__
@@ -226,8 +227,8 @@ def test_takes_a_pipeline(data):
         ({"rejection_rate": 1.5}, None, "rejection_rate=1.5 is not a share"),
         ({"open_acceptance_rate": float("nan")}, None, "not a share"),
         ({"rejection_rate": "5%"}, None, "rejection_rate='5%' is not a share; use a number from 0 to 1"),
-        ({"rejection_rate": 0.1}, "new", "rejection_rate is a share of known rows, but there are none; pass"),
-        ({"open_acceptance_rate": 0.1}, "a", "open_acceptance_rate is a share of open rows, but there are none"),
+        ({"rejection_rate": 0.1}, "new", "rejection_rate is a share of known samples, but there are none; pass"),
+        ({"open_acceptance_rate": 0.1}, "a", "open_acceptance_rate is a share of open samples, but there are none"),
     ],
 )
 def test_errors_are_sentences(data, fitted, rates, labels, match):

@@ -103,7 +103,7 @@ def test_tuner_errors_are_sentences(blobs):
         TunedOperatingPointCV(QUICK, rejection_rate=0.1, open_acceptance_rate=0.1).fit(X, y)
     with pytest.raises(ValueError, match="'rejection_rate' parameter of TunedOperatingPointCV must be"):
         TunedOperatingPointCV(QUICK, rejection_rate=1.5).fit(X, y)
-    with pytest.raises(ValueError, match="A fold holds no open row"):
+    with pytest.raises(ValueError, match="A fold holds no open sample"):
         TunedOperatingPointCV(QUICK, cv=KFold(2, shuffle=True, random_state=0)).fit(X, y)
     with pytest.raises(TypeError, match="LogisticRegression has no operating point"):
         TunedOperatingPointCV(LogisticRegression()).fit(X, y)
@@ -191,7 +191,7 @@ def test_tuned_offset_is_live(blobs):
 
 def test_tuner_says_that_folds_have_few_rows(blobs):
     X, y = blobs
-    with pytest.warns(UserWarning, match=r"rejection_rate=0.005 \(of .* known rows, 199 are needed;") as caught:
+    with pytest.warns(UserWarning, match=r"rejection_rate=0.005 \(of .* known samples, 199 are needed;") as caught:
         TunedOperatingPointCV(QUICK, rejection_rate=0.005, cv=3).fit(X, y)
     assert len(caught) == 1
     assert caught[0].filename == __file__

@@ -9,11 +9,13 @@ classes at once.
 
 Words, each with one meaning here; docs/internals.rst has the letters:
 
+- *features*: of samples, in the units of X or standardized; *coordinates*: the same along the axes of a frame or a
+  metric; *numbers*: places of samples among all; *row*: of a matrix, or of an array that was passed.
 - *unit*: a sample with its duplicates, which are one observation; *group*: samples with one entry of ``groups``.
 - *set*: what is left out when a sample is scored, its group and its unit; *block*: what no fold divides, groups joined
   by the units that lie in several of them.
 - *left out*: not used when a certain sample is scored; *held out*: scored without itself. A class may be held out, too.
-  Outliers and other samples that are never used are *dropped*.
+  Outliers and other samples that are never used are *dropped*. What is stored after the fit is *kept*.
 - *touched*: a class with samples in the set; *degenerate*: a class without spread.
 - *background*: B and μ, from which the means of unknown classes are assumed to be drawn.
 - *frame*: the samples in coordinates of their span, and what is computed in them. From ``rotated`` on, T is the

@@ -43,14 +43,14 @@ def estimate_mean_error(
     """
     totals = np.bincount(classes, weights)
     means = np.bincount(classes, weights * squares) / np.maximum(totals, 1e-300)
-    told = means > 0
-    of_class = np.bincount(classes, weights * sizes)[told] / totals[told]
-    weight = totals[told] / (totals[told] + HALF_WEIGHT)
-    residuals = np.log(means[told]) - np.log1p(ERRORS[:, np.newaxis] / of_class)
-    if told.any():
+    chosen = means > 0
+    of_class = np.bincount(classes, weights * sizes)[chosen] / totals[chosen]
+    weight = totals[chosen] / (totals[chosen] + HALF_WEIGHT)
+    residuals = np.log(means[chosen]) - np.log1p(ERRORS[:, np.newaxis] / of_class)
+    if chosen.any():
         residuals -= np.average(residuals, axis=1, weights=weight)[:, np.newaxis]
     sums = np.maximum((weight * residuals**2).sum(axis=1), 1e-12)
-    likelihoods = (sums.min() / sums) ** (told.sum() / 2)
+    likelihoods = (sums.min() / sums) ** (chosen.sum() / 2)
     return float(np.exp(np.average(np.log(ERRORS), weights=likelihoods)))
 
 

@@ -218,16 +218,16 @@ class _TableMaker:
         for part in torch.split(numbers, MOST_AT_ONCE):
             squares = label_distances(frame, part)
             own = classes[part].unsqueeze(1)
-            is_left, assigned = squares.gather(1, own).squeeze(1).isfinite(), [squares.argmin(1)]
+            remains, assigned = squares.gather(1, own).squeeze(1).isfinite(), [squares.argmin(1)]
             if len(frame.means) > 1:
                 squares.scatter_(1, own, torch.inf)
-                is_left &= squares.amin(1).isfinite()
+                remains &= squares.amin(1).isfinite()
                 assigned.append(squares.argmin(1))
             nearest.append(torch.stack(assigned))
-            used.append(is_left)
-        kept = torch.cat(used)
-        sources, (known, *others) = numbers[kept], torch.cat(nearest, dim=1)[:, kept]
-        few = torch.from_numpy(_few_of_sets(self.samples.sets[sources.cpu().numpy()])).to(kept.device)
+            used.append(remains)
+        chosen = torch.cat(used)
+        sources, (known, *others) = numbers[chosen], torch.cat(nearest, dim=1)[:, chosen]
+        few = torch.from_numpy(_few_of_sets(self.samples.sets[sources.cpu().numpy()])).to(chosen.device)
         of_other = [HeldOutSamples(OF_OTHER_CLASS, sources[few], other[few]) for other in others]
         return [HeldOutSamples(KNOWN, sources, known), *of_other]
 

@@ -53,8 +53,8 @@ def background(frame: Frame, between: float | None, *, without_class: bool = Fal
     if between is None:
         return Background(torch.zeros_like(frame.variances_of_means), 0.0, 0.0, 0.0)
     target = between * float(frame.variances_of_means.mean())
-    left = 1 - 1 / (len(frame.means) - 1) if without_class else 1.0
-    inverse = left / ((1 - between) * frame.variances_of_means + left * target)
+    fewer = 1 - 1 / (len(frame.means) - 1) if without_class else 1.0
+    inverse = fewer / ((1 - between) * frame.variances_of_means + fewer * target)
     return Background(inverse, 1 / target, between, target)
 
 
@@ -111,11 +111,11 @@ def _principal_axes(
         scatter = weighted @ weighted.mT if is_wide else weighted.mT @ weighted
     values, vectors = eigh_of_many(scatter, sizes if is_wide else [frame.n_axes] * len(sizes))
     has_spread = (frame.sets.freedoms[classes] > 0).unsqueeze(1)
-    kept = (values > RANK_TOLERANCE * values[:, -1:].clamp_min(1e-30)) & has_spread
-    values = torch.where(kept, values, 0.0)
+    chosen = (values > RANK_TOLERANCE * values[:, -1:].clamp_min(1e-30)) & has_spread
+    values = torch.where(chosen, values, 0.0)
     if is_wide:
-        return (vectors * torch.where(kept, values.rsqrt(), 0.0).unsqueeze(1)).mT @ weighted, values
-    return (vectors * kept.unsqueeze(1)).mT, values
+        return (vectors * torch.where(chosen, values.rsqrt(), 0.0).unsqueeze(1)).mT @ weighted, values
+    return (vectors * chosen.unsqueeze(1)).mT, values
 
 
 def typical_variance(classes: list[ClassAxes], freedoms: Tensor) -> Tensor:
@@ -129,11 +129,11 @@ def typical_variance(classes: list[ClassAxes], freedoms: Tensor) -> Tensor:
 
 def without_padding(classes: list[ClassAxes]) -> tuple[Tensor, Tensor, Tensor]:
     """Axes of all classes in their order, their values, and the class of each axis."""
-    kept = [own.values > 0 for own in classes]
-    labels = torch.cat([own.classes.repeat_interleave(mask.sum(1)) for own, mask in zip(classes, kept, strict=True)])
+    chosen = [own.values > 0 for own in classes]
+    labels = torch.cat([own.classes.repeat_interleave(mask.sum(1)) for own, mask in zip(classes, chosen, strict=True)])
     order = labels.argsort(stable=True)
-    axes = torch.cat([own.axes[mask] for own, mask in zip(classes, kept, strict=True)])
-    values = torch.cat([own.values[mask] for own, mask in zip(classes, kept, strict=True)])
+    axes = torch.cat([own.axes[mask] for own, mask in zip(classes, chosen, strict=True)])
+    values = torch.cat([own.values[mask] for own, mask in zip(classes, chosen, strict=True)])
     return axes[order], values[order], labels[order]
 
 

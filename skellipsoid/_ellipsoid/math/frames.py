@@ -100,11 +100,11 @@ class Frame:
         of_set = torch.where(sets.touched < 0, 0.0, self.sets.freedoms[sets.touched] - sets.freedoms).sum(1)
         of_sphere = (self.spherical * self.mean_variance * self.stretches(self.spherical).square()).mean()
         size, n_axes = (sets.members >= 0).sum(1), self.n_axes
-        left = (self.samples.n_all - 1 - size).clamp(1, n_axes)
-        if n_axes < self.n_varying:  # without a sample nothing but the sphere is left along it
-            of_sphere, left = torch.ones_like(of_sphere), (n_axes - size).clamp_min(1)
+        n_remaining = (self.samples.n_all - 1 - size).clamp(1, n_axes)
+        if n_axes < self.n_varying:  # without a sample nothing but the sphere remains along it
+            of_sphere, n_remaining = torch.ones_like(of_sphere), (n_axes - size).clamp_min(1)
         shrunk = of_sphere * sets.traces / (self.freedom * self.mean_variance * self.n_varying)
-        return (1 - shrunk) * self.freedom / (self.freedom - of_set).clamp_min(1), left
+        return (1 - shrunk) * self.freedom / (self.freedom - of_set).clamp_min(1), n_remaining
 
 
 def _onto(values: Tensor, axes: Tensor) -> Tensor:
@@ -184,8 +184,8 @@ def _span(features: Tensor, origin: Tensor) -> Tensor:
     """Orthonormal axes of the span of the samples, (n_features, n_axes), if these are fewer than the features."""
     centred = features.double() - origin
     values, vectors = torch.linalg.eigh(centred @ centred.T)
-    kept = values > RANK_TOLERANCE * values[-1]
-    axes: Tensor = centred.T @ (vectors[:, kept] / values[kept].sqrt())
+    chosen = values > RANK_TOLERANCE * values[-1]
+    axes: Tensor = centred.T @ (vectors[:, chosen] / values[chosen].sqrt())
     return axes
 
 
@@ -215,7 +215,7 @@ def rotated(frame: Frame, spherical: float) -> Frame:
 
 
 def _entropies(frame: Frame, spherical: float, validation: Tensor, weights: Tensor) -> Tensor:
-    """Cross-entropy of each validation sample's own class; 0 if no sample of the class is left."""
+    """Cross-entropy of each validation sample's own class; 0 if no sample of the class remains."""
     squares = label_distances(replace(frame, spherical=spherical), validation, frame.stretches(spherical))
     own = frame.samples.classes[validation].unsqueeze(1)
     halves = squares / 2
@@ -240,7 +240,7 @@ def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None =
     Returns
     -------
     Tensor of shape (n_validation, n_classes)
-        Infinite where no sample of the class is left.
+        Infinite where no sample of the class remains.
     """
     stretches = torch.ones_like(frame.within) if stretches is None else stretches
     means = frame.means * stretches
@@ -263,8 +263,8 @@ def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None =
         index = touched.unsqueeze(2).expand(-1, -1, along.shape[2])
         along = along.scatter(1, index, moved @ roots.transpose(1, 2))
         offsets = coordinates.unsqueeze(2) - moved[numbers].unsqueeze(1)  # (n_pairs, n_scored, n_touched, n_axes)
-        left = torch.where(exists[numbers].unsqueeze(1), offsets.square().sum(3), torch.inf)
-        near.scatter_(2, touched[numbers].unsqueeze(1).expand_as(left), left)
+        remaining = torch.where(exists[numbers].unsqueeze(1), offsets.square().sum(3), torch.inf)
+        near.scatter_(2, touched[numbers].unsqueeze(1).expand_as(remaining), remaining)
         near += frame.pooled * _squares(coordinates @ roots[numbers].transpose(1, 2), along[numbers])
         near /= frame.without(sets)[0][numbers].view(-1, 1, 1)
         squares[chunk.positions] = near

@@ -64,7 +64,7 @@ class Sets(NamedTuple):
     pulls: Tensor  # (n_sets, n_touched) δ
     moves: Tensor  # (n_sets, size) σ
     freedoms: Tensor  # (n_sets, n_touched) remaining degrees of freedom
-    exists: Tensor  # (n_sets, n_touched) Boolean: whether any sample is left
+    exists: Tensor  # (n_sets, n_touched) Boolean: whether any sample remains
     traces: Tensor  # (n_sets,) trace of VᵀV in features
 
     def at(self, numbers: Tensor | slice) -> "Sets":
@@ -157,13 +157,13 @@ class LeftOutSets:
         numbers = torch.from_numpy(members).to(degenerate.device)
         weights = samples.weights[numbers] * (numbers >= 0)
         totals = self.weights.totals[touched] * (touched >= 0)
-        lost = torch.zeros_like(totals).scatter_add_(1, places, weights)
-        exists = totals - lost > SMALLEST_SHARE * totals
-        remaining = torch.where(exists, totals - lost, torch.inf)
+        of_set = torch.zeros_like(totals).scatter_add_(1, places, weights)
+        exists = totals - of_set > SMALLEST_SHARE * totals
+        remaining = torch.where(exists, totals - of_set, torch.inf)
         freedoms = remaining - self.weights.squares(numbers, weights, touched, places) / remaining
         has_spread = exists & (freedoms > SMALLEST_SHARE * remaining) & ~degenerate[touched]
         roots = torch.where(degenerate[touched].gather(1, places), 0.0, weights.sqrt())
-        pulls = torch.where(exists, ((totals / remaining).sqrt() - 1) / lost.clamp_min(1e-300), 0.0)
+        pulls = torch.where(exists, ((totals / remaining).sqrt() - 1) / of_set.clamp_min(1e-300), 0.0)
         moves = -roots * (totals * remaining).rsqrt().gather(1, places)
         freedoms = torch.where(has_spread, freedoms, 0.0)
         return Sets(numbers, touched, places, roots, pulls, moves.nan_to_num(), freedoms, exists, totals[:, 0])
@@ -239,8 +239,8 @@ class _ClassWeights:
             _, pairs = torch.unique(numbers, return_inverse=True)
             sums = weights.new_zeros(int(pairs.max()) + 1).index_add_(0, pairs.flatten(), weights.flatten())
             of_unit = sums[pairs]
-        lost = weights * (2 * self.of_unit[units] - of_unit)
-        return self.squared_units[touched].scatter_add(1, places, -lost)
+        of_sets = weights * (2 * self.of_unit[units] - of_unit)
+        return self.squared_units[touched].scatter_add(1, places, -of_sets)
 
 
 def _touched(members: Integers, classes: Integers) -> tuple[Integers, Integers]:

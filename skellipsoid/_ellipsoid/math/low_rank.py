@@ -84,7 +84,7 @@ def low_rank_changes(frame: Frame, background: Background, chunk: Chunk) -> LowR
     V, kappa, n_touched, size = left_out.V, frame.pooled, left_out.moves.shape[1], left_out.V.shape[1]
     iota, n_axes = frame.without(chunk.sets)
     minus_kappa = -kappa * identity(size, V)
-    Y, mean, G, n_left = _class_means(frame, chunk, left_out)
+    Y, mean, G, n_remaining = _class_means(frame, chunk, left_out)
     if not background.target:
         none, empty = torch.zeros_like(mean), Y[:, :0]
         products = empty @ empty.transpose(1, 2)
@@ -96,7 +96,7 @@ def low_rank_changes(frame: Frame, background: Background, chunk: Chunk) -> LowR
     inverse = ((1 - background.between) * frame.variances_of_means + target.unsqueeze(1)).reciprocal()
     YD = Y * inverse.unsqueeze(1)
     Phi = torch.linalg.solve(identity(G.shape[1], G) + G @ (YD @ Y.transpose(1, 2)), G)
-    psi = iota * (n_left - 1) / (len(frame.means) - 1)
+    psi = iota * (n_remaining - 1) / (len(frame.means) - 1)
     # H M⁻¹ H, with Y D⁻¹ H = Y D⁻¹ + (mixed)ᵀ V.
     mixed = -kappa * (V @ YD.transpose(1, 2))
     onto_columns = torch.cat([mixed, identity(G.shape[1], G).expand(len(mixed), -1, -1)], dim=1)
@@ -140,17 +140,17 @@ def _class_means(frame: Frame, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor,
     """
     sets, size = chunk.sets, left_out.V.shape[1]
     is_touched = (sets.touched >= 0).double()
-    # Coefficients of the class means: those of the touched classes move, or are left out.
+    # Coefficients of the class means: those of the touched classes move, or are gone.
     before = functional.pad(torch.diag_embed(is_touched), (0, size))
-    is_left = is_touched * sets.exists * (sets.touched != chunk.held_out.unsqueeze(1))
-    after = torch.cat([torch.diag_embed(is_left), left_out.moves * is_left.unsqueeze(2)], dim=2)
+    remains = is_touched * sets.exists * (sets.touched != chunk.held_out.unsqueeze(1))
+    after = torch.cat([torch.diag_embed(remains), left_out.moves * remains.unsqueeze(2)], dim=2)
     n_classes = len(frame.means)
-    n_left = (n_classes - (is_touched - is_left).sum(1)).clamp_min(1)
-    of_mean = (after - before).sum(1, keepdim=True) / n_left.view(-1, 1, 1)
+    n_remaining = (n_classes - (is_touched - remains).sum(1)).clamp_min(1)
+    of_mean = (after - before).sum(1, keepdim=True) / n_remaining.view(-1, 1, 1)
     Y = torch.cat([frame.means[sets.touched], left_out.V], dim=1)
     G = after.transpose(1, 2) @ after - before.transpose(1, 2) @ before
-    G = (G - n_left.view(-1, 1, 1) * of_mean.transpose(1, 2) @ of_mean) / (n_classes - 1)
-    return Y, (of_mean @ Y).squeeze(1), G, n_left
+    G = (G - n_remaining.view(-1, 1, 1) * of_mean.transpose(1, 2) @ of_mean) / (n_classes - 1)
+    return Y, (of_mean @ Y).squeeze(1), G, n_remaining
 
 
 def _relative_trace(frame: Frame, V: Tensor, Y: Tensor, G: Tensor) -> Tensor:

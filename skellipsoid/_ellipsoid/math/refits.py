@@ -60,16 +60,16 @@ class Refit(NamedTuple):
         roots, n_own = values.sqrt().unsqueeze(2), axes.shape[1]
         # Of the rows of V, those of the class first.
         order = pairs.inside.argsort(dim=1, descending=True)[:, : int(pairs.inside.sum(1).max())]
-        lost = self.left_out.V[0][order] * (pairs.inside.gather(1, order).unsqueeze(2) * self.stretches)
-        N = lost @ axes.mT * torch.where(values > 0, values.rsqrt(), 0.0).unsqueeze(1)
+        V = self.left_out.V[0][order] * (pairs.inside.gather(1, order).unsqueeze(2) * self.stretches)
+        N = V @ axes.mT * torch.where(values > 0, values.rsqrt(), 0.0).unsqueeze(1)
         vectors = torch.cat([roots * axes, pairs.offsets], dim=1)
         solved = torch.linalg.solve(self.shared, vectors.flatten(0, 1).T).T.view(vectors.shape)
         products = vectors[:, :n_own] @ solved.mT
-        products_left = products - N.mT @ (N @ products)
+        products_without = products - N.mT @ (N @ products)
         of_scatter, sphere = pairs.parts(shares, typical)
         relative = (of_scatter / sphere)[..., None, None]
-        capacity = identity(n_own, axes) + relative * products_left[..., :n_own]
-        inner = torch.linalg.solve(capacity, relative * products_left[..., n_own:])
+        capacity = identity(n_own, axes) + relative * products_without[..., :n_own]
+        inner = torch.linalg.solve(capacity, relative * products_without[..., n_own:])
         squares = (pairs.offsets * solved[:, n_own:]).sum(2) - (products[..., n_own:] * inner).sum(2)
         squares /= sphere.unsqueeze(2)
         if not with_volumes:
@@ -84,7 +84,7 @@ def refit(frame: Frame, background: Background, chunk: Chunk) -> Refit:
     V, stretches = left_out.V[0], background.stretches
     iota, n_axes = (found[0] for found in frame.without(chunk.sets))
     H = ones - frame.pooled * V.T @ V
-    means = _means_left(frame, chunk, left_out)
+    means = _remaining_means(frame, chunk, left_out)
     mean = means.mean(0)
     if not background.target:
         return Refit(stretches, left_out, H, iota.view(1), mean, ones, torch.zeros_like(H), iota)
@@ -92,7 +92,7 @@ def refit(frame: Frame, background: Background, chunk: Chunk) -> Refit:
     deviations = means - mean
     halves = torch.linalg.solve_triangular(torch.linalg.cholesky(H), deviations.T, upper=False)
     gamma = halves.square().sum() / scale / frame.variances_of_means.sum()
-    # If a single class is left, ψ is 0, and any M does.
+    # If a single class remains, ψ is 0, and any M does.
     target = background.target * (gamma / n_axes * frame.n_axes).clamp_min(1e-9)
     M = (1 - background.between) / scale * deviations.T @ deviations + target * H
     root = torch.linalg.cholesky(M)
@@ -100,19 +100,19 @@ def refit(frame: Frame, background: Background, chunk: Chunk) -> Refit:
     psi = iota * (len(means) - 1) / scale
     # The diagonal part of Q changes by one factor.
     diagonal = psi / ((1 - background.between) * frame.variances_of_means + target)
-    kept = 1 + background.inverse
-    factor = ((1 + diagonal) / kept).mean()
-    shared = H + psi * half.T @ half + torch.diag(factor * kept - 1 - diagonal)
+    before = 1 + background.inverse
+    factor = ((1 + diagonal) / before).mean()
+    shared = H + psi * half.T @ half + torch.diag(factor * before - 1 - diagonal)
     shared *= stretches * stretches.unsqueeze(1) / factor
     return Refit(stretches, left_out, shared, (iota * factor).view(1), mean, root, half, psi)
 
 
-def _means_left(frame: Frame, chunk: Chunk, left_out: LeftOut) -> Tensor:
-    """Give the means of the classes that are left, (n_left, n_axes)."""
+def _remaining_means(frame: Frame, chunk: Chunk, left_out: LeftOut) -> Tensor:
+    """Give the means of the classes that remain, (n_remaining, n_axes)."""
     present = chunk.sets.touched[0] >= 0
     touched, means = chunk.sets.touched[0][present], frame.means.clone()
     means[touched] += left_out.moves[0][present] @ left_out.V[0]
-    is_left = means.new_ones(len(means) + 1, dtype=torch.bool)  # the last place is that of no class
-    is_left[touched] = chunk.sets.exists[0][present]
-    is_left[chunk.held_out] = False
-    return means[is_left[:-1]]
+    remains = means.new_ones(len(means) + 1, dtype=torch.bool)  # the last place is that of no class
+    remains[touched] = chunk.sets.exists[0][present]
+    remains[chunk.held_out] = False
+    return means[remains[:-1]]

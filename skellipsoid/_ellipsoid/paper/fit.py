@@ -87,14 +87,14 @@ def train_ellipsoids(
     return ellipsoids
 
 
-def hold_out(samples: Samples, held: np.ndarray, fraction: float, seed: int) -> np.ndarray:
+def hold_out(samples: Samples, validates: np.ndarray, fraction: float, seed: int) -> np.ndarray:
     """Choose validation samples, (n_samples,) Boolean; groups stay together.
 
     Parameters
     ----------
     samples : Samples
         Known samples.
-    held : ndarray of shape (n_samples,)
+    validates : ndarray of shape (n_samples,)
         1 for validation samples, 0 for training samples, −1 for undecided ones. An undecided sample goes where its
         block is, to the validation if the block has both.
     fraction : float
@@ -103,18 +103,19 @@ def hold_out(samples: Samples, held: np.ndarray, fraction: float, seed: int) -> 
     """
     together = samples.blocks
     for decided in (1, 0):
-        held = np.where((held < 0) & np.isin(together, together[held == decided]), decided, held)
-    free = np.flatnonzero(held < 0)
-    chosen = held == 1
+        is_free = validates < 0
+        validates = np.where(is_free & np.isin(together, together[validates == decided]), decided, validates)
+    free = np.flatnonzero(validates < 0)
+    chosen = validates == 1
     rng = np.random.default_rng([seed, 2])
     chosen[free] = validation_rows(samples.classes.cpu().numpy()[free], fraction, rng, together[free])
     return np.asarray(chosen)
 
 
-def hold_out_open(held: np.ndarray, fraction: float, seed: int) -> np.ndarray:
-    """Choose really open samples for the validation, (n_open,) Boolean; ``held`` as of ``hold_out``."""
-    drawn = np.random.default_rng([seed, 3]).random(len(held)) < fraction
-    return np.asarray(np.where(held < 0, drawn, held == 1))
+def hold_out_open(validates: np.ndarray, fraction: float, seed: int) -> np.ndarray:
+    """Choose really open samples for the validation, (n_open,) Boolean; ``validates`` as of ``hold_out``."""
+    drawn = np.random.default_rng([seed, 3]).random(len(validates)) < fraction
+    return np.asarray(np.where(validates < 0, drawn, validates == 1))
 
 
 class PaperValidator:

@@ -245,9 +245,9 @@ def _nearest_classes(classes: NDArray[Any], spaces: list[Space], labels: Integer
         means = np.zeros((len(counts), len(coordinates.variances)))
         np.add.at(means, labels[inside], coordinates.of(space.features[inside]))
         means /= counts[:, np.newaxis]
-        is_left = np.isin(space.known.classes_, classes)  # classes may have been removed, merged or added since
-        columns = np.searchsorted(classes, space.known.classes_[is_left])
-        of_classes = coordinates.of(space.known.centroids_[is_left])
+        remains = np.isin(space.known.classes_, classes)  # classes may have been removed, merged or added since
+        columns = np.searchsorted(classes, space.known.classes_[remains])
+        of_classes = coordinates.of(space.known.centroids_[remains])
         ratios[:, columns] = mean_ratios(means, counts, of_classes, coordinates.variances)
     nearest = ratios.argmax(axis=1)
     return nearest, ratios[np.arange(len(nearest)), nearest]

@@ -26,7 +26,7 @@ INFLATION = 3.0
 TRAFFIC_SHARE = 0.5
 #: Weight of a sphere in the covariance of the known class means where the classifier has chosen none.
 SPHERICAL_SHARE = 0.5
-#: Axes with less variance between classes say nothing; of the others the widest are kept.
+#: Axes with less variance between classes say nothing; of the others the widest are taken.
 SMALLEST_VARIANCE, MOST_AXES = 0.01, 100
 #: Variances within classes below this share of the largest are 0.
 SMALLEST_WITHIN = 1e-9
@@ -79,9 +79,9 @@ def fit_coordinates(classifier: Any, features: NDArray[Any]) -> Coordinates:
     weight = TRAFFIC_SHARE * len(features) / (len(features) + n_axes)
     variances, directions = np.linalg.eigh((1 - weight) * of_known + weight * of_traffic)
     order = np.argsort(-variances, kind="stable")[:MOST_AXES]
-    kept = order[variances[order] > SMALLEST_VARIANCE]
+    widest = order[variances[order] > SMALLEST_VARIANCE]
     origin = (1 - weight) * known_mean + weight * open_mean
-    return Coordinates(origin, white @ directions[:, kept], variances[kept])
+    return Coordinates(origin, white @ directions[:, widest], variances[widest])
 
 
 def _whitener(classifier: Any) -> Floats:

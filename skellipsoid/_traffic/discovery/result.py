@@ -94,7 +94,8 @@ class DiscoveredClasses:
 
     def __repr__(self) -> str:
         n_groups = f"{self.n_groups} group{'' if self.n_groups == 1 else 's'}"
-        return f"<DiscoveredClasses: {int(self.sizes.sum())} of {int(self.is_open.sum())} open rows are in {n_groups}>"
+        n_inside, n_open = int(self.sizes.sum()), int(self.is_open.sum())
+        return f"<DiscoveredClasses: {n_inside} of {n_open} open samples are in {n_groups}>"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self)[1:-1])}</p>{html_table(self.table())}"

@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 
 def place_line(
-    held: HeldOutScores,
+    held_out: HeldOutScores,
     found: LogModel,
     scores: Floats,
     n_classes: int,
@@ -40,7 +40,7 @@ def place_line(
 
     Parameters
     ----------
-    held : HeldOutScores
+    held_out : HeldOutScores
     found : LogModel
         Of the log, or of a share alone.
     scores : ndarray of shape (n_messages,)
@@ -50,9 +50,9 @@ def place_line(
     costs : pair of float, default=None
         Cost of an accepted open sample, and of a rejected known one.
     """
-    normal = NormalScores(held)
+    normal = NormalScores(held_out)
     log = np.bincount(bins_of(normal(scores)), minlength=len(CENTRES)) / len(scores) if len(scores) else None
-    parts = _parts(found, log, right_of(held, normal))
+    parts = _parts(found, log, right_of(held_out, normal))
     f1 = parts.f1(n_classes)
     quality = f1 if costs is None else -parts.cost(*costs) / sum(costs)
     mean = found.weights @ quality

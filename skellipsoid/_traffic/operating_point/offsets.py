@@ -42,7 +42,7 @@ def most_beyond(n_samples: int, rate: float) -> int:
 def select(scores: NDArray[np.floating], chosen: NDArray[np.bool_], name: str, kind: str) -> NDArray[np.floating]:
     """Scores of the samples that a rate refers to; an error if there are none."""
     if not chosen.any():
-        raise ValueError(f"{name} is a share of {kind}, but there are none; pass at least one such row.")
+        raise ValueError(f"{name} is a share of {kind}, but there are none; pass at least one such sample.")
     return scores[chosen]
 
 
@@ -68,9 +68,10 @@ def finite(offset: Any) -> float:
 
 
 _RESULTS = {
-    "known": "the offset is their lowest score, which rejects none of them, but more of new known rows than the rate",
-    "open": "the offset is above their highest score, which accepts none of them, but more of new open rows than the "
+    "known": "the offset is their lowest score, which rejects none of them, but more of new known samples than the "
     "rate",
+    "open": "the offset is above their highest score, which accepts none of them, but more of new open samples than "
+    "the rate",
 }
 
 
@@ -81,9 +82,9 @@ def warn_of_few(name: str, rate: float, n_samples: int, kind: Literal["known", "
         # The reciprocal of a smaller rate is infinite.
         needed = float(np.ceil(1 / max(float(rate), np.finfo(float).tiny))) - 1
         warn(
-            f"There are too few rows for {name}={rate:g} (of {n_samples} {kind} rows, {needed:.9g} are "
+            f"There are too few samples for {name}={rate:g} (of {n_samples} {kind} samples, {needed:.9g} are "
             f"needed; {n_samples} can keep {mean:.2g} % on average, or {most:.2g} % with a confidence of "
-            f"{100 * _CONFIDENCE:g} %): {_RESULTS[kind]}; pass more rows or a rate that they can keep."
+            f"{100 * _CONFIDENCE:g} %): {_RESULTS[kind]}; pass more samples or a rate that they can keep."
         )
 
 
@@ -101,11 +102,11 @@ def offset_of_rate(
         is_known = codes < len(classifier.classes_)
         is_open = ~is_known
     if rejection_rate is not None:
-        scores = select(scores, is_known, "rejection_rate", "known rows")
+        scores = select(scores, is_known, "rejection_rate", "known samples")
         warn_of_few("rejection_rate", rejection_rate, len(scores))
         return rejection_offset(scores, rejection_rate)
     rate = float(open_acceptance_rate)  # type: ignore[arg-type]
-    scores = select(scores, is_open, "open_acceptance_rate", "open rows")
+    scores = select(scores, is_open, "open_acceptance_rate", "open samples")
     warn_of_few("open_acceptance_rate", rate, len(scores), "open")
     return acceptance_offset(scores, rate)
 
@@ -136,7 +137,7 @@ class Fold:
         """Offset with the best F1; of equal ones the nearest to 0."""
         if self.is_known.all():
             raise ValueError(
-                "A fold holds no open row, so that its F1 only falls with rejection; use a splitter that leaves "
+                "A fold holds no open sample, so that its F1 only falls with rejection; use a splitter that leaves "
                 "classes out, such as OpenSetKFold, or set rejection_rate."
             )
         found = np.quantile(self.scores, np.linspace(0, 1, _N_OFFSETS), method="closest_observation")

@@ -149,7 +149,7 @@ def set_operating_point(
         _check_share_is_there(costs, y)
         offset, traffic = 0.0, None
     else:
-        held = HeldOutScores.of(classifier, "set_operating_point")
+        held_out = HeldOutScores.of(classifier, "set_operating_point")
         share = _read_share(open_share)
         log = read_log(estimator, X, y, sample_weight, "set_operating_point")
         if open_share is None and not len(log.truth):
@@ -158,9 +158,9 @@ def set_operating_point(
                 "training samples look like open ones: pass y with labels of about 30 messages, and None for the "
                 "others, or open_share."
             )
-        found = log.fit(held, share)
-        line = place_line(held, found, log.scores, len(classifier.classes_), costs)
-        for sentence in (log.shift_seen(held), describe(line, found, in_costs=costs is not None)):
+        found = log.fit(held_out, share)
+        line = place_line(held_out, found, log.scores, len(classifier.classes_), costs)
+        for sentence in (log.shift_seen(held_out), describe(line, found, in_costs=costs is not None)):
             if sentence is not None:
                 warn(sentence)
         offset, traffic = line.offset, found.traffic()

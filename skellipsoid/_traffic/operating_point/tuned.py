@@ -210,13 +210,13 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Offset of each fold; with the warning that folds have few samples, at the caller of ``fit``."""
         if self.open_acceptance_rate is not None:
             rate, name = self.open_acceptance_rate, "open_acceptance_rate"
-            opened = [select(fold.scores, ~fold.is_known, name, "open rows in each fold") for fold in folds]
+            opened = [select(fold.scores, ~fold.is_known, name, "open samples in each fold") for fold in folds]
             warn_of_few(name, rate, min(map(len, opened)), "open")
             return np.array([acceptance_offset(scores, rate) for scores in opened])
         if self.rejection_rate is None:
             return np.array([fold.best_offset() for fold in folds])
         rate, name = self.rejection_rate, "rejection_rate"
-        known = [select(fold.scores, fold.is_known, name, "known rows in each fold") for fold in folds]
+        known = [select(fold.scores, fold.is_known, name, "known samples in each fold") for fold in folds]
         warn_of_few(name, rate, min(map(len, known)))
         return np.array([rejection_offset(scores, rate) for scores in known])
 
