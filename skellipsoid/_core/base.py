@@ -46,6 +46,11 @@ class Answers(NamedTuple):
     norms: NDArray[Any] | None  # Euclidean; where they are judged
 
 
+def _rows(X: NDArray[Any], numbers: NDArray[np.int64]) -> NDArray[Any]:
+    """Select rows, by ascending numbers; all of them without a copy."""
+    return X if len(numbers) == len(X) else X[numbers]
+
+
 class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of a classifier of K known classes that answers *open* for everything else."""
 
@@ -129,7 +134,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"sample_weight holds different positive weights, but {type(self).__name__} counts neighbours, which "
                 "have no weights; pass one weight for all samples to use and 0 for the others, or repeat samples."
             )
-        X, y = X[present], y[present]
+        X, y = _rows(X, present), y[present]
         check_squares(X)
         is_open = y == self.open_label_
         self.classes_, known_classes = np.unique(y[~is_open], return_inverse=True)
@@ -139,7 +144,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         codes[~is_open] = known_classes
         # Before the search for duplicates: relative to one extreme outlier all other samples are near each other.
         chosen = np.delete(np.arange(len(X)), self._outlying(X, codes, present))
-        X, codes, present = X[chosen], codes[chosen], present[chosen]
+        X, codes, present = _rows(X, chosen), codes[chosen], present[chosen]
         # Some methods have a parameter that makes every norm 1.
         self._norm_range = None if getattr(self, "normalize", False) else usual_norms(X, codes)
         groups = None if groups is None else groups[present]
@@ -179,7 +184,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if self.outliers == "keep":
             return np.empty(0, dtype=np.int64)
         known = np.flatnonzero(codes < len(self.classes_))
-        outlying = known[find_outliers(X[known].astype(np.float64), codes[known])]
+        outlying = known[find_outliers(_rows(X, known), codes[known])]
         warn_of_outliers(numbers[outlying])
         return outlying
 

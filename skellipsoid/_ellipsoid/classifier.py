@@ -279,7 +279,9 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         method = method_of(self)
         scale = find_scale(X, mean, weights) if method.rescales else 1.0
         what = method.needs(len(self.classes_), *X.shape)
-        with explain_out_of_memory(what, "reduce the number of features (PCA) or use device='cpu'"):
+        least_bytes = method.least_bytes(samples) if method.device.type == "cpu" else 0
+        remedies = "reduce the number of features (PCA)" + ("" if least_bytes else " or use device='cpu'")
+        with explain_out_of_memory(what, remedies, least_bytes):
             features, opened = (((part - mean) / scale).astype(np.float32) for part in (X, samples.open_features))
             samples = replace(samples, mean=mean, features=features, open_features=opened)
             if validation is not None:

@@ -52,6 +52,12 @@ class ClosedForm(Method):
         """Say what takes the most memory."""
         return f"the axes of {n_classes} classes, {n_samples} × {n_features} numbers in double precision"
 
+    def least_bytes(self, samples: TrainingSamples) -> float:
+        """Count what is there at once: samples twice, and the axes of the classes, beside those of one held out."""
+        n_samples, n_features = samples.features.shape
+        n_axes = int(np.minimum(np.bincount(samples.classes), n_features).sum())
+        return float(8 * n_features * (n_samples + 2 * n_axes))
+
     def with_validation(
         self, training: TrainingSamples, features: Features, codes: Codes, n_classes: int
     ) -> TrainingSamples:
@@ -114,6 +120,11 @@ class Training(Method):
     def needs(self, n_classes: int, n_samples: int, n_features: int) -> str:
         """Say what takes the most memory."""
         return f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
+
+    def least_bytes(self, samples: TrainingSamples) -> float:
+        """Count matrices, gradients and moments in single precision."""
+        n_classes, n_features = int(samples.classes.max()) + 1, samples.features.shape[1]
+        return float(16 * n_classes * n_features**2)
 
     def with_validation(
         self, training: TrainingSamples, features: Features, codes: Codes, n_classes: int

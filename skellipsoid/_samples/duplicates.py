@@ -44,6 +44,8 @@ FEWEST_NEIGHBORS = 8
 CUTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
 #: Samples that are compared with each other at once; larger classes are divided along their widest directions.
 MOST_ROWS = 2048
+#: Of more samples so many, evenly drawn, say how large rounding errors are.
+MOST_TYPICAL = 2**16
 
 
 class Linked(NamedTuple):
@@ -82,16 +84,17 @@ def find_duplicates(features: NDArray[Any], classes: Integers, copies: Integers 
         return np.where(copies > 1, -1, numbers)
     equal = equal_samples(features, classes)
     first, counts = np.unique(equal, return_index=True)[1], np.bincount(equal, copies)
-    distinct = features[first].astype(np.float64)
-    rounding = _rounding(distinct)
+    distinct = features[first]
+    typical = distinct[:: len(distinct) // MOST_TYPICAL + 1].astype(np.float64)
+    rounding = _rounding(typical)
     # Samples of a small class that differ by less are equal.
-    error = 1e-5 * float(np.median(np.linalg.norm(distinct - np.median(distinct, axis=0), axis=1)))
+    error = 1e-5 * float(np.median(np.linalg.norm(typical - np.median(typical, axis=0), axis=1)))
     # The density of a class with few samples is estimated from all classes together.
-    everywhere = cache(lambda: _densities(distinct[:: len(distinct) // MOST_ROWS + 1], rounding))
+    everywhere = cache(lambda: _densities(distinct[:: len(distinct) // MOST_ROWS + 1].astype(np.float64), rounding))
 
     def search(numbers: Integers) -> tuple[list[Linked], list[Linked]]:
         ties: list[Linked] = []
-        part = distinct[numbers]
+        part = distinct[numbers].astype(np.float64)
         is_few = len(part) <= FEWEST_NEIGHBORS
         own = cache(partial(_densities, part, rounding))
         for place in np.flatnonzero(counts[numbers] > 1).tolist():
@@ -152,7 +155,8 @@ def pieces(distinct: Floats, classes: Integers) -> list[Integers]:
         if len(numbers) <= MOST_ROWS:
             found.append(numbers)
             continue
-        part = distinct[numbers] - distinct[numbers].mean(axis=0)
+        part = distinct[numbers].astype(np.float64)
+        part -= part.mean(axis=0)
         widest = np.linalg.svd(part[:: len(numbers) // MOST_ROWS + 1], full_matrices=False)[2][0]
         along = np.argsort(part @ widest, kind="stable")
         waiting += np.array_split(numbers[along], 2)

@@ -239,7 +239,8 @@ def find_outliers(features: Floats, classes: Integers) -> Integers:
     distances = np.zeros(len(features))
     typical = np.zeros(len(members))
     for k, own in enumerate(members):
-        distances[own] = np.linalg.norm(features[own] - np.median(features[own], axis=0), axis=1)
+        part = features[own].astype(np.float64, copy=False)
+        distances[own] = np.linalg.norm(part - np.median(part, axis=0), axis=1)
         typical[k] = np.median(distances[own])
     is_large = np.array([len(own) >= FEWEST_WITH_OWN_MEDIAN for own in members])
     # With many small classes, those of three samples or more.

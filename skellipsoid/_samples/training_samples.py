@@ -38,6 +38,8 @@ class TrainingSamples:
 
     def where(self, chosen: NDArray[np.bool_]) -> "TrainingSamples":
         """Select known samples; all open ones stay."""
+        if chosen.all():
+            return self
         return replace(self, **{name: getattr(self, name)[chosen] for name in _COLUMNS})
 
     def with_places(self, places: Integers) -> "TrainingSamples":
@@ -193,7 +195,7 @@ def gather(
     same = in_order(keys) if len(np.unique(units)) < len(given) else np.arange(len(given))
     firsts = np.unique(same, return_index=True)[1]
     numbers = given[firsts]
-    distinct = features[numbers]
+    distinct = features if len(numbers) == len(features) else features[numbers]
     samples = TrainingSamples(
         mean=np.zeros(features.shape[1]),
         features=distinct,

@@ -2,8 +2,9 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,6 +18,8 @@ LARGEST_CHUNK_BYTES = 4 * 2**30
 #: Share of a GPU's free memory that a chunk may take.
 CHUNK_SHARE = 0.25
 _CPU = torch.device("cpu")
+#: Where Linux says how much memory is left, to all and to a container.
+_MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 #: Held by the thread that seeds torch's generators, or changes another setting of the whole process.
 PROCESS_STATE = threading.RLock()
 
@@ -90,16 +93,38 @@ def kept_torch_state(device: torch.device | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def explain_out_of_memory(what: str, remedies: str) -> Iterator[None]:
-    """Turn torch's out-of-memory error into one with the user's sizes and remedies."""
+def explain_out_of_memory(what: str, remedies: str, least_bytes: float = 0) -> Iterator[None]:
+    """Turn torch's out-of-memory error into one with the user's sizes and remedies.
+
+    If at least so many bytes are needed, and this machine has fewer left, the block does not begin: where memory is
+    promised before it is there, the system would end the process.
+    """
+    if least_bytes > (free := free_bytes()):
+        raise MemoryError(
+            f"Not enough memory for {what}: at least {least_bytes / 1e9:.1f} GB are needed, and {free / 1e9:.1f} GB "
+            f"are free; {remedies}."
+        )
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         # The CPU allocator raises a plain RuntimeError, with other words on Windows than elsewhere.
-        is_memory = any(words in str(error) for words in ("not enough memory", "can't allocate memory"))
-        if not (is_memory or isinstance(error, MemoryError | torch.OutOfMemoryError)):
+        is_told = any(words in str(error) for words in ("not enough memory", "can't allocate memory"))
+        if not (is_told or isinstance(error, MemoryError | torch.OutOfMemoryError)):
             raise
         raise MemoryError(f"Not enough memory for {what}; {remedies}.") from error
+
+
+def free_bytes() -> float:
+    """Memory that is left to this process, of the machine and of a container's limit; infinite where nobody says it."""
+    found = [np.inf]
+    with suppress(OSError, ValueError, StopIteration):
+        line = next(line for line in _MEMORY.read_text().splitlines() if line.startswith("MemAvailable:"))
+        found.append(1024 * int(line.split()[1]))
+    with suppress(OSError, ValueError):  # a limit of "max" is no number
+        limit, used = (int((_CONTAINER / f"memory.{name}").read_text()) for name in ("max", "current"))
+        cache = next(line for line in (_CONTAINER / "memory.stat").read_text().splitlines() if line.startswith("file "))
+        found.append(limit - used + int(cache.split()[1]))
+    return min(found)
 
 
 def chunk_bytes(device: torch.device) -> int:

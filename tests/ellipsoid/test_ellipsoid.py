@@ -16,6 +16,8 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain, load, save
 from skellipsoid._ellipsoid import fit
+from skellipsoid._ellipsoid.math import closed_form
+from skellipsoid._torch import devices
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
@@ -644,7 +646,12 @@ class TestMemory:
     def test_other_samples_or_another_seed_are_computed_anew(self, data, tmp_path):
         X, y, groups = data
         weights, rng = np.where(y == 1, 3.0, 1.0), np.random.default_rng(1)
-        fits = [{}, {"groups": groups}, {"sample_weight": weights}, {"X_val": X[::7] + rng.normal(size=(26, 10)), "y_val": y[::7]}]
+        fits = [
+            {},
+            {"groups": groups},
+            {"sample_weight": weights},
+            {"X_val": X[::7] + rng.normal(size=(26, 10)), "y_val": y[::7]},
+        ]
         for options in fits:
             for seed in (0, 1):
                 plain = EllipsoidOpenSetClassifier(random_state=seed).fit(X, y, **options)
@@ -660,3 +667,44 @@ class TestMemory:
         save(classifier, tmp_path / "model")
         assert load(tmp_path / "model").memory is None
         assert "cache" not in (tmp_path / "model" / "skellipsoid.json").read_text()
+
+
+@pytest.mark.parametrize("parameters", [{}, PAPER])
+def test_a_fit_that_needs_more_memory_than_there_is_does_not_begin(parameters, tmp_path, monkeypatch):
+    X, y = gaussians(rows=200, n_features=50)
+    monkeypatch.setattr(devices, "_MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(devices, "_CONTAINER", tmp_path)
+    classifier = make(device="cpu", **parameters)
+    for kilobytes, sentence in ((100, r"at least 0\.0 GB are needed, and 0\.0 GB are free; reduce"), (10**6, None)):
+        (tmp_path / "meminfo").write_text(f"MemTotal: {10**7} kB\nMemAvailable: {kilobytes} kB\n")
+        if sentence is None:
+            classifier.fit(X, y)
+        else:
+            with pytest.raises(MemoryError, match=sentence):
+                classifier.fit(X, y)
+            assert not hasattr(classifier, "classes_")
+    # A container has a limit of its own: what is cached of files can be given back.
+    for name, content in {"max": "3000000", "current": "2990000", "stat": "anon 1\nfile 5000\n"}.items():
+        (tmp_path / f"memory.{name}").write_text(content)
+    assert devices.free_bytes() == 15000
+    (tmp_path / "memory.max").write_text("max")
+    assert devices.free_bytes() == 1024 * 10**6
+    (tmp_path / "meminfo").unlink()
+    assert devices.free_bytes() == np.inf
+
+
+def test_of_many_samples_some_are_held_out_and_all_have_a_part_in_the_shapes(monkeypatch):
+    X, y = gaussians(n_classes=8, rows=300, n_features=6, distance=3.0)
+    everything = make().fit(X, y)
+    monkeypatch.setattr(closed_form, "MOST_HELD_OUT", 600)
+    monkeypatch.setattr(closed_form, "MOST_VALIDATION", 300)
+    some = make().fit(X, y)
+    assert len(everything.held_out_scores_) == 2400
+    assert len(some.held_out_scores_) == 600
+    np.testing.assert_allclose(some.centroids_, everything.centroids_, rtol=1e-6, atol=1e-6)
+    # Held-out scores say what new samples have, in either case.
+    new, _ = gaussians(n_classes=8, rows=300, n_features=6, distance=3.0, seed=1)
+    for classifier in (everything, some):
+        p_values = classifier.known_p_value(new)
+        assert abs((p_values < 0.1).mean() - 0.1) < 0.04
+    assert abs(some.radii_ / everything.radii_ - 1).max() < 0.1
