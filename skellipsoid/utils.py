@@ -11,13 +11,13 @@ from ._traffic.operating_point import TunedOperatingPointCV
 __all__ = ["expected_failed_checks"]
 
 _ANSWERED_OPEN = (
-    "Training rows outside of the boundary are answered with the open label, where the check wants the "
+    "Training samples outside of the boundary are answered with the open label, where the check wants the "
     "class with the largest decision value."
 )
 _COUNTED_ONCE = (
-    "By default duplicates weigh as much as one row, so that a row repeated is not a row of integer weight. With "
-    "duplicates='each' it is, in the same order of the rows: this check shuffles them, and synthetic classes, batches "
-    "and folds depend on their order."
+    "By default duplicates weigh as much as one sample, so that a sample repeated is not a sample of integer weight. "
+    "With duplicates='each' it is, in the same order of the samples: this check shuffles them, and synthetic classes, "
+    "batches and folds depend on their order."
 )
 _NO_WEIGHTS = "What counts neighbours refuses weights that differ, where the check wants them to act."
 _BOUNDARY = {
