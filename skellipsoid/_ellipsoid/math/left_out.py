@@ -187,7 +187,11 @@ class LeftOutSets:
             if not len(mine):
                 continue
             of_change, of_label = changes[mine], labels[mine]
-            keys = of_change * n_classes + of_label
+            # Pairs of one class stand together, so that a chunk has few classes; or those of one set, if it is large.
+            if sets.members.shape[1] == 1:
+                keys = of_label * (len(sets.members) * (n_classes + 1)) + of_change
+            else:
+                keys = of_change * n_classes + of_label
             _, pair, counts = torch.unique(keys, return_inverse=True, return_counts=True)
             of_pair = mine[torch.argsort(pair, stable=True)]
             starts = counts.cumsum(0) - counts
@@ -204,9 +208,10 @@ class LeftOutSets:
                     positions = torch.where(inside, of_pair[places.clamp_max(len(of_pair) - 1)], -1)
                     first = positions[:, 0]
                     used, numbers = torch.unique(changes[first], return_inverse=True)
+                    if len(used) == len(first):
+                        used, numbers = changes[first], slice(None)
                     some_sets, classes = sets.at(used // (n_classes + 1)), used % (n_classes + 1)
-                    of_sets = slice(None) if len(used) == len(first) else numbers
-                    yield Chunk(some_sets, of_sets, labels[first], positions, classes)
+                    yield Chunk(some_sets, numbers, labels[first], positions, classes)
 
 
 class _ClassWeights:
