@@ -75,10 +75,10 @@ def answering_beside(options: argparse.Namespace) -> Answering | None:
         model = OnnxPipeline(folder)
         if _made_of(folder) != made_of:  # another export took its place meanwhile
             return None
+        return _answering(model, made_of) if model.takes_texts else None
     except (ImportError, OSError, ValueError) as error:
         _warn(str(error).rpartition("; ")[0] or str(error).rstrip("."), options)
         return None
-    return _answering(model, made_of) if model.takes_texts else None
 
 
 def _warn(problem: str, options: argparse.Namespace) -> None:
