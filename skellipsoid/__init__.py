@@ -8,7 +8,8 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import base, baselines, dask, datasets, metrics, model_selection, plotting, utils
     from ._changes import add_classes, merge_classes, refresh, remove_classes
-    from ._data_check import check_training_features, check_training_texts
+    from ._data_check.features import check_training_features
+    from ._data_check.texts import check_training_texts
     from ._ellipsoid.classifier import EllipsoidOpenSetClassifier
     from ._ellipsoid.elidecide import EliDecide
     from ._encoders.llm import LLMTextEncoder
@@ -79,8 +80,8 @@ _MODULE_OF = {
     "SupConTextEncoder": "_encoders.supcon",
     "TunedOperatingPointCV": "_traffic.operating_point",
     "add_classes": "_changes",
-    "check_training_features": "_data_check",
-    "check_training_texts": "_data_check",
+    "check_training_features": "_data_check.features",
+    "check_training_texts": "_data_check.texts",
     "choose_to_label": "_traffic.learning",
     "compare": "_traffic.compare",
     "discover_classes": "_traffic.discovery",

@@ -1,6 +1,6 @@
 """What every estimator of the package uses.
 
-In come features, weights and groups (``validation``), ``labels``, ``texts``, and answers that
+In come features, weights and groups (``validation``), ``labels``, ``texts`` and their ``characters``, and answers that
 metrics and displays read (``answers``). ``base`` is the base class
 of all open-set classifiers, ``text_estimators`` what estimators of texts have in common, ``norms`` a warning of unlike
 norms. Of fitted estimators: ``pipelines`` (the classifier at the end of a Pipeline) and ``state_rules`` (fitted state

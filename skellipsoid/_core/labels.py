@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from .texts import is_unicode
+from .characters import is_unicode
 from .validation import in_memory, is_missing, masked_rows, name_rows
 
 #: Allowed labels, for error messages.

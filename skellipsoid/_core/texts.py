@@ -1,7 +1,6 @@
-"""Texts of any container: validation, normalisation and near duplicates."""
+"""Texts of any container: validation, equal texts and near duplicates."""
 
 import hashlib
-import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -14,14 +13,12 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
 from .._samples.duplicates import find_duplicates
+from .characters import is_unicode
+from .characters import normalize_text as normalize_text  # _encoders takes it from here
 from .validation import number, only_column
 
-#: Unicode categories of blanks, control characters and format characters.
-_INVISIBLE = {"Zs", "Zl", "Zp", "Cc", "Cf"}
 #: Number of characters of a text that are compared; the limit of most text models is similar.
 _N_CHARACTERS = 1000
-#: Control characters, line ends, what sets the direction of writing, and halves of characters.
-_OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 #: Directions that texts are compared in, of their character n-grams.
 _N_DIRECTIONS = 128
 #: Cosine of the character n-grams of near duplicates, at least.
@@ -79,15 +76,6 @@ def texts_of(X: Any) -> list[str] | None:
         return None
 
 
-def is_unicode(text: str) -> bool:
-    """Whether a string has a form in bytes: it holds no lone surrogate."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def equal_texts(texts: Sequence[str], classes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Give texts of one class that are the same the same number.
 
@@ -100,16 +88,6 @@ def equal_texts(texts: Sequence[str], classes: NDArray[np.int64]) -> NDArray[np.
 def first_of_equal(texts: Sequence[str]) -> NDArray[np.int64]:
     """Rows of the first of each texts that are the same, whatever their class, in ascending order."""
     return np.unique(number(map(normalize_text, texts)), return_index=True)[1]
-
-
-def normalize_text(text: str) -> str:
-    """Fold case, normalise Unicode (NFKC) and make every run of white space one blank."""
-    return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).split())
-
-
-def is_visible(text: str) -> bool:
-    """Whether a text has a character that is not blank, a control or a format character."""
-    return any(unicodedata.category(character) not in _INVISIBLE for character in text)
 
 
 #: Two texts of a class are variants of each other if the cosine of their weights is at least this.
@@ -188,8 +166,3 @@ def hash_table(texts: Sequence[str], labels: Sequence[Any] | None) -> str:
         # A lone surrogate, which a label may hold, has no UTF-8.
         digest.update(("\t".join(map(str, row)) + "\n").encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
-
-
-def printable(value: Any) -> str:
-    """Escape, as JSON does, what a terminal would obey: control characters, line ends, the direction of writing."""
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", str(value))

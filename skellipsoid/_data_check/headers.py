@@ -2,7 +2,7 @@
 
 import re
 
-from .._core.texts import normalize_text
+from .._core.characters import normalize_text
 
 _TEXT = {
     *("text", "texts", "utterance", "utterances", "sentence", "sentences", "query", "question", "message", "messages"),

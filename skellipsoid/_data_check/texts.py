@@ -11,10 +11,11 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_consistent_length
 
+from .._core.characters import is_visible, normalize_text
 from .._core.labels import as_labels, cast_open_label, check_given
 from .._core.messages import numbered
 from .._core.pipelines import split_estimator
-from .._core.texts import check_texts, is_visible, near_duplicates, normalize_text, variants
+from .._core.texts import check_texts, near_duplicates, variants
 from .._core.validation import number
 from .._encoders.supcon import SupConTextEncoder
 from .._encoders.torch.tokens import Tokenizer

@@ -1,13 +1,10 @@
 """Write a fitted classifier or Pipeline as one ONNX graph, completely or not at all."""
 
-import glob
 import importlib.util
 import json
-from contextlib import suppress
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,21 +15,26 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .._core.base import BoundaryOpenSetClassifier
-from .._core.files import remove_stale, to_disk
 from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
-from .._encoders.torch.stored_text_model import TOKENIZER
 from .._traffic.operating_point import TunedOperatingPointCV
 from .._version import __version__
-from ..persistence._folder import Files, explained_failure, manifest_bytes, sha256, write_files
+from ..persistence._folder import Files, manifest_bytes, sha256
+from .folder import (
+    FORMAT,
+    FORMAT_VERSION,
+    GRAPH,
+    MANIFEST,
+    SETTINGS,
+    TOKENIZER,
+    TRAINING_FEATURES,
+    check_target,
+    write_export,
+)
 from .heads import CLASSIFIERS, STEPS, Head, Step, head_of, step_of
 from .quantize import answers_of, grown, growth_of, quantized, quiet_onnx, with_affine
 
-#: The names that skellipsoid_runtime reads; a test compares both.
-MANIFEST = "skellipsoid_onnx.json"
-FORMAT, FORMAT_VERSION = "skellipsoid-onnx", 2
-GRAPH, TRAINING_FEATURES = "model.onnx", "training_features.npy"
 #: Text models that were compared at many batch sizes and lengths.
 TEXT_MODELS = ("BertModel", "DistilBertModel", "MPNetModel", "RobertaModel")
 #: Memory of the head for the rows of one run of the graph.
@@ -57,7 +59,7 @@ class _Parts(NamedTuple):
     classifier: Any
 
 
-def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -> None:
+def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False, overwrite: bool = False) -> None:
     """Write a fitted classifier or text Pipeline as one ONNX graph, for machines without torch.
 
     The graph takes token ids and their mask (or features) and gives, for each sample, the number of the answer, the
@@ -74,13 +76,16 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
         :class:`TunedOperatingPointCV` exports the fitted estimator inside. The operating point is part of the
         graph.
     folder : str or Path
-        A new or empty folder. It is complete or not there at all.
+        A new or empty folder. It is complete or not there at all. The command ``skellipsoid export`` writes beside a
+        saved model, where ``skellipsoid predict`` uses it.
     quantize : bool, default=False
         Whether the text model computes with 8-bit integers: faster, and a quarter of the size but for the table of
         words and for matrix products whose precision a few large inputs would spoil. It needs an encoder that was
         fitted with ``keep_texts=True``: the distances of the training texts to their class centres are measured with
         the quantised model. By how much their squares grow, so much the squared radii and the squared held-out
         distances grow (thresholds of other scores move by the median change).
+    overwrite : bool, default=False
+        Whether to replace an exported model in the folder, when the new one is complete.
 
     Raises
     ------
@@ -90,7 +95,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
     ImportError
         If the packages of the extra ``[onnx]`` are not installed.
     FileExistsError
-        If the folder is not empty.
+        If the folder is not empty, unless ``overwrite`` is true and it holds an exported model and nothing else.
     OSError
         If the folder cannot be written.
     sklearn.exceptions.NotFittedError
@@ -116,22 +121,35 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
     ...     sorted(os.listdir(parent + "/model"))
     ['model.onnx', 'skellipsoid_onnx.json']
     """
-    if not isinstance(quantize, bool | np.bool_):
-        raise TypeError(f"quantize={quantize!r} must be True or False.")
+    for name, value in (("quantize", quantize), ("overwrite", overwrite)):
+        if not isinstance(value, bool | np.bool_):
+            raise TypeError(f"{name}={value!r} must be True or False.")
+    target = Path(folder).resolve()  # the folder itself takes the place of an empty one
+    files = exported_files(estimator, target, quantize=bool(quantize), overwrite=bool(overwrite))
+    write_export(target, files)
+
+
+def exported_files(
+    estimator: Any, target: Path, *, quantize: bool, overwrite: bool, made_of: dict[str, Any] | None = None
+) -> Files:
+    """Give the files of an export; ``made_of`` says of which saved model it is made.
+
+    What cannot be exported, or not to ``target``, is refused first: the graph takes a while.
+    """
     parts = _checked(estimator)
     if quantize and not hasattr(parts.encoder, "training_texts_"):
         raise TypeError(
             "quantize=True measures the quantised text model with the training texts, but the estimator keeps none; "
             "fit its text encoder with keep_texts=True, or export with quantize=False."
         )
-    target = Path(folder).resolve()  # the folder itself takes the place of an empty one
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise FileExistsError(f"{str(target)!r} exists and is not an empty folder; export into a new folder.")
+    check_target(target, overwrite=overwrite)
     _check_packages()
-    files, manifest = _described(parts, quantize=bool(quantize))
+    files, manifest = _described(parts, quantize=quantize)
+    if made_of is not None:
+        manifest["made_of"] = made_of
     manifest["sha256"] = {name: sha256(content) for name, content in files.items()}
     files[MANIFEST] = manifest_bytes(manifest)
-    _write(target, files)
+    return files
 
 
 def _check_packages() -> None:
@@ -346,12 +364,8 @@ def _settings_for_others(backbone: TextBackbone) -> Files:
         "clean_up_tokenization_spaces": False,
         **special,
     }
-    found = {
-        "tokenizer_config.json": settings,
-        "special_tokens_map.json": special,
-        "config.json": transformer.config.to_diff_dict(),
-    }
-    return {name: f"{json.dumps(content, indent=2, default=str)}\n".encode() for name, content in found.items()}
+    found = zip(SETTINGS, (settings, special, transformer.config.to_diff_dict()), strict=True)
+    return {name: f"{json.dumps(content, indent=2, default=str)}\n".encode() for name, content in found}
 
 
 def _with_names(content: bytes, answers: list[Any]) -> bytes:
@@ -423,23 +437,3 @@ def _labels(values: NDArray[Any]) -> dict[str, Any]:
     if kind not in "iufUOTb" or not all(isinstance(value, str | int | float) for value in values.tolist()):
         raise TypeError(f"Labels of the type {values.dtype} cannot be exported; fit with strings or numbers.")
     return {"values": values.tolist(), "dtype": name}
-
-
-def _write(target: Path, files: Files) -> None:
-    """Write files into a folder beside the target, which then takes its place."""
-    made = [folder for folder in target.parents if not folder.exists()]  # the innermost first
-    with explained_failure(target, sum(map(len, files.values()))):
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            remove_stale(target.parent, f".{glob.escape(target.name)}-????????")
-            with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as beside:
-                model = Path(beside, "model")
-                model.mkdir()
-                write_files(files, model)
-                to_disk(model)
-                model.replace(target)
-        except BaseException:
-            for folder in made:
-                with suppress(OSError):  # another process has written into it
-                    folder.rmdir()
-            raise

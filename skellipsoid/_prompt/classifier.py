@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.characters import is_visible
 from .._core.labels import as_labels, cast_open_label, check_given
 from .._core.sklearn import HasMethods, Interval, StrOptions, fit_context, validate_params
 from .._core.text_estimators import TextOpenSetClassifier
-from .._core.texts import check_texts, is_visible
+from .._core.texts import check_texts
 from .._core.validation import name_rows, unfit
 from .._core.warn import warn
 from .asking import Answers, Request, ask_all

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_similarity
 
-from .._core.texts import normalize_text
+from .._core.characters import normalize_text
 from .._encoders.supcon import SupConTextEncoder
 
 

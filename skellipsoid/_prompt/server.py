@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .._core.texts import is_unicode
+from .._core.characters import is_unicode
 from .cache import Answer
 from .settings import CONSTRAINTS, Settings, origin_of
 from .words import Message, Vocabulary

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .._core.texts import is_visible
+from .._core.characters import is_visible
 
 Message = dict[str, str]
 

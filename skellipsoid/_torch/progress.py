@@ -9,8 +9,6 @@ from typing import Any, TextIO
 
 from tqdm.std import tqdm
 
-from .devices import PROCESS_STATE
-
 #: Whether every bar is shown in this thread: a command shows what takes long, also where a model answers.
 _SHOWN = ContextVar("shown", default=False)
 
@@ -48,6 +46,8 @@ def quiet_libraries() -> Iterator[None]:
     from huggingface_hub import constants
     from huggingface_hub import utils as hub_utils
     from transformers.utils import logging as transformers_logging
+
+    from .devices import PROCESS_STATE
 
     library: Any = transformers_logging  # its functions carry no types
     hub: Any = hub_utils

@@ -1,6 +1,6 @@
 """The command ``skellipsoid``: train on your own file, evaluate it, label lines, read a log, change classes.
 
-Besides: a demo and a comparison of models.
+Besides: a demo, a comparison of models, and an export for ``predict`` and for machines without torch.
 
 Each command imports its slow dependencies itself.
 """
@@ -13,7 +13,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -28,7 +28,6 @@ _ALARM = 3
 #: Modules of the commands that are not named as they are.
 _MODULE_OF = {
     **dict.fromkeys(("add", "remove", "merge"), "change"),
-    **dict.fromkeys(("predict", "evaluate"), "use"),
     "review": "learn",
     "set_line": "line",
 }
@@ -44,6 +43,9 @@ _OPTIONS = (
     (r"\bfinetune='(\w+)'", r"--finetune \1"),
     (r"fit it again with keep_samples=True, the default", "train it again, which keeps them"),
     (r"fit the encoder with keep_texts=True", "train it with --keep-texts"),
+    (r"fit its text encoder with keep_texts=True, or export with quantize=False", "train it with --keep-texts"),
+    (r"\bquantize=True\b", "--quantize"),
+    (r"pass overwrite=True to replace it", "pass --overwrite to replace it"),
     (r"or set the operating point on new samples", "or move the limit with set-line"),
     (r"reduce batch_size or max_length, use a smaller text model, or device='cpu'", "pass a smaller --model-name"),
     (r", set HF_TOKEN, or pass token\b", " or set HF_TOKEN"),
@@ -108,7 +110,7 @@ def run_program(
 
 def _say(program: str, message: str) -> None:
     """Print an error or a note as one line."""
-    from .._core.texts import printable
+    from .._core.characters import printable
 
     print(f"{program}: {printable(as_options(' '.join(message.split(chr(10)))))}", file=sys.stderr)
 
@@ -144,10 +146,14 @@ def _tidy_termination() -> Iterator[None]:
 def _run(options: argparse.Namespace) -> int:
     name = options.command.replace("-", "_")
     command = getattr(import_module(f"._{_MODULE_OF.get(name, name)}", __name__), name)
+    with _bars_shown() if name in _SHOW_BARS and not options.quiet else nullcontext():
+        return _ALARM if command(options) else 0  # of all commands monitor alone gives an answer
+
+
+def _bars_shown() -> AbstractContextManager[None]:
     from .._torch.progress import all_bars_shown
 
-    with all_bars_shown() if name in _SHOW_BARS and not options.quiet else nullcontext():
-        return _ALARM if command(options) else 0  # of all commands monitor alone gives an answer
+    return all_bars_shown()
 
 
 @contextmanager

@@ -11,15 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._changes import add_classes, merge_classes, refresh, remove_classes
+from .._core.characters import normalize_text, printable
 from .._core.messages import named, numbered
 from .._core.pipelines import split_estimator
-from .._core.texts import normalize_text, printable
 from .._traffic.discovery.result import MEMBER_COLUMNS, members_path
 from ..persistence._save import save_changed
+from ._evaluate import read_labelled
 from ._text_files.read import read_file, read_labels
 from ._text_files.table import Table
 from ._train import check_folder
-from ._use import load_model, read_labelled
+from ._use import load_model
 
 #: Names of what is no class, without blanks and punctuation.
 _NONE = {"none", "open", "other", "others", "unknown", "oos", "ood", "outofscope", "outofdomain", "nothing", "fallback"}

@@ -4,7 +4,8 @@ import argparse
 
 from .._core.files import write_table
 from .._traffic.compare import compare as compare_models
-from ._use import load_model, texts_of_file, with_content
+from ._given import texts_of_file, with_content
+from ._use import load_model
 
 
 def compare(options: argparse.Namespace) -> None:

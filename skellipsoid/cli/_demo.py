@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from .. import datasets
+from .._core.characters import printable
 from .._core.messages import shortened
-from .._core.texts import first_of_equal, printable
+from .._core.texts import first_of_equal
 from .._traffic.explain import explain
 from ._split import Split, split_table
 from ._trade_off import of_hundred

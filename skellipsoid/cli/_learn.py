@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.characters import printable
 from .._core.files import write_table
 from .._core.messages import named, numbered
 from .._core.pipelines import split_estimator
-from .._core.texts import printable
 from .._core.validation import enumerated
 from .._encoders.text_features import TextFeatures
 from .._traffic.learning import choose_to_label, learn_from_traffic
 from ._change import check_alike, check_none, check_target, save_where_asked
+from ._given import lines_of_input, with_content
 from ._text_files.read import read_file, read_labels, read_rows, read_texts
 from ._traffic import check_unlabelled
-from ._use import _answer, lines_of_input, load_model, with_content
+from ._use import answered, load_model
 
 #: Columns that ``review`` writes after those of the log.
 COLUMNS = ("message", "proposed_label", "nearest_text", "weight", "label")
@@ -33,7 +34,7 @@ def review(options: argparse.Namespace) -> None:
     chosen = choose_to_label(model, texts, options.n)
     encoder = split_estimator(model)[0][0]
     keeps = isinstance(encoder, TextFeatures) and len(getattr(encoder, "training_texts_", ())) > 0
-    answers = list(_answer(model, [texts[row] for row in chosen.rows], scores=False, n_neighbors=int(keeps)))
+    answers = list(answered(model, [texts[row] for row in chosen.rows], scores=False, n_neighbors=int(keeps)))
     rows = [
         [
             *cells[row],

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from .._core.characters import printable
 from .._core.files import replacing
 from .._core.pipelines import fingerprint, less_class_offsets, split_estimator
-from .._core.texts import printable
 from .._core.warn import warn
 from .._traffic.monitor import OpenShareMonitor
 from ..persistence._folder import locked
 from ..persistence._kinds import check_state
-from ._use import load_model, texts_of_file, with_content
+from ._given import texts_of_file, with_content
+from ._use import load_model
 
 
 def monitor(options: argparse.Namespace) -> bool:

@@ -30,6 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_monitor(commands)
     _add_changes(commands)
     _add_compare(commands)
+    _add_export(commands)
     commands.metavar = " | ".join(commands.choices)
     for command in commands.choices.values():
         command.add_argument("--quiet", action="store_true", help="no progress bars and no notes, only results")
@@ -337,4 +338,27 @@ def _add_compare(commands: Commands) -> None:
     _add_lines(compare, "take the texts of a file instead")
     compare.add_argument(
         "--save", type=Path, metavar="FILE.tsv", help="write the changed answers with margins and texts to a file"
+    )
+
+
+def _add_export(commands: Commands) -> None:
+    export = commands.add_parser(
+        "export",
+        help="write a model as one ONNX graph, with which predict starts without torch and answers the same",
+        description="Without --out the export is written beside the model, in its folder onnx, and replaces the one "
+        "that is there when it is complete. predict uses it where skellipsoid-runtime and onnxruntime are installed.",
+    )
+    _add_model(export)
+    export.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="a new folder, for skellipsoid-serve and for machines without torch"
+    )
+    export.add_argument(
+        "--quantize",
+        action="store_true",
+        help="8-bit integers: faster and smaller, but other answers; for --out and a model of train --keep-texts",
+    )
+    export.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace the export in the folder of --out, when the new one is complete",
     )

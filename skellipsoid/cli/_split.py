@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.characters import printable
 from .._core.messages import named
 from .._core.pipelines import duplicate_groups
-from .._core.texts import printable
 from .._samples.folds import validation_rows
 
 #: Share of each label's distinct texts that is test, and of the intents that are held out as open.

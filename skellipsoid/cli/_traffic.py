@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from .._core.characters import printable
 from .._core.messages import numbered
 from .._core.pipelines import read_estimator, split_estimator
-from .._core.texts import printable
 from .._traffic.discovery import DiscoveredClasses
 from .._traffic.discovery.discover import group_open, read_traffic
 from .._traffic.discovery.result import members_path
 from .._traffic.log import MEMBERS
 from .._traffic.share import estimate_open_share
+from ._given import with_content
 from ._text_files.read import read_file, read_labels
-from ._use import load_model, log_of_file, with_content
+from ._use import load_model, log_of_file
 
 #: Intents that are listed.
 _N_INTENTS = 5

@@ -23,11 +23,12 @@ from .._samples.folds import validation_rows
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from ..persistence._folder import is_vacant, read_manifest
 from ..persistence._save import save_changed
+from ._evaluate import metrics, report
 from ._options import OPEN_LABEL
 from ._split import Split, split_table
 from ._text_files.read import LabelledTexts, read_table
 from ._trade_off import MEMBERS, held_out_trade_off, share_forecast, tested_trade_off
-from ._use import explained, metrics, report
+from ._use import explained
 
 #: Share of each intent's texts that sets the operating point.
 _TUNING_SHARE = 0.2

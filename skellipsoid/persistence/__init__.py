@@ -6,8 +6,27 @@ manifest names its folder of parts, so that replacing this one small file, which
 all, replaces the model. The same files in a repository on the Hugging Face hub are a model, too.
 """
 
-from ._load import load
-from ._push import push_to_hub
-from ._save import save
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._load import load
+    from ._push import push_to_hub
+    from ._save import save
 
 __all__ = ["load", "push_to_hub", "save"]
+
+#: Modules that a name is imported from when it is first used: to read a manifest takes no torch.
+_MODULE_OF = {"load": "_load", "push_to_hub": "_push", "save": "_save"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._core.characters import printable
 from .._core.files import holding, to_disk
-from .._core.texts import printable
 from .._core.warn import warn
 from .._version import __version__
 

@@ -1,7 +1,9 @@
 """A user's file, the tiny text model, and a model that was saved."""
 
 import io
+import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from sklearn.pipeline import Pipeline
@@ -63,3 +65,33 @@ def tiny_command(tiny_model, tmp_path_factory, monkeypatch, give_input):
     monkeypatch.chdir(place)
     give_input()
     return main
+
+
+@pytest.fixture(scope="package")
+def exported(tiny_model, texts, labels, tmp_path_factory):
+    """A model that keeps its texts, with its export beside it."""
+    folder = tmp_path_factory.mktemp("export") / "model"
+    encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=3, random_state=0, keep_texts=True)
+    pipeline = Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=0))])
+    save(pipeline.fit(texts, labels), folder)
+    assert main(["export", "--model", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def model(exported, tmp_path):
+    """A copy of it, to be changed."""
+    return Path(shutil.copytree(exported, tmp_path / "model"))
+
+
+@pytest.fixture
+def alone(model, tmp_path):
+    """The same model without its export."""
+    shutil.copytree(model, tmp_path / "alone", ignore=shutil.ignore_patterns("onnx"))
+    return tmp_path / "alone"
+
+
+@pytest.fixture
+def only_export(monkeypatch):
+    """No other model may answer."""
+    monkeypatch.setattr("skellipsoid.cli._predict._whole", lambda options: pytest.fail("the whole model was loaded"))

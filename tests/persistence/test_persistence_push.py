@@ -87,7 +87,10 @@ def test_a_text_model_of_the_hub_is_named(hub, minilm, texts, labels):
 
 def test_a_folder_is_pushed_with_its_provenance(hub, pipeline, tmp_path, queries):
     save(pipeline, tmp_path / "model", provenance={"data": "mine", "license": "mit"})
+    (tmp_path / "model" / "onnx").mkdir()  # an export beside the model
+    (tmp_path / "model" / "onnx" / "skellipsoid_onnx.json").write_text("{}")
     push_to_hub(str(tmp_path / "model"), NAME, provenance={"license": "apache-2.0"})
+    assert not any(name.startswith("onnx/") for name in content(hub))
     provenance = json.loads(content(hub)[MANIFEST])["provenance"]
     assert (provenance["data"], provenance["license"]) == ("mine", "apache-2.0")
     np.testing.assert_array_equal(load(NAME).predict(queries), pipeline.predict(queries))

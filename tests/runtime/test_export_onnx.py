@@ -334,6 +334,26 @@ def test_a_folder_that_holds_anything_is_left_alone(blobs, tmp_path):
     assert sorted(path.name for path in (tmp_path / "empty").iterdir()) == ["model.onnx", "skellipsoid_onnx.json"]
 
 
+def test_an_exported_model_is_replaced_if_that_is_asked(blobs, tmp_path):
+    export_onnx(baselines.BallClassifier().fit(*blobs[:2]), tmp_path / "model")
+    before = (tmp_path / "model" / "model.onnx").read_bytes()
+    other = baselines.MahalanobisClassifier().fit(*blobs[:2])
+    with pytest.raises(FileExistsError, match="holds an exported model; pass overwrite=True to replace it, or export"):
+        export_onnx(other, tmp_path / "model")
+    assert (tmp_path / "model" / "model.onnx").read_bytes() == before
+    export_onnx(other, tmp_path / "model", overwrite=True)
+    features = blobs[2]
+    decided = np.abs(other.score_samples(features) - other.offset_) > NEAR
+    found = OnnxPipeline(tmp_path / "model").predict(features)
+    np.testing.assert_array_equal(found[decided], other.predict(features)[decided])
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    (tmp_path / "model" / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match=r"holds 'notes\.txt' beside an exported model, which would be lost"):
+        export_onnx(other, tmp_path / "model", overwrite=True)
+    with pytest.raises(TypeError, match="overwrite=1 must be True or False"):
+        export_onnx(other, tmp_path / "model", overwrite=1)
+
+
 @pytest.mark.parametrize("function", ["os.fsync", "tempfile.mkdtemp"])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=repr)
 def test_a_failure_while_writing_leaves_nothing(function, error, blobs, tmp_path, monkeypatch):

@@ -193,6 +193,11 @@ def test_a_manifest_of_another_kind_is_refused(copied, changes, part):
         OnnxPipeline(copied)
 
 
+def test_of_which_model_an_export_was_made_is_not_asked(copied, model, texts):
+    altered(copied, made_of={"manifest_sha256": "0" * 64, "norm_range": None})
+    np.testing.assert_array_equal(OnnxPipeline(copied).score_samples(texts), model.score_samples(texts))
+
+
 def test_a_model_of_the_first_version_has_no_prompt(copied, model, texts):
     text = json.loads((copied / "skellipsoid_onnx.json").read_bytes())["text"]
     assert text.pop("prompt") == ""

@@ -5,9 +5,12 @@ fastest of 50 short texts, one at a time; resident memory after them; the size o
 answers to 10,000 texts.
 ``int8``: F1 on development rows, frozen all-MiniLM-L6-v2, half of the classes known, those held out are open; texts per
 second in turns with the graph in single precision, one thread.
+``start``: the command ``skellipsoid predict`` with one line, from its start to its end, without and with the export of
+``skellipsoid export`` beside the model, in turns, one thread; and what its imports take without it, by package.
 
     python studies/runtime.py serve --data-home ../../../shared/data > results/runtime.rst
     python studies/runtime.py int8 --data-home ../../../shared/data --per-class 40 > results/runtime_int8.rst
+    python studies/runtime.py start > results/runtime_start.rst
 """
 
 import argparse
@@ -19,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from importlib import metadata
 from pathlib import Path
 
@@ -32,6 +36,14 @@ from skellipsoid.metrics import open_set_f1_score
 
 ROOT = Path(__file__).parents[3]
 N_PROCESSES, N_TEXTS, NEAR = 10, 10_000, 1e-4
+N_STARTS = 7
+#: Packages that are imported for others, by those whose imports they are.
+IMPORTED_BY = {
+    **dict.fromkeys(("sklearn", "scipy", "joblib", "threadpoolctl", "narwhals", "pandas", "pyarrow"), "scikit-learn"),
+    **dict.fromkeys(("torch", "torchgen", "sympy", "mpmath", "networkx"), "torch"),
+    **dict.fromkeys(("transformers", "sentence_transformers", "huggingface_hub"), "transformers"),
+    "skellipsoid": "skellipsoid",
+}
 RATIO, SEED = 0.5, 0
 #: What a process prints, and how it is shown.
 ROWS = [
@@ -68,7 +80,7 @@ print(json.dumps([first, *milliseconds, int(status["VmRSS"].split()[0]) / 1024])
 def main():
     """Print the tables of a part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("serve", "int8"))
+    parser.add_argument("part", choices=("serve", "int8", "start"))
     parser.add_argument("--data-home", default=None, help="folder that holds banking/train.tsv (default: the cache)")
     parser.add_argument("--data", nargs="+", choices=list(FETCHERS), default=list(FETCHERS), help="for int8")
     parser.add_argument("--per-class", type=int, default=None, help="training texts of each class (default: all)")
@@ -77,6 +89,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         if options.part == "serve":
             serve(Path(folder), options.data_home)
+        elif options.part == "start":
+            start(Path(folder))
         else:
             int8(Path(folder), options)
 
@@ -93,15 +107,9 @@ def serve(folder, data_home):
     """Start processes of both in turns, and compare answers."""
     from skellipsoid_runtime import OnnxPipeline
 
-    texts, intents = datasets.load_assistant_intents(return_X_y=True)
-    pipe = make_pipeline(
-        SupConTextEncoder(finetune="head", random_state=SEED), EllipsoidOpenSetClassifier(random_state=SEED)
-    )
-    pipe.fit(texts, intents)
+    pipe, environment = fitted(), one_thread()
     skellipsoid.save(pipe, folder / "package")
     skellipsoid.export_onnx(pipe, folder / "runtime")
-    paths = os.pathsep.join(map(str, (ROOT, ROOT / "packages" / "skellipsoid-runtime")))
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     found = {"package": [], "runtime": []}
     for _ in range(N_PROCESSES):
         for kind, results in found.items():
@@ -138,6 +146,64 @@ def serve(folder, data_home):
         f"{differ} of their answers differ. The largest difference of a score is "
         f"{np.abs(scores - other['score']).max():.1e}."
     )
+
+
+def fitted():
+    """Fit a head on the text model of the package, to the intents of an assistant."""
+    texts, intents = datasets.load_assistant_intents(return_X_y=True)
+    encoder = SupConTextEncoder(finetune="head", random_state=SEED)
+    return make_pipeline(encoder, EllipsoidOpenSetClassifier(random_state=SEED)).fit(texts, intents)
+
+
+def one_thread():
+    """Environment of a process with one thread, which finds both packages."""
+    paths = os.pathsep.join(map(str, (ROOT, ROOT / "packages" / "skellipsoid-runtime")))
+    return os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
+
+
+def start(folder):
+    """Time the command predict from its start to its end, with and without an export, and its imports."""
+    names = {"without": folder / "without", "with": folder / "with"}
+    pipe, environment = fitted(), one_thread()
+    for place in names.values():
+        skellipsoid.save(pipe, place)
+    command = [sys.executable, "-m", "skellipsoid"]
+    subprocess.run([*command, "export", "--model", names["with"]], env=environment, check=True, capture_output=True)
+    seconds = {name: [] for name in names}
+    for turn in range(N_STARTS + 1):  # the first turn reads the files from the disk, and is not counted
+        for name, place in names.items():
+            began = time.perf_counter()
+            answer(command, place, environment)
+            if turn:
+                seconds[name].append(time.perf_counter() - began)
+    medians = {name: statistics.median(found) for name, found in seconds.items()}
+    ratio = statistics.median(np.divide(seconds["without"], seconds["with"]))
+    rows = [
+        ["the saved model", f"{medians['without']:.2f}", f"{min(seconds['without']):.2f}"],
+        ["the export beside it", f"{medians['with']:.2f}", f"{min(seconds['with']):.2f}"],
+        ["Ratio", f"{ratio:.1f}", f"{min(seconds['without']) / min(seconds['with']):.1f}"],
+    ]
+    title = f"Seconds of skellipsoid predict for one line, {N_STARTS} processes of each, in turns"
+    table(title, ["What answers", "Median", "Fastest"], rows)
+    taken = imports([sys.executable, "-X", "importtime", "-m", "skellipsoid"], names["without"], environment)
+    shares = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in taken)
+    print(f"Imports of the saved model, with those that each needs (-X importtime): {shares}.")
+
+
+def answer(command, model, environment):
+    """Let a process answer one line; gives what it writes to standard error."""
+    words = [*command, "predict", "--model", str(model)]
+    return subprocess.run(
+        words, env=environment, input="where is my parcel", capture_output=True, check=True, text=True
+    ).stderr
+
+
+def imports(command, model, environment):
+    """Seconds of the imports of a process, by package, the slowest first."""
+    found = Counter()
+    for own, name in re.findall(r"^import time: +(\d+) \| +\d+ \| +(\w+)", answer(command, model, environment), re.M):
+        found[IMPORTED_BY.get(name, "all others")] += int(own) / 1e6
+    return found.most_common()
 
 
 def installed(names):

@@ -9,7 +9,8 @@ import numpy as np
 from line_tables import print_table
 from real_lines import read
 
-from skellipsoid._core.texts import normalize_text, variants
+from skellipsoid._core.characters import normalize_text
+from skellipsoid._core.texts import variants
 from skellipsoid._core.validation import number
 from skellipsoid.datasets import load_assistant_intents
 

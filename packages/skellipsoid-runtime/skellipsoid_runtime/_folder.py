@@ -20,6 +20,8 @@ _KEYS = {
     *("manifest_sha256", "format", "format_version", "skellipsoid_version", "exported", "quantized", "sha256"),
     *("answers", "offset", "class_offsets", "held_out_scores", "n_features", "rows_at_once", "text", "training_texts"),
 }
+#: What the command ``skellipsoid export`` adds: of which saved model it was made.
+_OPTIONAL = {"made_of"}
 
 
 def find(folder: str | Path, revision: str | None, token: str | bool | None) -> tuple[Path, str | None]:
@@ -96,7 +98,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise ValueError(
             f"{str(path)!r} is damaged (its SHA-256 differs); export the model again or take a copy of it."
         )
-    if unknown := sorted(manifest.keys() ^ _KEYS):
+    if unknown := sorted((manifest.keys() - _OPTIONAL) ^ _KEYS):
         raise ValueError(f"{str(path)!r} is damaged ({unknown[0]!r} is unknown or missing); do not trust this model.")
     return manifest
 

@@ -1,6 +1,7 @@
 """Texts and labels of a user's file."""
 
 import re
+import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core.labels import EXACT_FLOATS
+from ..._core.characters import is_visible
 from ..._core.messages import named, say_empty
-from ..._core.texts import is_visible
 from ..._core.warn import warn
 from .columns import choose_columns, choose_text_column
 from .decode import decode_file
@@ -21,6 +21,8 @@ from .table import Table, is_scalar
 _JSON = {".json", ".jsonl", ".ndjson"}
 PARQUET = {".parquet", ".pq"}
 _LOGS = {".txt", ".log"}
+#: From here on a float does not tell neighbouring whole numbers apart.
+_EXACT_FLOATS = 2**sys.float_info.mant_dig
 #: Labels that a program wrote as numbers with a fraction, because some were missing.
 _WHOLE = re.compile(r"([-+]?\d+)\.0+")
 #: What programs write for a missing label.
@@ -232,7 +234,7 @@ def _check_scalars(table: Table, path: Path, column: int) -> None:
     for number, row in zip(table.numbers, table.rows, strict=True):
         if not is_scalar(row[column]):
             found, remedy = f"a {type(row[column]).__name__}", "choose another column"
-        elif isinstance(row[column], float) and row[column].is_integer() and abs(row[column]) >= EXACT_FLOATS:
+        elif isinstance(row[column], float) and row[column].is_integer() and abs(row[column]) >= _EXACT_FLOATS:
             found, remedy = f"the float {row[column]!r}", "write a number as large as this as a whole number or a text"
         else:
             continue

@@ -8,8 +8,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from ..._core.characters import is_unicode
 from ..._core.messages import named
-from ..._core.texts import is_unicode
 from ..._core.warn import warn
 from .decode import read_bytes
 from .table import Table

@@ -1,0 +1,72 @@
+"""The folder of an exported model: which one may be replaced, and writing it completely or not at all.
+
+No import takes long here: ``predict`` reads what an export was made of.
+"""
+
+import glob
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from .._core.files import remove_stale, to_disk
+from ..persistence._folder import Files, explained_failure, write_files
+
+#: The names that skellipsoid_runtime reads; a test compares both.
+MANIFEST = "skellipsoid_onnx.json"
+FORMAT, FORMAT_VERSION = "skellipsoid-onnx", 2
+GRAPH, TRAINING_FEATURES, TOKENIZER = "model.onnx", "training_features.npy", "tokenizer.json"
+#: What tokenizers in other languages read beside it.
+SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "config.json")
+_WRITTEN = {MANIFEST, GRAPH, TRAINING_FEATURES, TOKENIZER, *SETTINGS}
+
+
+def check_target(target: Path, *, overwrite: bool) -> None:
+    """Refuse a folder that must not be touched: only what ``export_onnx`` wrote is replaced."""
+    names = {path.name for path in target.iterdir()} if target.is_dir() else set()
+    if not (names or (target.exists() and not target.is_dir())):
+        return
+    if MANIFEST not in names:
+        raise FileExistsError(f"{str(target)!r} exists and is not an empty folder; export into a new folder.")
+    if not overwrite:
+        raise FileExistsError(
+            f"{str(target)!r} holds an exported model; pass overwrite=True to replace it, or export into a new folder."
+        )
+    if others := sorted(names - _WRITTEN):
+        raise FileExistsError(
+            f"{str(target)!r} holds {others[0]!r} beside an exported model, which would be lost; move it elsewhere, or "
+            "export into a new folder."
+        )
+
+
+def write_export(target: Path, files: Files) -> None:
+    """Write files into a folder beside the target, which then takes its place."""
+    made = [folder for folder in target.parents if not folder.exists()]  # the innermost first
+    with explained_failure(target, sum(map(len, files.values()))):
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            remove_stale(target.parent, f".{glob.escape(target.name)}-????????")
+            with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as beside:
+                model = Path(beside, "model")
+                model.mkdir()
+                write_files(files, model)
+                to_disk(model)
+                _take_place(model, target, Path(beside, "before"))
+        except BaseException:
+            for folder in made:
+                with suppress(OSError):  # another process has written into it
+                    folder.rmdir()
+            raise
+
+
+def _take_place(new: Path, target: Path, before: Path) -> None:
+    """Move a folder to the place of an empty one, or of an earlier one, which comes back if that fails."""
+    if not target.exists() or not any(target.iterdir()):
+        new.replace(target)
+        return
+    try:
+        target.replace(before)
+        new.replace(target)
+    except BaseException:
+        if before.exists() and not target.exists():
+            before.replace(target)
+        raise

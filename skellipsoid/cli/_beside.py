@@ -1,0 +1,137 @@
+"""The export beside a model: ``predict`` answers with it, and imports neither torch nor scikit-learn."""
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.norms import norms, warn_of_unlike_norms
+from .._core.warn import warn
+from .._onnx.folder import MANIFEST
+from ..persistence._folder import read_manifest
+
+#: The folder in that of the model.
+FOLDER = "onnx"
+#: What answers with an export.
+NEEDED = ("skellipsoid_runtime", "onnxruntime")
+#: What a model answers first: whatever is made at the first use is there then.
+FIRST_CALL = ["the first call builds the text model"]
+#: Texts that are worth a thread of their own.
+_FEWEST_TEXTS = 16
+
+
+class Answering(NamedTuple):
+    """A model as ``predict`` uses it: whichever it is, its answers are written in the same way."""
+
+    #: Hash of the manifest of the saved model.
+    model_sha256: str
+    open_label: Any
+    #: One record for each of some lines, its text last.
+    answer: Callable[[list[str]], Iterator[dict[str, Any]]]
+
+
+@dataclass(eq=False)
+class _Trained:
+    """What the warning of unlike norms reads of a classifier."""
+
+    _norm_range: NDArray[np.float64]
+
+
+def answering_beside(options: argparse.Namespace) -> Answering | None:
+    """Take the export beside a model, or ``None`` where the model itself has to answer.
+
+    The export is used only if it was made of the model as it is now, and answers as the model does.
+
+    Warns
+    -----
+    UserWarning
+        If there is an export that cannot be used.
+    """
+    folder: Path = options.model / FOLDER
+    asks_more = options.scores or options.explain or options.keep_columns or options.revision is not None
+    if asks_more or not os.path.isfile(folder / MANIFEST) or not all(map(find_spec, NEEDED)):
+        return None
+    try:
+        present = read_manifest(options.model)[0]["manifest_sha256"]
+    except (OSError, ValueError):  # the load of the model says what is wrong
+        return None
+    try:
+        made_of = _made_of(folder)
+        if made_of is None:
+            return None
+        if made_of.get("manifest_sha256") != present:
+            _warn(f"The export in {str(folder)!r} was not made of the model as it is now", options)
+            return None
+        from skellipsoid_runtime import OnnxPipeline
+
+        model = OnnxPipeline(folder)
+        if _made_of(folder) != made_of:  # another export took its place meanwhile
+            return None
+        return _answering(model, made_of) if model.takes_texts else None
+    except (ImportError, OSError, ValueError) as error:
+        _warn(str(error).rpartition("; ")[0] or str(error).rstrip("."), options)
+        return None
+
+
+def _warn(problem: str, options: argparse.Namespace) -> None:
+    """Say why the model itself answers, and what to do."""
+    warn(
+        f"{problem}, so the model itself answers, which takes longer to start; export it again with skellipsoid export "
+        f"--model {options.model}, or remove the folder {FOLDER!r} in it."
+    )
+
+
+def _made_of(folder: Path) -> dict[str, Any] | None:
+    """Read what an export says of its model; ``None`` if its answers are others, with 8-bit integers."""
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_bytes())
+        made_of = manifest.get("made_of", {})
+        return None if manifest.get("quantized") else {**made_of}
+    except (AttributeError, RecursionError, TypeError, ValueError) as error:
+        raise ValueError(f"{str(path)!r} is damaged ({error}).") from error
+
+
+def _answering(model: Any, made_of: dict[str, Any]) -> Answering:
+    """Let an exported model answer as the saved one does: each text once, and with the same warning."""
+    usual = made_of.get("norm_range")
+    trained = None if usual is None else _Trained(np.array(usual, dtype=np.float64))
+    pool = ThreadPoolExecutor(_n_threads())
+
+    def labels_of(lines: list[str]) -> list[Any]:
+        places = {line: place for place, line in enumerate(dict.fromkeys(lines))}
+        texts, rows = [*places], [places[line] for line in lines]
+        size = max(_FEWEST_TEXTS, -(-len(texts) // _n_threads()))
+        parts = [texts[start : start + size] for start in range(0, len(texts), size)]
+        run: Any = map if len(parts) == 1 else pool.map
+        if trained is None:
+            found = np.concatenate([*run(model.predict, parts)])
+        else:
+            answers = [*run(model.answers, parts)]
+            found = np.concatenate([each["label"] for each in answers])
+            warn_of_unlike_norms(trained, norms(np.concatenate([each["features"] for each in answers])[rows]))
+        labels: list[Any] = found[rows].tolist()
+        return labels
+
+    def answer(lines: list[str]) -> Iterator[dict[str, Any]]:
+        for label, line in zip(labels_of(lines), lines, strict=True):
+            yield {"label": label, "text": line}
+
+    labels_of(FIRST_CALL)
+    return Answering(made_of["manifest_sha256"], model.open_label_, answer)
+
+
+def _n_threads() -> int:
+    """Cores that this process may use; as for torch, OMP_NUM_THREADS says otherwise."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isascii() and wanted.isdigit() and int(wanted):
+        return min(int(wanted), os.cpu_count() or 1)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,87 @@
+"""The command ``evaluate``: report on the texts of a file."""
+
+import argparse
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core.characters import printable
+from .._core.messages import named
+from .._core.pipelines import read_estimator, split_estimator
+from ..metrics import open_set_report
+from ..plotting._pictures import require_matplotlib, save_picture
+from ._text_files.read import read_table
+from ._trade_off import MEMBERS, tested_trade_off
+from ._use import load_model
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    """Report on the texts of a file, and draw the confusion matrix."""
+    if options.plot is not None:
+        require_matplotlib("--plot")
+    pipeline = load_model(options.model, options)[0]
+    classifier = split_estimator(pipeline)[1]
+    texts, labels = read_labelled(options, classifier)
+    if not len(texts):
+        raise ValueError(
+            f"{str(options.data)!r} holds no row with both a text and a label; give it texts and their labels."
+        )
+    known = {str(label): label for label in classifier.classes_.tolist()}
+    truth = np.array([known.get(label, classifier.open_label_) for label in labels.tolist()])
+    others = Counter(label for label in labels.tolist() if label not in known)
+    print(_describe(len(texts), others))
+    classifier, features = read_estimator(pipeline, texts, MEMBERS, "evaluate")
+    predicted = classifier.predict(features)
+    print(f"\n{report(classifier, truth, predicted)}")
+    advice = "choose one on other texts than you report on"
+    if not options.quiet and (table := tested_trade_off(classifier, features, truth, advice)):
+        print(f"\n{table}")
+    if options.plot is not None:
+        save_picture(options.plot, lambda: _draw(classifier, truth, predicted))
+        print(f"\nThe confusion matrix is in {options.plot}")
+
+
+def read_labelled(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[np.object_], NDArray[Any]]:
+    """Texts and labels of ``--data``; the labels of a model are none that mark missing values."""
+    kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
+    columns = {"text_column": options.text_column, "label_column": options.label_column}
+    found = read_table(options.data, **columns, kept=kept, encoding=options.encoding)
+    return found.texts, found.labels
+
+
+def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str:
+    """Format the open-set report; undefined values are nan, and averages leave them out."""
+    found = _report(classifier, truth, predicted)
+    return "\n".join(map(printable, str(found).split("\n")))  # labels of a model may hold anything
+
+
+def metrics(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> dict[str, float]:
+    """Give the numbers of the report that are not of single classes; undefined ones are left out."""
+    found = _report(classifier, truth, predicted, output_dict=True)
+    return {name: value for name, value in found.items() if isinstance(value, float) and np.isfinite(value)}
+
+
+def _report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any], **options: Any) -> Any:
+    named = {"open_label": classifier.open_label_, "labels": classifier.classes_, "zero_division": np.nan}
+    return open_set_report(truth, predicted, **named, **options)
+
+
+def _describe(n_texts: int, others: Counter[str]) -> str:
+    if not others:
+        return f"{n_texts} texts, all of intents that the model knows: open rejection is not measured"
+    counts = [f"{label!r} ({count})" for label, count in others.most_common()]
+    return (
+        f"{n_texts} texts, {others.total()} of them open, because the model does not know the {named('label', counts)}"
+    )
+
+
+def _draw(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> Any:
+    """Draw the confusion matrix."""
+    from ..plotting import OpenSetConfusionMatrixDisplay
+
+    display = OpenSetConfusionMatrixDisplay.from_predictions(
+        truth, predicted, open_label=classifier.open_label_, labels=classifier.classes_
+    )
+    return display.figure_.figure

@@ -1,0 +1,112 @@
+"""The command ``predict``: label lines from standard input, or the texts of files.
+
+Nothing here imports torch or scikit-learn; where the export beside a model answers, nothing else does.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import partial
+from io import TextIOWrapper
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from .._core.characters import printable
+from ._beside import Answering, answering_beside
+from ._given import LINES, in_groups, lines_of_input, noted, texts_of_file
+from ._many_files import answer_files
+from ._text_files.read import PARQUET, read_rows, read_texts
+from ._text_files.write import write_rows
+
+#: Names of the columns that answers add to a file, by those of ``--json``.
+_ADDED = {
+    "label": "answer",
+    "margin": "margin",
+    "p_value": "p_value",
+    "nearest_class": "nearest_class",
+    "neighbor_1": "nearest_text",
+    "neighbor_label_1": "nearest_text_label",
+}
+
+
+def predict(options: argparse.Namespace) -> None:
+    """Label lines from standard input, or the texts of a file."""
+    _check_written(options)
+    read = partial(
+        read_rows if options.keep_columns else read_texts, text_column=options.text_column, encoding=options.encoding
+    )
+    given: Any = None
+    if options.out is None:
+        given = read(options.data) if options.keep_columns else texts_of_file(options)
+    model = answering_beside(options) or _whole(options)
+    size = 1 if options.data is None and sys.stdin.isatty() else LINES
+
+    def records(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+        for row, record in enumerate(chain.from_iterable(map(model.answer, in_groups(lines, size)))):
+            if not options.open_only or record["label"] == model.open_label:
+                yield row, record
+
+    def answers(path: Path, given: Any) -> Iterator[str] | Iterator[bytes]:
+        if not options.keep_columns:
+            return (_written(record, as_json=options.json) for _, record in records(given))
+        table, texts, _ = given
+        added = ((row, _added(record)) for row, record in records(texts))
+        return write_rows(path, table, _added(next(model.answer([""]))), added)
+
+    if options.out is not None:
+        answer_files(options, model.model_sha256, lambda path: answers(path, read(path)))
+        return
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Whatever the locale says: no character may end the stream.
+        sys.stdout.reconfigure(encoding=None if sys.stdout.isatty() else "utf-8", errors="replace")
+    written = _on_terminal if sys.stdout.isatty() else str
+    if given is None:
+        given = lines_of_input() if sys.stdin.isatty() else noted(lines_of_input())
+    for line in answers(options.data, given):
+        print(written(line), flush=size == 1)
+
+
+def _whole(options: argparse.Namespace) -> Answering:
+    """Load the saved model itself."""
+    from ._use import answering
+
+    return answering(options)
+
+
+def _check_written(options: argparse.Namespace) -> None:
+    """Refuse options that ``--out`` and ``--keep-columns`` have no use for."""
+    others = [name for name in ("scores", "explain", "json") if getattr(options, name)]
+    if options.out is not None and options.data is None:
+        msg = "--out takes the answers to the files of --data; pass a file or a pattern, or leave --out out."
+    elif not options.keep_columns:
+        return
+    elif options.data is None:
+        msg = "--keep-columns keeps the columns of the file of --data; pass a file, or leave --keep-columns out."
+    elif others:
+        msg = f"--keep-columns writes all scores in the format of the file; leave --{others[0]} out."
+    elif options.out is None and options.data.suffix.lower() in PARQUET:
+        msg = "--keep-columns writes parquet to files alone; pass --out with a folder for them."
+    else:
+        return
+    raise ValueError(msg)
+
+
+def _added(record: dict[str, Any]) -> dict[str, Any]:
+    """Columns that an answer adds to the row of a file."""
+    return {name: record[key] for key, name in _ADDED.items() if key in record}
+
+
+def _on_terminal(line: Any) -> str:
+    """Escape what a terminal would obey; a file or a pipe gets the text as it is."""
+    return re.sub(r"[^\t\n]+", lambda found: printable(found[0]), line)
+
+
+def _written(record: dict[str, Any], *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(record, ensure_ascii=False)
+    *others, text = record.values()
+    text = re.sub(r"[\r\n]+", " ", text)  # a text of a file may have several lines
+    return "\t".join([*("" if value is None else printable(value) for value in others), text])

@@ -1,0 +1,181 @@
+"""Promise: with an export beside a model predict answers the same, and starts without torch and scikit-learn."""
+
+import os
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from export_helpers import content_of, run
+
+from skellipsoid import load, save
+from skellipsoid.cli import _use, main
+from skellipsoid.cli._beside import _n_threads
+
+RUN = "import sys; from skellipsoid.cli import main; status = main(sys.argv[1:])\n"
+#: Lines that are odd in one way each.
+LINES = [
+    *(
+        "wake me at six",
+        "",
+        "   ",
+        "a\ttab",
+        "ünïcödé 左",
+        "\U0001f469\u200d\U0001f4bb lights off",
+        "\x1b[2J rain \u202e",
+    ),
+    *("balance " * 5000, "x" * 20_000, "wake me at six", "\ufeffrain", "a\x0bb\u2028c", "it; has, many | marks", "0"),
+]
+
+
+def test_neither_torch_nor_scikit_learn_is_imported(model, alone, open_texts, fresh_python):
+    heavy = ("torch", "transformers", "sentence_transformers", "sklearn", "scipy", "pandas")
+    script = f"{RUN}print([name for name in {heavy} if name in sys.modules], status)"
+    lines = "\n".join(["wake me at six", *open_texts])
+    done = fresh_python(script, "predict", "--model", model, stdin=lines, encoding="utf-8")
+    assert done.stderr == ""
+    *answers, last = done.stdout.splitlines()
+    assert last == "[] 0"
+    whole = fresh_python(RUN, "predict", "--model", alone, stdin=lines, encoding="utf-8")
+    assert answers == whole.stdout.splitlines()
+    assert {answer.partition("\t")[0] for answer in answers} > {"-1"}
+
+
+@pytest.mark.parametrize(
+    "options", [[], ["--json"], ["--open-only"], ["--json", "--open-only", "--quiet"]], ids=" ".join
+)
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\n".join(LINES).encode(),
+        "\r\n".join(LINES).encode("utf-8-sig") + b"\n",
+        b"caf\xe9\nwake me\nhalf a surrogate \xed\xa0\x80\n\xff\xfe",
+        "wake me\n".encode("utf-16"),
+        b"",
+        b"\n",
+        b"text,label\n" + b"wake me at six,alarm\n" * 30,
+    ],
+    ids=["odd", "windows", "damaged", "utf-16", "empty", "blank", "table"],
+)
+def test_lines_are_answered_in_the_same_way(content, options, model, alone, give_input, capsys, monkeypatch):
+    give_input(content)
+    expected = run(capsys, "predict", "--model", alone, *options)
+    monkeypatch.setattr("skellipsoid.cli._predict._whole", lambda options: pytest.fail("the whole model was loaded"))
+    give_input(content)
+    assert run(capsys, "predict", "--model", model, *options) == expected
+    assert bool(expected[0]) == content.startswith("\ufeff".encode("utf-16-le"))
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_terminal_is_answered_in_the_same_way(is_shown, model, alone, give_input, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_shown)
+    found = []
+    for folder in (alone, model):
+        give_input("\n".join(LINES), terminal=True)
+        found.append(run(capsys, "predict", "--model", folder))
+    assert found[0] == found[1]
+    assert len(found[0][1].split("\n")) == len(LINES) + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options"),
+    [
+        ("a.csv", 'id;message\n1;"wake me\nat seven"\n2;\n3;lights off\n', ["--text-column", "2"]),
+        ("a.jsonl", '{"text": "rain \\ud83d tomorrow"}\n{"text": "\\ud83d\\ude00"}\n{"text": ""}\n', []),
+        ("a.log", "\n".join(LINES), ["--json"]),
+        ("a.tsv", "wake me\talarm\nlights off\n", []),
+        ("a.csv", "a,b,c\n1,2,3\n4,5,6\n", []),
+        ("a.txt", "", []),
+    ],
+    ids=["rows", "half an emoji", "log", "broken", "unclear", "empty"],
+)
+def test_files_are_answered_in_the_same_way(name, content, options, model, alone, tmp_path, capsys, monkeypatch):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    expected = run(capsys, "predict", "--model", alone, "--data", path, *options)
+    monkeypatch.setattr("skellipsoid.cli._predict._whole", lambda options: pytest.fail("the whole model was loaded"))
+    assert run(capsys, "predict", "--model", model, "--data", path, *options) == expected
+
+
+def test_a_run_over_many_files_goes_on_with_the_other_way(model, alone, tmp_path, capsys, only_export):
+    for i, line in enumerate(LINES[:4]):
+        (tmp_path / f"{i}.txt").write_text(f"{line}\nrain", encoding="utf-8")
+    words = ["predict", "--data", tmp_path / "*.txt", "--json", "--out"]
+    assert run(capsys, *words, tmp_path / "out", "--model", model)[0] == 0
+    assert len(list((tmp_path / "out").glob("*.jsonl"))) == 4
+    (model / "onnx").rename(tmp_path / "away")
+    (tmp_path / "4.txt").write_text("lights off", encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skellipsoid.cli._predict._whole", _use.answering)
+        status, out, _ = run(capsys, *words, tmp_path / "out", "--model", model)
+        assert (status, out) == (
+            0,
+            f"The answers to 1 file are in {tmp_path / 'out'}; 4 had their answers already\n",
+        )
+        assert run(capsys, *words, tmp_path / "whole", "--model", alone)[0] == 0
+    written = [
+        {name: text for name, text in content_of(tmp_path / name).items() if name.endswith("l")}
+        for name in ("out", "whole")
+    ]
+    assert written[0] == written[1]
+
+
+def test_the_warning_of_unlike_norms_is_the_same(exported, texts, tmp_path, give_input, capsys):
+    pipeline = load(exported)
+    pipeline[-1]._norm_range = np.array([100.0, 110.0])
+    save(pipeline, tmp_path / "model")
+    given = "\n".join([*texts[:10], *texts[:9]])  # the first use of the model is the twentieth text
+    found = []
+    for content in (given, "\n".join(texts[:10])):
+        give_input(content)
+        found.append(run(capsys, "predict", "--model", tmp_path / "model"))
+    assert "New samples have a Euclidean norm of 1, but training samples had 100 to 110" in found[0][2]
+    assert found[1][2] == ""
+    assert main(["export", "--model", str(tmp_path / "model")]) == 0
+    capsys.readouterr()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skellipsoid.cli._predict._whole", None)
+        for content, expected in zip((given, "\n".join(texts[:10])), found, strict=True):
+            give_input(content)
+            assert run(capsys, "predict", "--model", tmp_path / "model") == expected
+
+
+@pytest.mark.parametrize(("wanted", "n_threads"), [("1", 1), ("4", min(4, os.cpu_count())), ("0", None), ("no", None)])
+def test_threads_answer_in_the_order_of_the_lines(
+    wanted, n_threads, model, alone, texts, open_texts, give_input, capsys, monkeypatch
+):
+    monkeypatch.setenv("OMP_NUM_THREADS", wanted)
+    assert n_threads in (None, _n_threads())
+    monkeypatch.setattr("skellipsoid.cli._beside._n_threads", lambda: 3)
+    lines = [f"{text} {i % 60}" for i, text in enumerate([*texts, *open_texts] * 40)]
+    found = []
+    for folder in (alone, model):
+        give_input("\n".join(lines))
+        found.append(run(capsys, "predict", "--model", folder))
+    assert found[0] == found[1]
+    assert [line.partition("\t")[2] for line in found[1][1].splitlines()] == lines
+
+
+@pytest.mark.parametrize("words", ["--scores", "--explain", "--keep-columns", "--revision main"])
+def test_what_needs_the_whole_model_gets_it(words, model, alone, tmp_path, capsys):
+    (tmp_path / "a.csv").write_text("text,other\nwake me at six,1\n", encoding="utf-8")
+    expected, found = (
+        run(capsys, "predict", "--model", folder, "--data", tmp_path / "a.csv", "--text-column", "text", *words.split())
+        for folder in (alone, model)
+    )
+    assert expected[0] == (2 if "--revision" in words else 0)
+    assert [str(part).replace(str(model), str(alone)) for part in found] == [str(part) for part in expected]
+
+
+@pytest.mark.parametrize("name", ["skellipsoid_runtime", "onnxruntime"])
+def test_without_the_runtime_the_model_answers_and_export_says_so(name, model, capsys, give_input, monkeypatch):
+    monkeypatch.setattr("skellipsoid.cli._beside.find_spec", lambda each: None if each == name else find_spec(each))
+    monkeypatch.setattr("skellipsoid_runtime.OnnxPipeline", lambda *_: pytest.fail("the export was loaded"))
+    give_input("wake me at six\n")
+    assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
+    monkeypatch.setattr("skellipsoid.cli._export.find_spec", lambda each: None if each == name else find_spec(each))
+    status, _, err = run(capsys, "export", "--model", model)
+    dashed = name.replace("_", "-")
+    assert (status, err) == (
+        0,
+        f"skellipsoid: predict uses the export once {dashed} is installed, which it is not here.\n",
+    )

@@ -1,0 +1,142 @@
+"""Promise: the command export writes beside a model or elsewhere, completely or not at all."""
+
+import json
+import shutil
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from export_helpers import MANIFEST, content_of, run
+from sklearn.pipeline import Pipeline
+
+from skellipsoid import load, save
+from skellipsoid.baselines import KNNOpenSetClassifier
+from skellipsoid.cli import _export
+from skellipsoid_runtime import OnnxPipeline
+
+
+def test_export_says_where_it_is(model, capsys):
+    shutil.rmtree(model / "onnx")
+    before = content_of(model)
+    status, out, err = run(capsys, "export", "--model", model)
+    n_bytes = sum(map(len, content_of(model / "onnx").values()))
+    size = f"{n_bytes / 1e6:.1f} MB"
+    sentence = f"The export is in {model / 'onnx'} ({size}); predict answers with it as with the model, and"
+    assert (status, out, err) == (0, f"{sentence} starts sooner.\n", "")
+    assert {name: each for name, each in content_of(model).items() if not name.startswith("onnx/")} == before
+    manifest = json.loads((model / "onnx" / MANIFEST).read_bytes())
+    hash_of_model = json.loads((model / "skellipsoid.json").read_bytes())["manifest_sha256"]
+    assert manifest["made_of"]["manifest_sha256"] == hash_of_model
+    assert stat.S_ISDIR((model / "onnx").stat().st_mode)
+
+
+def test_another_folder_and_integers(model, tmp_path, texts, capsys):
+    target = tmp_path / "new" / "export"
+    words = ["export", "--model", model, "--out", target]
+    status, out, _ = run(capsys, *words, "--quantize")
+    assert status == 0
+    assert out.endswith(f"; serve it with: skellipsoid-serve --model {target}\n")
+    assert len(OnnxPipeline(target).predict(texts)) == len(texts)
+    status, _, err = run(capsys, *words)
+    assert (status, err) == (
+        2,
+        f"skellipsoid: {str(target)!r} holds an exported model; pass --overwrite to replace it, or "
+        "export into a new folder.\n",
+    )
+    assert json.loads((target / MANIFEST).read_bytes())["quantized"] is True
+    assert run(capsys, *words, "--overwrite")[0] == 0
+    assert json.loads((target / MANIFEST).read_bytes())["quantized"] is False
+    np.testing.assert_array_equal(OnnxPipeline(target).predict(texts), load(model).predict(texts))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ["--quantize"],
+            "--quantize changes answers a little, and predict never uses such an export by itself; pass --out",
+        ),
+        (["--overwrite"], "--overwrite replaces the export in the folder of --out; name the folder, or leave"),
+        (["--revision", "main"], "leave --revision out"),
+        (["--out", "{}/mine"], "exists and is not an empty folder; export into a new folder"),
+        (["--out", "{}/mine", "--overwrite"], "exists and is not an empty folder; export into a new folder"),
+        (
+            ["--out", "{}/both", "--overwrite"],
+            "holds 'notes.txt' beside an exported model, which would be lost; move it",
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_export_refuses(words, sentence, model, tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "model.onnx").write_bytes(b"theirs")
+    shutil.copytree(model / "onnx", tmp_path / "both")
+    (tmp_path / "both" / "notes.txt").write_text("mine")
+    before = content_of(tmp_path)
+    status, out, err = run(capsys, "export", "--model", model, *(word.format(tmp_path) for word in words))
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert sentence in err
+    assert content_of(tmp_path) == before
+
+
+def test_integers_need_kept_texts(saved, tmp_path, capsys):
+    status, _, err = run(capsys, "export", "--model", saved, "--out", tmp_path / "out", "--quantize")
+    assert status == 2
+    assert err.startswith("skellipsoid: --quantize measures the quantised text model with the training texts, but the")
+    assert err.endswith("keeps none; train it with --keep-texts.\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_model_of_the_hub_has_no_folder_beside_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, _, err = run(capsys, "export", "--model", "user/intents")
+    assert (status, err) == (
+        2,
+        "skellipsoid: The model 'user/intents' is on the hub, and no folder is beside it; pass --out with one.\n",
+    )
+
+
+def test_a_model_that_has_no_graph_is_refused(saved, tmp_path, texts, labels, capsys):
+    encoder = load(saved)[0]
+    other = KNNOpenSetClassifier(n_neighbors=2).fit(encoder.transform(texts), labels)
+    save(Pipeline([("enc", encoder), ("clf", other)]), tmp_path / "model")
+    status, _, err = run(capsys, "export", "--model", tmp_path / "model")
+    assert status == 2
+    assert "A KNNOpenSetClassifier cannot be exported, because no graph is known for it; use one of" in err
+    assert not (tmp_path / "model" / "onnx").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["os.fsync", "tempfile.mkdtemp", "pathlib.Path.replace"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=repr)
+def test_an_export_that_fails_leaves_the_earlier_one(function, error, model, capsys, monkeypatch):
+    before, names, replace = content_of(model), {path.name for path in model.iterdir()}, Path.replace
+
+    def fail(*given, **more):
+        # The old export is out of the way, and the new one cannot take its place.
+        if function == "pathlib.Path.replace" and given[0].name != "model":
+            return replace(*given)
+        raise error
+
+    monkeypatch.setattr(function, fail)
+    status, out, err = run(capsys, "export", "--model", model)
+    monkeypatch.undo()
+    assert (status, out) == (2 if isinstance(error, OSError) else 130, "")
+    assert ("No space left on device" in err) == isinstance(error, OSError)
+    assert content_of(model) == before
+    assert {path.name for path in model.iterdir()} == names
+
+
+def test_a_model_that_was_changed_meanwhile_is_not_exported(model, capsys, monkeypatch):
+    exported_files, before = _export.exported_files, content_of(model / "onnx")
+
+    def change(*given, **more):
+        save(load(model), model, overwrite=True)
+        return exported_files(*given, **more)
+
+    monkeypatch.setattr(_export, "exported_files", change)
+    status, out, err = run(capsys, "export", "--model", model)
+    assert (status, out) == (2, "")
+    assert "was changed meanwhile, and the export of what it was is not written; run the command again." in err
+    assert content_of(model / "onnx") == before

@@ -1,0 +1,153 @@
+"""Promise: predict never answers with an export that is stale, damaged or of another hand."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from export_helpers import MANIFEST, STALE, content_of, remedy, run
+
+from skellipsoid import export_onnx, load, save
+from skellipsoid.persistence._folder import manifest_bytes
+from skellipsoid_runtime import OnnxPipeline
+
+
+def changed(name, model, table, tmp_path, texts):
+    """Words of a command that changes a model."""
+    sheet = tmp_path / "sheet.tsv"
+    sheet.write_text(
+        "message\tlabel\n" + "".join(f"{text} please\talarm\n" for text in texts[:3]) + "tell a joke\t-1\n", "utf-8"
+    )
+    (tmp_path / "more.tsv").write_text("".join(f"{text} to french\ttranslate\n" for text in texts[:6]), "utf-8")
+    return {
+        "add": ["add", "--model", model, "--data", tmp_path / "more.tsv"],
+        "remove": ["remove", "--model", model, "--labels", "light"],
+        "merge": ["merge", "--model", model, "--labels", "light", "weather", "--into", "other"],
+        "set-line": ["set-line", "--model", model, "--rejection-rate", "0.2"],
+        "learn": ["learn", "--model", model, "--data", sheet],
+        "train": ["train", "--data", table, "--save", model, "--overwrite", "--finetune", "none"],
+    }[name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "merge",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("add", "remove", "set-line", "learn", "train")),
+    ],
+)
+def test_a_changed_model_answers_itself_until_it_is_exported_again(
+    name, model, table, tmp_path, texts, give_input, capsys, tiny_command
+):
+    before = content_of(model / "onnx")
+    assert tiny_command([*map(str, changed(name, model, table, tmp_path, texts)), "--quiet"]) == 0, capsys.readouterr()
+    assert content_of(model / "onnx") == before
+    capsys.readouterr()
+    answers = [f"{label}\t{text}" for text, label in zip(texts, load(model).predict(texts), strict=True)]
+    for _ in range(2):
+        give_input("\n".join(texts))
+        status, out, err = run(capsys, "predict", "--model", model)
+        assert (status, out.splitlines()) == (0, answers)
+        assert err == f"skellipsoid: The export in {str(model / 'onnx')!r} {STALE}, {remedy(model)}"
+    assert run(capsys, "export", "--model", model)[0] == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skellipsoid.cli._predict._whole", None)
+        give_input("\n".join(texts))
+        status, out, err = run(capsys, "predict", "--model", model)
+    assert (status, out.splitlines(), err) == (0, answers, "")
+
+
+def test_a_command_that_writes_nothing_leaves_the_export_in_use(model, give_input, capsys, only_export):
+    status, out, _ = run(capsys, "set-line", "--model", model, "--undo")
+    assert (status, out) == (0, "The limit stays 0.000 (as fitted); nothing is written.\n")
+    give_input("wake me at six\n")
+    assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
+
+
+def test_save_and_load_know_nothing_of_the_export(model, texts, capsys, give_input):
+    pipeline = load(model)
+    save(pipeline, model, overwrite=True)
+    assert (model / "onnx" / "model.onnx").is_file()
+    np.testing.assert_array_equal(load(model).predict(texts), pipeline.predict(texts))
+    give_input("wake me at six\n")
+    status, _, err = run(capsys, "predict", "--model", model, "--quiet")
+    assert (status, err) == (0, "")  # stale, since nothing says that the models are the same
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("model.onnx", "The file 'model.onnx' of the model in {} is damaged (its SHA-256 differs), so the model"),
+        ("tokenizer.json", "The file 'tokenizer.json' of the model in {} is damaged (its SHA-256 differs), so the"),
+        (MANIFEST, f"{MANIFEST}' is damaged (its SHA-256 differs), so the model itself answers"),
+    ],
+)
+@pytest.mark.parametrize("damage", ["some bytes", "half", "gone"])
+def test_in_place_of_a_damaged_export_the_model_answers(name, part, damage, model, give_input, capsys):
+    path = model / "onnx" / name
+    content = path.read_bytes()
+    path.unlink()
+    if damage != "gone":
+        changed = content.replace(b"offset", b"offzet") if name == MANIFEST else content[:-3] + b"  }"
+        path.write_bytes(changed if damage == "some bytes" else content[: len(content) // 2])
+    give_input("wake me at six\n")
+    status, out, err = run(capsys, "predict", "--model", model)
+    assert (status, out) == (0, "alarm\twake me at six\n")
+    if (name, damage) == (MANIFEST, "gone"):
+        assert err == ""  # what holds no manifest is no export
+        return
+    if damage == "gone":
+        part = f"The model in {{}} lacks its file '{name}' (No such file or directory), so the model"
+    elif damage == "half" and name == MANIFEST:
+        part = f"{MANIFEST}' is damaged ("
+    assert part.format(repr(str(model / "onnx"))) in err
+    assert err.endswith(remedy(model))
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", [b"[]", b"null", b"{}", b'{"made_of": 3}', b'{"made_of": [1]}', b"\xff"], ids=repr)
+def test_a_manifest_of_another_form_is_a_note(content, model, give_input, capsys):
+    (model / "onnx" / MANIFEST).write_bytes(content)
+    give_input("wake me at six\n")
+    status, out, err = run(capsys, "predict", "--model", model)
+    assert (status, out, err.count("\n")) == (0, "alarm\twake me at six\n", 1)
+    assert err.endswith(remedy(model))
+
+
+@pytest.mark.slow
+def test_an_export_of_another_hand_is_not_used(model, give_input, capsys):
+    shutil.rmtree(model / "onnx")
+    export_onnx(load(model), model / "onnx")
+    give_input("wake me at six\n")
+    assert STALE in run(capsys, "predict", "--model", model)[2]
+    # With 8-bit integers: whoever put it there uses it otherwise.
+    export_onnx(load(model), model / "onnx", quantize=True, overwrite=True)
+    give_input("wake me at six\n")
+    assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
+
+
+def test_a_damaged_model_is_the_error_that_it_was(model, alone, give_input, capsys):
+    found = []
+    for folder in (alone, model):
+        (folder / "skellipsoid.json").write_bytes(b"{}")
+        give_input("wake me at six\n")
+        status, out, err = run(capsys, "predict", "--model", folder)
+        found.append((status, out, err.replace(str(folder), "")))
+    assert found[0] == found[1]
+    assert found[0][0] == 2
+
+
+def test_an_export_that_is_replaced_while_it_is_loaded_is_not_used(model, give_input, capsys, monkeypatch):
+    path = model / "onnx" / MANIFEST
+
+    def load_and_replace(folder):
+        found = OnnxPipeline(folder)
+        manifest = json.loads(path.read_bytes())
+        del manifest["manifest_sha256"]
+        path.write_bytes(manifest_bytes(manifest | {"made_of": {"manifest_sha256": "0" * 64}}))
+        return found
+
+    monkeypatch.setattr("skellipsoid_runtime.OnnxPipeline", load_and_replace)
+    monkeypatch.setattr("skellipsoid.cli._beside._answering", lambda *_: pytest.fail("the export was used"))
+    give_input("wake me at six\n")
+    assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
