@@ -46,6 +46,10 @@ class Answers(NamedTuple):
     norms: NDArray[Any] | None  # Euclidean; where they are judged
 
 
+#: Numbers in an array that is checked here; in larger ones scikit-learn's check takes little of the time.
+_SMALL = 2**14
+
+
 def _rows(X: NDArray[Any], numbers: NDArray[np.int64]) -> NDArray[Any]:
     """Select rows, by ascending numbers; all of them without a copy."""
     return X if len(numbers) == len(X) else X[numbers]
@@ -352,9 +356,18 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _validate_scored_data(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
+        if self._is_plain(X):
+            return np.asarray(X)
         X = read_features(X)
         with naming_rows(X):
             return np.asarray(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
+
+    def _is_plain(self, X: ArrayLike) -> bool:
+        """Whether X is a small array in which nothing is to be checked: a check would take longer than the answer."""
+        if type(X) is not np.ndarray or X.dtype.char not in "fd" or X.ndim != 2 or not 0 < X.size <= _SMALL:
+            return False
+        is_named = hasattr(self, "feature_names_in_")  # an array has no names, of which scikit-learn warns
+        return not is_named and X.shape[1] == self.n_features_in_ and bool(np.isfinite(X).all())
 
     def _possible_answers(self) -> NDArray[Any]:
         """All classes and the open label in one array of a common type."""

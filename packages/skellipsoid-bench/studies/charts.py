@@ -1,7 +1,7 @@
-"""The picture of methods that people use today, and the README's table by texts per class.
+"""The pictures of methods that people use today and of growth, and the README's table by texts per class.
 
-They are made from the committed results by ``python studies/charts.py``. The picture is narrow, with large letters,
-so that it can be read on a phone. The table is printed.
+They are made from the committed results by ``python studies/charts.py``. The pictures are narrow, with large letters,
+so that they can be read on a phone. The table is printed.
 """
 
 import json
@@ -19,6 +19,7 @@ HEAD_FROM = 25
 
 def main() -> None:
     draw_today(with_auto(read("today")))
+    draw_growth(read("growth"))
     print_texts_per_class(read("texts_per_class"))
 
 
@@ -74,6 +75,41 @@ def draw_today(records: list[dict]) -> None:
     ax.tick_params(axis="y", length=0)
     fig.legend(loc="outside upper center", frameon=False)
     fig.savefig(PICTURES / "today.png", dpi=110)
+
+
+def draw_growth(records: list[dict]) -> None:
+    """Draw time and memory of a fit against what grows, on logarithmic axes, with the exponent of the last step."""
+    plt.rcParams.update({"font.size": 13, "axes.spines.top": False, "axes.spines.right": False})
+    fig, axes = plt.subplots(2, 3, figsize=(10, 6.4), layout="constrained", sharey="row")
+    rest = {
+        "samples": "100 classes, 384 features",
+        "classes": "5 samples each, 384 features",
+        "features": "4,000 samples",
+    }
+    for column, (what, others) in enumerate(rest.items()):
+        rows = [record for record in records if record["grows"] == what]
+        same = [record for record in rows if what != "samples" or record["classes"] == rows[0]["classes"]]
+        for ax, figure, unit in zip(axes[:, column], ("seconds", "gib"), ("seconds", "GiB"), strict=True):
+            sizes, values = [[record[name] for record in same] for name in (what, figure)]
+            ax.loglog(sizes, values, "o-", color="#0072B2", markersize=8)
+            (x_0, x_1), (y_0, y_1) = sizes[-2:], values[-2:]
+            exponent = np.log(y_1 / y_0) / np.log(x_1 / x_0)
+            ax.annotate(f"exponent {exponent:.1f}", (x_1, y_1), (-8, 8), textcoords="offset points", ha="right")
+            for record in rows[len(same) :]:
+                ax.loglog(record[what], record[figure], "D", color="#D55E00", markersize=8)
+                ax.annotate(
+                    f"{record['classes']:,} classes",
+                    (record[what], record[figure]),
+                    (-10, -4),
+                    textcoords="offset points",
+                    ha="right",
+                )
+            ax.grid(alpha=0.3)
+            if not column:
+                ax.set_ylabel(unit)
+        axes[0, column].set_title(others, fontsize=12)
+        axes[1, column].set_xlabel(what)
+    fig.savefig(PICTURES / "growth.png", dpi=110)
 
 
 if __name__ == "__main__":
