@@ -363,8 +363,16 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             return np.asarray(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
 
     def _is_plain(self, X: ArrayLike) -> bool:
-        """Whether X is a small array in which nothing is to be checked: a check would take longer than the answer."""
-        if type(X) is not np.ndarray or X.dtype.char not in "fd" or X.ndim != 2 or not 0 < X.size <= _SMALL:
+        """Whether X is a small array that needs no conversion; its shape and values are checked here.
+
+        scikit-learn's check would take longer than the answer.
+        """
+        if (
+            type(X) is not np.ndarray
+            or X.dtype not in (np.float32, np.float64)
+            or X.ndim != 2
+            or not 0 < X.size <= _SMALL
+        ):
             return False
         is_named = hasattr(self, "feature_names_in_")  # an array has no names, of which scikit-learn warns
         return not is_named and X.shape[1] == self.n_features_in_ and bool(np.isfinite(X).all())

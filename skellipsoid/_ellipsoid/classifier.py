@@ -270,18 +270,17 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         self, samples: TrainingSamples, validation: tuple[NDArray[Any], NDArray[Any]] | None = None
     ) -> None:
         X, weights = samples.features, samples.weights / samples.weights.sum()
-        # Statistics in double precision: a large shift costs nothing.
-        mean = weights @ X.astype(np.float64, copy=False)
-        # Adam amplifies the rounding of a mean: a constant feature must become exactly 0.
-        constant = np.ptp(X, axis=0) == 0
-        mean[constant] = X[0, constant]
         warn_of_made_up(self.classes_, X, samples.classes)
-        method = method_of(self)
-        scale = find_scale(X, mean, weights) if method.rescales else 1.0
-        what = method.needs(len(self.classes_), *X.shape)
-        least_bytes = method.least_bytes(samples) if method.device.type == "cpu" else 0
-        remedies = "reduce the number of features (PCA)" + ("" if least_bytes else " or use device='cpu'")
-        with explain_out_of_memory(what, remedies, least_bytes):
+        method, constant = method_of(self), np.ptp(X, axis=0) == 0
+        is_on_cpu = method.device.type == "cpu"
+        least_bytes = method.least_bytes(samples, int((~constant).sum())) if is_on_cpu else 0
+        remedies = "reduce the number of features (PCA)" + ("" if is_on_cpu else " or use device='cpu'")
+        with explain_out_of_memory(method.needs(len(self.classes_), *X.shape), remedies, least_bytes):
+            # Statistics in double precision: a large shift costs nothing.
+            mean = weights @ X.astype(np.float64, copy=False)
+            # Adam amplifies the rounding of a mean: a constant feature must become exactly 0.
+            mean[constant] = X[0, constant]
+            scale = find_scale(X, mean, weights) if method.rescales else 1.0
             features, opened = (((part - mean) / scale).astype(np.float32) for part in (X, samples.open_features))
             samples = replace(samples, mean=mean, features=features, open_features=opened)
             if validation is not None:

@@ -17,7 +17,6 @@ from .._core.warn import warn
 from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.duplicates import equal_samples, find_duplicates
 from .._samples.made_up import made_up_classes
-from .._samples.samples import Samples
 from .._samples.training_samples import TrainingSamples
 from .._torch.devices import resolve_device, resolve_seed
 from .._version import __version__
@@ -50,13 +49,12 @@ class ClosedForm(Method):
 
     def needs(self, n_classes: int, n_samples: int, n_features: int) -> str:
         """Say what takes the most memory."""
-        return f"the axes of {n_classes} classes, {n_samples} × {n_features} numbers in double precision"
+        return f"{n_samples} samples and the axes of {n_classes} classes, {n_features} numbers each"
 
-    def least_bytes(self, samples: TrainingSamples) -> float:
-        """Count what is there at once: samples twice, and the axes of the classes, beside those of one held out."""
-        n_samples, n_features = samples.features.shape
-        n_axes = int(np.minimum(np.bincount(samples.classes), n_features).sum())
-        return float(8 * n_features * (n_samples + 2 * n_axes))
+    def least_bytes(self, samples: TrainingSamples, n_varying: int) -> float:
+        """Count numbers of 8 bytes that are there at once, for the features that vary: samples, and axes of classes."""
+        n_axes = int(np.minimum(np.bincount(samples.classes) - 1, n_varying).sum())
+        return float(8 * n_varying * (len(samples) + n_axes))
 
     def with_validation(
         self, training: TrainingSamples, features: Features, codes: Codes, n_classes: int
@@ -81,32 +79,35 @@ class ClosedForm(Method):
         return training.with_validation(features, codes, weights, units, opened)
 
     def fit(
-        self, given: TrainingSamples, classes: NDArray[Any], earlier: Boundaries | None, same: Mapping[int, int]
+        self, samples: TrainingSamples, classes: NDArray[Any], earlier: Boundaries | None, same: Mapping[int, int]
     ) -> tuple[Fitted, TrainingSamples]:
         """Fit to samples; after an earlier fit, with what that one chose."""
         chosen = None if earlier is None else earlier.chosen
-        seed = 0 if chosen else resolve_seed(self.random_state)  # with all given, nothing is drawn
+        # After an earlier fit, nothing is drawn but which of very many samples are held out.
+        seed = 0 if chosen else resolve_seed(self.random_state)
         cached = check_memory(None if chosen else self.memory).cache(_prepared)
-        prepared, fresh = cached(given, len(classes), str(self.device), seed, chosen, __version__)
-        fitted = finish(prepared, self.alpha, self.beta, chosen, fresh)
-        trains = given.validates != 1
-        warn_of_few(classes, given.classes[trains], given.groups[trains], fitted.degenerate)
-        return fitted, given
+        versions = __version__, torch.__version__
+        prepared = cached(samples, len(classes), str(self.device), seed, chosen, versions)
+        fitted = finish(prepared, self.alpha, self.beta)
+        trains = samples.validates != 1
+        warn_of_few(classes, samples.classes[trains], samples.groups[trains], fitted.degenerate)
+        return fitted, samples
 
 
 def _prepared(
-    given: TrainingSamples, n_classes: int, device: str, seed: int, chosen: Chosen | None, version: str
-) -> tuple[Prepared | Spheres, Samples | None]:
-    """Compute what does not depend on α and β, of arguments that have a hash; gives fresh samples besides.
+    training: TrainingSamples, n_classes: int, device: str, seed: int, chosen: Chosen | None, versions: tuple[str, str]
+) -> Prepared | Spheres:
+    """Compute what does not depend on α and β, of arguments that have a hash.
 
-    The ``version`` of the package is one of them: another one reads no cache of this one.
+    The ``versions`` of this package and of torch are among them: others read no cache of these. Whoever edits this
+    package deletes the folder of the cache.
     """
-    samples, fresh = given.as_tensors(n_classes, torch.device(device)), None
-    if (given.validates == 1).any():
-        validates = torch.from_numpy(given.validates == 1).to(device)
+    samples, fresh = training.as_tensors(n_classes, torch.device(device)), None
+    if (training.validates == 1).any():
+        validates = torch.from_numpy(training.validates == 1).to(device)
         samples, fresh = samples.where(~validates), samples.where(validates)
-    opened = torch.from_numpy(given.open_features).to(device)
-    return prepare(samples, opened, seed, chosen), fresh
+    opened = torch.from_numpy(training.open_features).to(device)
+    return prepare(samples, opened, seed, chosen, fresh)
 
 
 class Training(Method):
@@ -121,8 +122,8 @@ class Training(Method):
         """Say what takes the most memory."""
         return f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
 
-    def least_bytes(self, samples: TrainingSamples) -> float:
-        """Count matrices, gradients and moments in single precision."""
+    def least_bytes(self, samples: TrainingSamples, n_varying: int) -> float:
+        """Count matrices, gradients and moments in single precision, of all features."""
         n_classes, n_features = int(samples.classes.max()) + 1, samples.features.shape[1]
         return float(16 * n_classes * n_features**2)
 

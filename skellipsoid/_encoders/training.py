@@ -187,8 +187,6 @@ class TrainedTextFeatures(TextFeatures):
         given = check_groups(groups, len(texts))
         kept = read_kept_labels(texts, y) if self.keep_texts else None
         device = resolve_device(self.device)
-        if self.dtype == "bfloat16":
-            warn_of_slow_bfloat16(device)
         backbone = TextBackbone.load(str(self.model_name), self.max_length, self.pooling, self.prompt).to(device)
         # Unfitted until the end: an interrupted fit must not mix the weights of one fit with the text model of another.
         unfit(self)
@@ -308,13 +306,6 @@ class TrainedTextFeatures(TextFeatures):
         self._backbone.model.eval()
         self.weight_, self.bias_ = (each.detach().cpu().numpy() for each in (projection.weight, projection.bias))
         return history
-
-
-def warn_of_slow_bfloat16(device: torch.device) -> None:
-    """Warn of x86 processors that compute slower in bfloat16; of others nothing was measured."""
-    read: Any = getattr(torch.cpu, "get_capabilities", dict)  # not in old versions of torch
-    if device.type == "cpu" and read().get("amx_bf16") is False:
-        warn("dtype='bfloat16' is slower than 'float32' on this processor, which has no AMX; use dtype='float32' here.")
 
 
 def choose_mode(finetune: str, n_components: int | None, training: TrainingTexts, n_classes: int) -> str:

@@ -195,7 +195,7 @@ def gather(
     same = in_order(keys) if len(np.unique(units)) < len(given) else np.arange(len(given))
     firsts = np.unique(same, return_index=True)[1]
     numbers = given[firsts]
-    distinct = features if len(numbers) == len(features) else features[numbers]
+    distinct = features if np.array_equal(numbers, np.arange(len(features))) else features[numbers]
     samples = TrainingSamples(
         mean=np.zeros(features.shape[1]),
         features=distinct,

@@ -99,7 +99,7 @@ def explain_out_of_memory(what: str, remedies: str, least_bytes: float = 0) -> I
     If at least so many bytes are needed, and this machine has fewer left, the block does not begin: where memory is
     promised before it is there, the system would end the process.
     """
-    if least_bytes > (free := free_bytes()):
+    if least_bytes and least_bytes > (free := free_bytes()):
         raise MemoryError(
             f"Not enough memory for {what}: at least {least_bytes / 1e9:.1f} GB are needed, and {free / 1e9:.1f} GB "
             f"are free; {remedies}."
@@ -120,10 +120,11 @@ def free_bytes() -> float:
     with suppress(OSError, ValueError, StopIteration):
         line = next(line for line in _MEMORY.read_text().splitlines() if line.startswith("MemAvailable:"))
         found.append(1024 * int(line.split()[1]))
-    with suppress(OSError, ValueError):  # a limit of "max" is no number
+    with suppress(OSError, ValueError, KeyError):  # a limit of "max" is no number
         limit, used = (int((_CONTAINER / f"memory.{name}").read_text()) for name in ("max", "current"))
-        cache = next(line for line in (_CONTAINER / "memory.stat").read_text().splitlines() if line.startswith("file "))
-        found.append(limit - used + int(cache.split()[1]))
+        parts = dict(line.split() for line in (_CONTAINER / "memory.stat").read_text().splitlines())
+        # What is cached of files can be given back, but for memory that processes share.
+        found.append(limit - used + int(parts["file"]) - int(parts["shmem"]))
     return min(found)
 
 

@@ -75,7 +75,7 @@ class Fit:
         self.maker = _TableMaker(self.frame, real_open)
         self.shapes = LeftOutShapes(self.frame, weights.between)
         self.rows = torch.nonzero(~degenerate[self.samples.classes]).flatten()
-        self.known = self.maker.training_samples(self.rows)
+        self.known = self.maker.held_out_samples(self.rows)
 
     def validate(self, synthetic=None):
         """Distances without the samples' sets, before classes of unlike sizes are made comparable."""

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain, load, save
+from skellipsoid._core import base
 from skellipsoid._ellipsoid import fit
 from skellipsoid._ellipsoid.math import closed_form
 from skellipsoid._torch import devices
@@ -684,9 +685,9 @@ def test_a_fit_that_needs_more_memory_than_there_is_does_not_begin(parameters, t
                 classifier.fit(X, y)
             assert not hasattr(classifier, "classes_")
     # A container has a limit of its own: what is cached of files can be given back.
-    for name, content in {"max": "3000000", "current": "2990000", "stat": "anon 1\nfile 5000\n"}.items():
+    for name, content in {"max": "3000000", "current": "2990000", "stat": "anon 1\nfile 5000\nshmem 1000\n"}.items():
         (tmp_path / f"memory.{name}").write_text(content)
-    assert devices.free_bytes() == 15000
+    assert devices.free_bytes() == 14000
     (tmp_path / "memory.max").write_text("max")
     assert devices.free_bytes() == 1024 * 10**6
     (tmp_path / "meminfo").unlink()
@@ -702,9 +703,23 @@ def test_of_many_samples_some_are_held_out_and_all_have_a_part_in_the_shapes(mon
     assert len(everything.held_out_scores_) == 2400
     assert len(some.held_out_scores_) == 600
     np.testing.assert_allclose(some.centroids_, everything.centroids_, rtol=1e-6, atol=1e-6)
+    # Of groups, whole ones are drawn: the number does not jump where there are more than so many samples.
+    grouped = make().fit(X, y, groups=np.arange(2400) % 40)
+    assert 540 <= len(grouped.held_out_scores_) <= 600
     # Held-out scores say what new samples have, in either case.
     new, _ = gaussians(n_classes=8, rows=300, n_features=6, distance=3.0, seed=1)
     for classifier in (everything, some):
         p_values = classifier.known_p_value(new)
         assert abs((p_values < 0.1).mean() - 0.1) < 0.04
     assert abs(some.radii_ / everything.radii_ - 1).max() < 0.1
+
+
+def test_a_small_array_is_read_as_a_large_one(monkeypatch):
+    X, y = gaussians()
+    classifier = make().fit(X, y)
+    for dtype in ("<f8", ">f8", "<f4", ">f4", "f2", "i8", object):
+        given = X[:20].round(2).astype(dtype)
+        found = classifier.score_samples(given)
+        with monkeypatch.context() as patch:
+            patch.setattr(base, "_SMALL", 0)
+            np.testing.assert_array_equal(classifier.score_samples(given), found)

@@ -522,3 +522,20 @@ def test_a_fit_warns_of_made_up_samples():
     rows = [*rng.normal(size=(60, 6)), *(with_made_up(rng, 12, 48, 6, float) + 9)]
     with pytest.warns(UserWarning, match=r"Many samples of 1 of 2 classes \('small'\) lie exactly between"):
         EllipsoidOpenSetClassifier(random_state=0).fit(rows, np.repeat(["large", "small"], 60))
+
+
+def test_one_sample_that_is_divided_and_two_that_are_merged():
+    """As many samples as were given, but others: copies on a grid are equal by chance, two far samples are not."""
+    rng = np.random.default_rng(0)
+    grid = np.zeros((60, 8))
+    grid[:, :2] = rng.integers(0, 8, (60, 2))
+    grid = np.unique(grid, axis=0)
+    far = rng.integers(0, 40, (60, 8))
+    features = np.concatenate([grid, far, far[:1]]).astype(np.float32)
+    classes = np.repeat([0, 1], [len(grid), len(far) + 1])
+    copies = np.ones(len(features), dtype=np.int64)
+    copies[1] = 2
+    numbers, found, _ = gather(features, classes, np.ones(len(features)), None, "once", copies)
+    assert len(numbers) == len(features)
+    np.testing.assert_array_equal(found.features, features[numbers])
+    np.testing.assert_array_equal(found.classes, classes[numbers])

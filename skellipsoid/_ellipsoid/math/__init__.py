@@ -3,14 +3,14 @@
 In the order of the data: ``geometry`` (centroids, distances), ``left_out`` (a class without a set of its samples),
 ``frames`` (covariances that all classes share), ``covariance`` (the ellipsoids of all classes), ``left_out_shapes``
 (the same without a set: ``low_rank`` for small sets, ``refits`` for large ones), ``mixtures``
-(synthetic classes), ``held_out`` (the table of held-out samples, and the radius scale), ``class_sizes`` (radii by class
-size), ``boundaries`` (the fitted boundaries); ``closed_form`` runs them. ``tiles`` multiplies by the axes of all
+(synthetic classes), ``class_sizes`` (radii by class size), ``boundaries`` (the fitted boundaries); ``closed_form`` runs
+them, and fills the table of ``_held_out``. ``tiles`` multiplies by the axes of all
 classes at once.
 
 Words, each with one meaning here; docs/internals.rst has the letters:
 
 - *features*: of samples, in the units of X or standardized; *coordinates*: the same along the axes of a frame or a
-  metric; *numbers*: places of samples among all; *row*: of a matrix, or of an array that was passed.
+  metric; *numbers*: places of samples, or of sets, among all; *row*: of a matrix, or of an array that was passed.
 - *unit*: a sample with its duplicates, which are one observation; *group*: samples with one entry of ``groups``.
 - *set*: what is left out when a sample is scored, its group and its unit; *block*: what no fold divides, groups joined
   by the units that lie in several of them.

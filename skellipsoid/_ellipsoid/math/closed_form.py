@@ -5,6 +5,7 @@ group). Two kinds of samples stand in for open ones: the same samples, scored by
 synthetic classes, each between two known ones.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -49,8 +50,9 @@ SMALLEST_BETWEEN = 2.0
 #: Largest number of samples that choose the shapes. With half as many, F1 falls by 0.7 on groups and 0.9 on logs; twice
 #: as many gain nothing. (skellipsoid-bench/results/constants.rst, for this and the next two.)
 MOST_VALIDATION = 2048
-#: Largest number of known samples that are scored without their sets, and choose the radius scale. All others have
-#: their part in means and shapes. At 100,000 samples F1 is the same within 0.1 (skellipsoid-bench/results/scale.rst).
+#: Largest number of known samples that are scored without their sets, and choose the radius scale; of more, whole sets
+#: are drawn. All others have their part in means and shapes. At 100,000 samples F1 is the same within 0.1
+#: (skellipsoid-bench/results/scale.rst).
 MOST_HELD_OUT = 2**15
 #: At most this many samples of a set are scored as open; and, of more than MOST_VALIDATION samples, as many of a set
 #: are drawn for the choice of the shapes. More samples of one set say little more: with 2 and with 8, F1 is within 0.1.
@@ -71,8 +73,10 @@ class Prepared(NamedTuple):
     shapes: LeftOutShapes
     shrinkage: Shrinkage
     held_out: HeldOut  # of known and of real open samples
-    sources: Tensor  # known samples whose deviations those of synthetic classes have: a few of each set
+    sources: Tensor  # known samples whose deviations those of synthetic classes have
     generator: np.random.Generator
+    chosen: Chosen | None  # by an earlier fit
+    fresh: Samples | None  # known validation samples
 
 
 def fit_closed_form(
@@ -100,10 +104,12 @@ def fit_closed_form(
     fresh : Samples, optional
         Known validation samples. They have no part in means and shapes, and say how far out new samples lie.
     """
-    return finish(prepare(samples, real_open, seed, given), alpha, beta, given, fresh)
+    return finish(prepare(samples, real_open, seed, given, fresh), alpha, beta)
 
 
-def prepare(samples: Samples, real_open: Tensor, seed: int, given: Chosen | None = None) -> Prepared | Spheres:
+def prepare(
+    samples: Samples, real_open: Tensor, seed: int, given: Chosen | None = None, fresh: Samples | None = None
+) -> Prepared | Spheres:
     """Choose the shapes, and score the samples without their sets; only spheres where no class has a spread."""
     spheres = class_spheres(samples)
     if spheres.degenerate.all():
@@ -118,23 +124,22 @@ def prepare(samples: Samples, real_open: Tensor, seed: int, given: Chosen | None
             shrinkage = shrinkage._replace(between=None)
         maker = _TableMaker(frame, real_open, mean_error)
     else:
-        subset = _drawn(samples, scored, MOST_VALIDATION, rng)
+        subset = _subset_for_shapes(samples, scored, rng)
         frame = choose_frame(frame, subset)
         maker = _TableMaker(frame, real_open)
-        shrinkage = Shrinkage(frame.spherical, *_choose_shares(maker, maker.training_samples(subset)))
+        shrinkage = Shrinkage(frame.spherical, *_choose_shares(maker, maker.held_out_samples(subset)))
     shapes = LeftOutShapes(frame, shrinkage.between)
-    parts = maker.training_samples(_drawn(samples, scored, MOST_HELD_OUT, rng))
+    parts = maker.held_out_samples(_drawn_sets(samples, scored, rng))
     held_out = maker.tables(shapes, parts, [shrinkage.shared])[0]
-    return Prepared(spheres, maker, shapes, shrinkage, held_out, parts[-1].sources, rng)
+    return Prepared(spheres, maker, shapes, shrinkage, held_out, parts[-1].sources, rng, given, fresh)
 
 
-def finish(
-    prepared: Prepared | Spheres, alpha: float, beta: float, given: Chosen | None = None, fresh: Samples | None = None
-) -> Fitted:
+def finish(prepared: Prepared | Spheres, alpha: float, beta: float) -> Fitted:
     """Choose the radius scale, with synthetic classes by α, and β."""
     if isinstance(prepared, Spheres):
         return _fit_degenerate(prepared)
-    spheres, maker, shapes, shrinkage, held_out, sources, rng = prepared
+    spheres, maker, shapes, shrinkage, held_out, sources, generator, given, fresh = prepared
+    rng = copy.deepcopy(generator)  # another α draws the same classes
     distance, mean_error, frame = _mean_distance(held_out), held_out.mean_error, maker.frame
     if not given and (synthetic := maker.synthetic(sources, alpha, rng)):
         table = maker.table_of_synthetic(synthetic, shapes, shrinkage.shared, mean_error)
@@ -164,13 +169,25 @@ def _choose_scale(held_out: HeldOut, beta: float) -> float:
     return scale * loss_scale(held_out, beta) / loss_scale(held_out, NEUTRAL_BETA)
 
 
-def _drawn(samples: Samples, scored: Tensor, most: int, rng: np.random.Generator) -> Tensor:
-    """Draw at most so many samples, a few of each set, if there are more."""
-    if len(scored) <= most:
+def _subset_for_shapes(samples: Samples, scored: Tensor, rng: np.random.Generator) -> Tensor:
+    """Draw the samples that choose the shapes, a few of each set, if there are many."""
+    if len(scored) <= MOST_VALIDATION:
         return scored
     drawn = rng.permutation(len(scored))
     drawn = drawn[_few_of_sets(samples.sets[scored.cpu().numpy()][drawn])]
-    return scored[np.sort(drawn[:most])]
+    return scored[np.sort(drawn[:MOST_VALIDATION])]
+
+
+def _drawn_sets(samples: Samples, scored: Tensor, rng: np.random.Generator) -> Tensor:
+    """Draw whole sets, whose samples are held out, if there are very many samples; at least one set."""
+    if len(scored) <= MOST_HELD_OUT:
+        return scored
+    sets = np.unique(samples.sets[scored.cpu().numpy()], return_inverse=True)[1].ravel()
+    order = rng.permutation(int(sets.max()) + 1)
+    is_drawn = np.zeros(len(order), dtype=bool)
+    is_drawn[order[np.bincount(sets)[order].cumsum() <= MOST_HELD_OUT]] = True
+    is_drawn[order[0]] = True
+    return scored[torch.from_numpy(is_drawn[sets]).to(scored.device)]
 
 
 def _few_of_sets(sets: Integers) -> NDArray[np.bool_]:
@@ -210,7 +227,7 @@ class _TableMaker:
         self.sizes = torch.where(frame.degenerate, self.typical_size, frame.sets.freedoms + 1)
         self.real_open = real_open.double() - frame.origin
 
-    def training_samples(self, numbers: Tensor) -> list[HeldOutSamples]:
+    def held_out_samples(self, numbers: Tensor) -> list[HeldOutSamples]:
         """Assign known samples to the nearest class and, a few of each set, to the nearest other class.
 
         Both are without the sample's set, the other class also without the sample's class; with a single class there is
@@ -262,7 +279,7 @@ class _TableMaker:
         """Make the table of the held-out samples, known ones first, for each share ρ."""
         distances, of_kinds, sizes = [], [], []
         for part in samples:
-            without_class = part.kind == OF_OTHER_CLASS
+            without_class = part.kind == OF_OTHER_CLASS and shapes.between is not None
             of_kind = LeftOutShapes(self.frame, shapes.between, without_class=True) if without_class else shapes
             found = of_kind.distances(part, shares)
             of_kinds.append(self._held_out(part, found[0]))

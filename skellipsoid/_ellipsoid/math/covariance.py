@@ -18,7 +18,7 @@ from torch.nn import functional
 from ..._torch.devices import eigh_of_many
 from .frames import Frame
 from .geometry import Factors
-from .left_out import most_numbers
+from .left_out import most_elements
 from .tiles import Tiles
 
 #: Smallest number of classes with a background. With 3, F1 is the same; with 6 it falls by 1.5 on text, since one case
@@ -87,7 +87,7 @@ def principal_axes(frame: Frame, stretches: Tensor) -> list[ClassAxes]:
     """Principal axes of all classes."""
     found = []
     for classes, numbers, sizes in frame.members:
-        at_once = max(1, most_numbers(numbers.device) // (min(numbers.shape[1], frame.n_axes) * frame.n_axes))
+        at_once = max(1, most_elements(numbers.device) // (min(numbers.shape[1], frame.n_axes) * frame.n_axes))
         some_sizes = (sizes[first : first + at_once] for first in range(0, len(sizes), at_once))
         parts = zip(torch.split(classes, at_once), torch.split(numbers, at_once), some_sizes, strict=True)
         columns = zip(*(_principal_axes(frame, stretches, *part) for part in parts), strict=True)
@@ -149,7 +149,7 @@ def factors(classes: list[ClassAxes], freedoms: Tensor, shared: float) -> Factor
 class HeldOutSamples(NamedTuple):
     """Samples of one kind, each scored by one class that is estimated without the set of a known sample."""
 
-    kind: int  # see ``held_out``
+    kind: int  # see ``_held_out.table``
     sources: Tensor  # (n_samples,) known sample whose set is left out
     assigned: Tensor  # (n_samples,) class that scores
     coordinates: Tensor | None = None  # (n_samples, n_axes); the known samples themselves without it

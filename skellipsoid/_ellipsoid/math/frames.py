@@ -27,7 +27,7 @@ SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
 TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 #: Rounding: axes with less than this share of the largest scatter of all samples are none. It is smaller than that of a
 #: class, since classes may be small compared with their distances.
-RANK_TOLERANCE = 1e-13
+SPAN_TOLERANCE = 1e-13
 
 
 class ClassMembers(NamedTuple):
@@ -184,7 +184,7 @@ def _span(features: Tensor, origin: Tensor) -> Tensor:
     """Orthonormal axes of the span of the samples, (n_features, n_axes), if these are fewer than the features."""
     centred = features.double() - origin
     values, vectors = torch.linalg.eigh(centred @ centred.T)
-    chosen = values > RANK_TOLERANCE * values[-1]
+    chosen = values > SPAN_TOLERANCE * values[-1]
     axes: Tensor = centred.T @ (vectors[:, chosen] / values[chosen].sqrt())
     return axes
 
@@ -269,10 +269,10 @@ def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None =
         near /= frame.without(sets)[0][numbers].view(-1, 1, 1)
         squares[chunk.positions] = near
 
-    def n_numbers(sets: Sets, n_scored: int) -> int:
+    def n_elements(sets: Sets, n_scored: int) -> int:
         return (len(means) + len(stretches)) * (sets.members.shape[1] + n_scored)
 
-    chunks = frame.sets.chunks(validation, torch.zeros_like(validation), n_numbers)
+    chunks = frame.sets.chunks(validation, torch.zeros_like(validation), n_elements)
     map_parts(compute, chunks, 16 * len(validation) * (len(means) + len(stretches)), means.device)
     return squares[:-1]
 

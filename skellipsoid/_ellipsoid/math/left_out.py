@@ -46,7 +46,7 @@ from .tiles import of_like_size
 SMALLEST_SHARE = 1e-9
 
 
-def most_numbers(device: torch.device) -> int:
+def most_elements(device: torch.device) -> int:
     """Largest number of elements of one chunk, for memory alone: a chunk takes about 4 times as many."""
     return chunk_bytes(device) // 32
 
@@ -139,7 +139,7 @@ class LeftOutSets:
         self.of_size: list[Sets] = []
         for mine in of_like_size(runs.sizes):
             sets = self._sets(samples, runs.table(mine), degenerate)
-            at_once = max(1, most_numbers(offsets.device) // (offsets.shape[1] * sets.members.shape[1]))
+            at_once = max(1, most_elements(offsets.device) // (offsets.shape[1] * sets.members.shape[1]))
             parts = torch.split(torch.arange(len(mine)), at_once)
             traces = [sets.at(part).left_out(offsets).V.square().sum((1, 2)) for part in parts]
             scored = np.flatnonzero(np.isin(runs.numbers, mine))
@@ -172,13 +172,13 @@ class LeftOutSets:
         self,
         sources: Tensor,
         labels: Tensor,
-        n_numbers: Callable[[Sets, int], int],
+        n_elements: Callable[[Sets, int], int],
         held_out: Tensor | None = None,
     ) -> Iterator[Chunk]:
         """Give the samples ``sources``, scored by the classes ``labels``, with their sets.
 
         Classes may be held out besides, one for each sample. A pair of a set and of a class that scores so many samples
-        takes about ``n_numbers`` elements.
+        takes about ``n_elements`` elements.
         """
         place, n_classes = self.place[sources], len(self.freedoms)
         changes = place[:, 1] * (n_classes + 1) + (n_classes if held_out is None else held_out)
@@ -200,7 +200,7 @@ class LeftOutSets:
             n_scored = torch.log2(counts.double()).ceil().long()
             for power in torch.unique(n_scored).tolist():
                 some, most = torch.nonzero(n_scored == power).flatten(), 2**power
-                at_once = max(1, most_numbers(place.device) // n_numbers(sets, most))
+                at_once = max(1, most_elements(place.device) // n_elements(sets, most))
                 columns = torch.arange(most, device=keys.device)
                 for part in torch.split(some, at_once):
                     places = starts[part].unsqueeze(1) + columns

@@ -120,12 +120,12 @@ class LeftOutShapes:
         def is_large(sets: Sets) -> bool:
             return refit_is_faster(sets, len(frame.means), n_own, n_axes, len(shares))
 
-        def n_numbers(sets: Sets, n_scored: int) -> int:
+        def n_elements(sets: Sets, n_scored: int) -> int:
             if is_large(sets):
                 return 2 * n_axes * (n_own + n_scored) + len(shares) * n_own * (n_own + n_scored)
             return 4 * n_axes * (sets.members.shape[1] + n_scored)
 
-        chunks = frame.sets.chunks(samples.sources, samples.assigned, n_numbers, held_out)
+        chunks = frame.sets.chunks(samples.sources, samples.assigned, n_elements, held_out)
         map_parts(score, chunks, 16 * n_samples * n_axes, found.device)
         return found[:, :, :n_samples]
 
