@@ -1,6 +1,9 @@
 """What the tests of the command ``export``, and of ``predict`` with an export, have in common."""
 
+import json
+
 from skellipsoid.cli import main
+from skellipsoid.persistence._folder import manifest_bytes
 
 STALE = "was not made of the model as it is now"
 MANIFEST = "skellipsoid_onnx.json"
@@ -15,9 +18,20 @@ def content_of(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def remedy(model):
+def remedy(model, *, is_ours=True):
     """How the note ends that the export beside a model is not used; what comes before it is the reason."""
-    return (
-        "so the model itself answers, which takes longer to start; export it again with skellipsoid export --model "
-        f"{model}, or remove the folder 'onnx' in it.\n"
+    command = f"skellipsoid export --model {model}"
+    what = (
+        f"export it again with {command}, or remove the folder 'onnx' in it"
+        if is_ours
+        else f"move the folder 'onnx' in it elsewhere, and export it with {command}"
     )
+    return f"so the model itself answers, which takes longer to start; {what}.\n"
+
+
+def changed_manifest(folder, **changes):
+    """Change the manifest of an export as another hand would; ``None`` removes."""
+    manifest = json.loads((folder / MANIFEST).read_bytes()) | changes
+    del manifest["manifest_sha256"]
+    kept = {name: value for name, value in manifest.items() if value is not None}
+    (folder / MANIFEST).write_bytes(manifest_bytes(kept))

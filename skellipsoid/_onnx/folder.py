@@ -4,6 +4,8 @@ No import takes long here: ``predict`` reads what an export was made of.
 """
 
 import glob
+import secrets
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,8 +43,10 @@ def check_target(target: Path, *, overwrite: bool) -> None:
 def write_export(target: Path, files: Files) -> None:
     """Write files into a folder beside the target, which then takes its place."""
     made = [folder for folder in target.parents if not folder.exists()]  # the innermost first
-    with explained_failure(target, sum(map(len, files.values()))):
-        try:
+    # Outside of the temporary folder, which is removed whatever happens.
+    before = target.with_name(f".{target.name}.{secrets.token_hex(4)}.before")
+    try:
+        with explained_failure(target, sum(map(len, files.values()))):
             target.parent.mkdir(parents=True, exist_ok=True)
             remove_stale(target.parent, f".{glob.escape(target.name)}-????????")
             with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as beside:
@@ -50,12 +54,22 @@ def write_export(target: Path, files: Files) -> None:
                 model.mkdir()
                 write_files(files, model)
                 to_disk(model)
-                _take_place(model, target, Path(beside, "before"))
-        except BaseException:
-            for folder in made:
-                with suppress(OSError):  # another process has written into it
-                    folder.rmdir()
-            raise
+                _take_place(model, target, before)
+    except BaseException as error:
+        for folder in made:
+            with suppress(OSError):  # another process has written into it
+                folder.rmdir()
+        if before.exists() and not (target / MANIFEST).exists():
+            cause = error.__cause__ or error
+            raise OSError(
+                f"The new export cannot be moved to {str(target)!r}, nor can the earlier one be moved back "
+                f"({getattr(cause, 'strerror', None) or type(cause).__name__}); the earlier one is complete in "
+                f"{str(before)!r}, rename that folder to {target.name!r}."
+            ) from error
+        raise
+    finally:
+        if (target / MANIFEST).exists():  # the new export, or one that another process wrote meanwhile
+            shutil.rmtree(before, ignore_errors=True)
 
 
 def _take_place(new: Path, target: Path, before: Path) -> None:
@@ -70,3 +84,5 @@ def _take_place(new: Path, target: Path, before: Path) -> None:
         if before.exists() and not target.exists():
             before.replace(target)
         raise
+    # What a killed process has left between its two moves is older than what was here.
+    remove_stale(target.parent, f".{glob.escape(target.name)}.????????.before")

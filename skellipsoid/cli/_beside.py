@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .._core.norms import norms, warn_of_unlike_norms
 from .._core.warn import warn
-from .._onnx.folder import MANIFEST
+from .._onnx.folder import MANIFEST, TRAINING_FEATURES
 from ..persistence._folder import read_manifest
 
 #: The folder in that of the model.
@@ -55,7 +55,7 @@ def answering_beside(options: argparse.Namespace) -> Answering | None:
     UserWarning
         If there is an export that cannot be used.
     """
-    folder: Path = options.model / FOLDER
+    folder, is_ours = options.model / FOLDER, False
     asks_more = options.scores or options.explain or options.keep_columns or options.revision is not None
     if asks_more or not os.path.isfile(folder / MANIFEST) or not all(map(find_spec, NEEDED)):
         return None
@@ -64,40 +64,73 @@ def answering_beside(options: argparse.Namespace) -> Answering | None:
     except (OSError, ValueError):  # the load of the model says what is wrong
         return None
     try:
-        made_of = _made_of(folder)
-        if made_of is None:
+        manifest = read_export(folder)
+        if manifest["quantized"]:  # its answers are others, so whoever put it there uses it otherwise
             return None
+        made_of, is_ours = manifest["made_of"], is_of_export(manifest)
         if made_of.get("manifest_sha256") != present:
-            _warn(f"The export in {str(folder)!r} was not made of the model as it is now", options)
+            _warn(f"The export in {str(folder)!r} was not made of the model as it is now", options, is_ours=is_ours)
             return None
         from skellipsoid_runtime import OnnxPipeline
 
         model = OnnxPipeline(folder)
-        if _made_of(folder) != made_of:  # another export took its place meanwhile
+        if read_export(folder)["made_of"] != made_of:  # another export took its place meanwhile
             return None
         return _answering(model, made_of) if model.takes_texts else None
     except (ImportError, OSError, ValueError) as error:
-        _warn(str(error).rpartition("; ")[0] or str(error).rstrip("."), options)
+        _warn(str(error).rpartition("; ")[0] or str(error).rstrip("."), options, is_ours=is_ours)
         return None
 
 
-def _warn(problem: str, options: argparse.Namespace) -> None:
-    """Say why the model itself answers, and what to do."""
-    warn(
-        f"{problem}, so the model itself answers, which takes longer to start; export it again with skellipsoid export "
-        f"--model {options.model}, or remove the folder {FOLDER!r} in it."
+def _warn(problem: str, options: argparse.Namespace, *, is_ours: bool) -> None:
+    """Say why the model itself answers, and what to do; ``is_ours``: whether ``export`` would replace the export."""
+    command = f"skellipsoid export --model {options.model}"
+    remedy = (
+        f"export it again with {command}, or remove the folder {FOLDER!r} in it"
+        if is_ours
+        else f"move the folder {FOLDER!r} in it elsewhere, and export it with {command}"
     )
+    warn(f"{problem}, so the model itself answers, which takes longer to start; {remedy}.")
 
 
-def _made_of(folder: Path) -> dict[str, Any] | None:
-    """Read what an export says of its model; ``None`` if its answers are others, with 8-bit integers."""
+def warn_of_stale_export(model: Path) -> None:
+    """Say that the export beside a model that was just saved is of another one, if it is."""
+    folder = model / FOLDER
+    if not os.path.isfile(folder / MANIFEST):
+        return
+    try:
+        manifest = read_export(folder)
+        if manifest["made_of"].get("manifest_sha256") == read_manifest(model)[0]["manifest_sha256"]:
+            return
+        holds_texts = manifest.get("training_texts") is not None
+        is_ours = is_of_export(manifest)
+    except (OSError, ValueError):
+        holds_texts, is_ours = os.path.lexists(folder / TRAINING_FEATURES), False  # written where texts are kept
+    texts = " and holds its texts" if holds_texts else ""
+    again = f"run skellipsoid export --model {model} again" if is_ours else "make it again"
+    warn(f"The export in {str(folder)!r} is of an earlier model{texts}; {again}, or remove it.")
+
+
+def read_export(folder: Path) -> dict[str, Any]:
+    """Read the manifest of an export; ``made_of`` is empty unless it says of which saved model it was made.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged.
+    """
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_bytes())
-        made_of = manifest.get("made_of", {})
-        return None if manifest.get("quantized") else {**made_of}
+        found = {"made_of": manifest.get("made_of", {}), "quantized": bool(manifest.get("quantized"))}
+        return {**manifest, **found, "made_of": {**found["made_of"]}}
     except (AttributeError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{str(path)!r} is damaged ({error}).") from error
+
+
+def is_of_export(manifest: dict[str, Any]) -> bool:
+    """Whether ``skellipsoid export`` wrote an export beside a model, so that it may replace it."""
+    return bool(manifest["made_of"]) and not manifest["quantized"]
 
 
 def _answering(model: Any, made_of: dict[str, Any]) -> Answering:

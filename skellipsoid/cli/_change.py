@@ -16,6 +16,7 @@ from .._core.messages import named, numbered
 from .._core.pipelines import split_estimator
 from .._traffic.discovery.result import MEMBER_COLUMNS, members_path
 from ..persistence._save import save_changed
+from ._beside import warn_of_stale_export
 from ._evaluate import read_labelled
 from ._text_files.read import read_file, read_labels
 from ._text_files.table import Table
@@ -215,6 +216,7 @@ def save_where_asked(model: Any, manifest: dict[str, Any], options: argparse.Nam
     folder: Path = options.save or options.model
     replaced = manifest["manifest_sha256"] if options.save is None else None
     save_changed(model, folder, replaced, manifest["provenance"])
+    warn_of_stale_export(folder)
     return folder
 
 

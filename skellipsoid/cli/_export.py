@@ -7,54 +7,92 @@ from typing import Any
 
 from .._core.pipelines import split_estimator
 from .._core.warn import warn
+from .._encoders.supcon import SupConTextEncoder
 from .._onnx.export import exported_files
-from .._onnx.folder import check_target, write_export
+from .._onnx.folder import MANIFEST, check_target, write_export
 from ..persistence._folder import Files, locked, read_manifest
 from ..persistence._hub import is_hub_name
-from ._beside import FOLDER, NEEDED
+from ._beside import FOLDER, NEEDED, is_of_export, read_export
 from ._use import load_model
 
 
 def export(options: argparse.Namespace) -> None:
     """Write a model as one ONNX graph."""
-    _check_options(options)
-    is_beside = options.out is None
-    target: Path = (options.model / FOLDER if is_beside else options.out).resolve()
-    overwrite = is_beside or options.overwrite
+    beside: Path = (options.model / FOLDER).resolve()
+    target: Path = beside if options.out is None else options.out.resolve()
+    is_beside = target == beside
+    _check_options(options, is_beside=is_beside)
+    overwrite = options.out is None or options.overwrite
     check_target(target, overwrite=overwrite)
+    if options.out is None:
+        _check_replaced(options.model)
     model, manifest = load_model(options.model, options)
+    is_reduced = _is_reduced(model)
+    if is_beside and is_reduced:
+        raise ValueError(
+            f'The encoder of the model in {str(options.model)!r} has dtype="bfloat16", but an export computes in '
+            'single precision, so that answers near the limit differ; set dtype="float32" and save the model again, or '
+            "pass --out with another folder."
+        )
     made_of = _made_of(model, manifest)
-    files = exported_files(model, target, quantize=options.quantize, overwrite=overwrite, made_of=made_of)
+    # Wherever it is moved to, predict uses no export whose answers differ.
+    named = None if is_reduced else made_of
+    files = exported_files(model, target, quantize=options.quantize, overwrite=overwrite, made_of=named)
     if is_beside:
-        _write_beside(options.model, target, files, made_of)
+        _write_beside(options, target, files, made_of)
     else:
         write_export(target, files)
-    folder = options.model / FOLDER if is_beside else options.out
-    size = f"{sum(map(len, files.values())) / 1e6:.1f} MB"
+    _say_where(options.out or options.model / FOLDER, sum(map(len, files.values())), is_beside=is_beside)
+
+
+def _say_where(folder: Path, n_bytes: int, *, is_beside: bool) -> None:
+    """Say where the export is, and what answers with it."""
+    said = f"The export is in {folder} ({n_bytes / 1e6:.1f} MB)"
+    missing = [name.replace("_", "-") for name in NEEDED if find_spec(name) is None]
     if not is_beside:
-        print(f"The export is in {folder} ({size}); serve it with: skellipsoid-serve --model {folder}")
-        return
-    print(f"The export is in {folder} ({size}); predict answers with it as with the model, and starts sooner.")
-    if missing := [name for name in NEEDED if find_spec(name) is None]:
-        warn(f"predict uses the export once {missing[0].replace('_', '-')} is installed, which it is not here.")
+        print(f"{said}; serve it with: skellipsoid-serve --model {folder}")
+    elif missing:
+        print(f"{said}.")
+        warn(f"predict answers with the export once {missing[0]} is installed: pip install {' '.join(missing)}.")
+    else:
+        print(f"{said}; predict answers with it as with the model, and starts sooner.")
 
 
-def _check_options(options: argparse.Namespace) -> None:
+def _check_options(options: argparse.Namespace, *, is_beside: bool) -> None:
     """Refuse options that do not go together."""
-    if options.out is not None:
-        return
-    if options.quantize:
+    if options.quantize and is_beside:
         msg = (
-            "--quantize changes answers a little, and predict never uses such an export by itself; pass --out with a "
-            "folder for it, or leave --quantize out."
+            "--quantize changes answers a little, and predict never uses such an export by itself; pass --out with "
+            f"{'a' if options.out is None else 'another'} folder for it, or leave --quantize out."
         )
-    elif options.overwrite:
+    elif options.out is None and options.overwrite:
         msg = "--overwrite replaces the export in the folder of --out; name the folder, or leave --overwrite out."
-    elif is_hub_name(options.model.as_posix()):
-        msg = f"The model {options.model.as_posix()!r} is on the hub, and no folder is beside it; pass --out with one."
+    elif is_beside and is_hub_name(options.model.as_posix()):
+        folder = options.model.as_posix()
+        msg = f"There is no folder {folder!r} here; for a model on the hub pass --out with a folder."
     else:
         return
     raise ValueError(msg)
+
+
+def _check_replaced(model: Path) -> None:
+    """Refuse to replace an export beside a model that was put there by other means."""
+    folder = model / FOLDER
+    if not (folder / MANIFEST).exists():
+        return
+    remedy = "move it elsewhere, or pass --out with another folder."
+    try:
+        manifest = read_export(folder)
+    except ValueError as error:
+        raise FileExistsError(f"{str(error).rstrip('.')}, so nothing says who wrote it; {remedy}") from error
+    if not is_of_export(manifest):
+        found = "has 8-bit integers" if manifest["quantized"] else "was not written by this command"
+        raise FileExistsError(f"The export in {str(folder)!r} {found}, so it is not replaced; {remedy}")
+
+
+def _is_reduced(model: Any) -> bool:
+    """Whether a model answers by less than single precision, and so not as its graph."""
+    return any(isinstance(step, SupConTextEncoder) and step.dtype == "bfloat16" for step in split_estimator(model)[0])
 
 
 def _made_of(model: Any, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -66,13 +104,16 @@ def _made_of(model: Any, manifest: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _write_beside(folder: Path, target: Path, files: Files, made_of: dict[str, Any]) -> None:
+def _write_beside(options: argparse.Namespace, target: Path, files: Files, made_of: dict[str, Any]) -> None:
     """Write an export into the folder of its model, unless that was changed meanwhile."""
+    folder: Path = options.model
     with locked(folder):
         if read_manifest(folder)[0]["manifest_sha256"] != made_of["manifest_sha256"]:
             raise FileExistsError(
                 f"The model in {str(folder)!r} was changed meanwhile, and the export of what it was is not written; "
                 "run the command again."
             )
-        check_target(target, overwrite=True)  # another export may have been first
+        check_target(target, overwrite=options.out is None or options.overwrite)  # another export may have been first
+        if options.out is None:
+            _check_replaced(folder)
         write_export(target, files)

@@ -13,6 +13,7 @@ from .._traffic.operating_point import set_operating_point
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from .._traffic.operating_point.set import open_set_classifier
 from ..persistence._save import save_changed
+from ._beside import warn_of_stale_export
 from ._use import load_model, log_of_file
 
 
@@ -41,6 +42,7 @@ def set_line(options: argparse.Namespace) -> None:
         moves = f"The limit stays {_named(offset)}"
     change = _change_of(before, _effect(classifier, log))
     save_changed(model, options.model, manifest["manifest_sha256"], manifest["provenance"])
+    warn_of_stale_export(options.model)
     print(f"{moves}{change}.{_learned(learned, labels)}")
 
 

@@ -345,8 +345,9 @@ def _add_export(commands: Commands) -> None:
     export = commands.add_parser(
         "export",
         help="write a model as one ONNX graph, with which predict starts without torch and answers the same",
-        description="Without --out the export is written beside the model, in its folder onnx, and replaces the one "
-        "that is there when it is complete. predict uses it where skellipsoid-runtime and onnxruntime are installed.",
+        description="Without --out the export is written beside the model, in its folder onnx, and replaces an "
+        "earlier one of this command when it is complete. predict uses it where skellipsoid-runtime and onnxruntime "
+        "are installed.",
     )
     _add_model(export)
     export.add_argument(

@@ -23,6 +23,7 @@ from .._samples.folds import validation_rows
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from ..persistence._folder import is_vacant, read_manifest
 from ..persistence._save import save_changed
+from ._beside import warn_of_stale_export
 from ._evaluate import metrics, report
 from ._options import OPEN_LABEL
 from ._split import Split, split_table
@@ -273,6 +274,7 @@ def keep(pipeline: Pipeline, options: argparse.Namespace, facts: dict[str, Any],
             f"{str(folder)!r} {happened} during the training and is left alone; the model is in {str(beside)!r} "
             "instead, use it there or move it."
         ) from error
+    warn_of_stale_export(folder)
     print(f"\nThe model is in {folder}; label lines with: skellipsoid predict --model {folder}")
 
 

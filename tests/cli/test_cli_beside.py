@@ -173,9 +173,9 @@ def test_without_the_runtime_the_model_answers_and_export_says_so(name, model, c
     give_input("wake me at six\n")
     assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
     monkeypatch.setattr("skellipsoid.cli._export.find_spec", lambda each: None if each == name else find_spec(each))
-    status, _, err = run(capsys, "export", "--model", model)
+    status, out, err = run(capsys, "export", "--model", model)
+    size = f"{sum(map(len, content_of(model / 'onnx').values())) / 1e6:.1f} MB"
+    assert (status, out) == (0, f"The export is in {model / 'onnx'} ({size}).\n")
     dashed = name.replace("_", "-")
-    assert (status, err) == (
-        0,
-        f"skellipsoid: predict uses the export once {dashed} is installed, which it is not here.\n",
-    )
+    note = f"predict answers with the export once {dashed} is installed: pip install {dashed}."
+    assert err == f"skellipsoid: {note}\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from export_helpers import MANIFEST, content_of, run
+from export_helpers import MANIFEST, STALE, changed_manifest, content_of, run
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import load, save
@@ -57,6 +57,10 @@ def test_another_folder_and_integers(model, tmp_path, texts, capsys):
             ["--quantize"],
             "--quantize changes answers a little, and predict never uses such an export by itself; pass --out",
         ),
+        (
+            ["--quantize", "--out", "{}/model/onnx", "--overwrite"],
+            "predict never uses such an export by itself; pass --out with another folder for it, or leave",
+        ),
         (["--overwrite"], "--overwrite replaces the export in the folder of --out; name the folder, or leave"),
         (["--revision", "main"], "leave --revision out"),
         (["--out", "{}/mine"], "exists and is not an empty folder; export into a new folder"),
@@ -88,13 +92,15 @@ def test_integers_need_kept_texts(saved, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_model_of_the_hub_has_no_folder_beside_it(tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("words", [[], ["--out", "models/typo/onnx"]], ids=["beside", "out"])
+def test_a_path_that_is_not_there_may_be_a_typo_or_a_model_of_the_hub(words, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    status, _, err = run(capsys, "export", "--model", "user/intents")
+    status, _, err = run(capsys, "export", "--model", "models/typo", *words)
     assert (status, err) == (
         2,
-        "skellipsoid: The model 'user/intents' is on the hub, and no folder is beside it; pass --out with one.\n",
+        "skellipsoid: There is no folder 'models/typo' here; for a model on the hub pass --out with a folder.\n",
     )
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_model_that_has_no_graph_is_refused(saved, tmp_path, texts, labels, capsys):
@@ -105,6 +111,95 @@ def test_a_model_that_has_no_graph_is_refused(saved, tmp_path, texts, labels, ca
     assert status == 2
     assert "A KNNOpenSetClassifier cannot be exported, because no graph is known for it; use one of" in err
     assert not (tmp_path / "model" / "onnx").exists()
+
+
+@pytest.fixture
+def reduced(model):
+    """The same model with another precision, and without an export."""
+    shutil.rmtree(model / "onnx")
+    pipeline = load(model)
+    pipeline[0].set_params(dtype="bfloat16")
+    save(pipeline, model, overwrite=True)
+    return model
+
+
+@pytest.mark.parametrize("words", [[], ["--out", "{}/onnx"]], ids=["beside", "out"])
+def test_an_encoder_in_bfloat16_has_no_export_beside_it(words, reduced, capsys):
+    before = content_of(reduced)
+    status, out, err = run(capsys, "export", "--model", reduced, *(word.format(reduced) for word in words))
+    found = f'The encoder of the model in {str(reduced)!r} has dtype="bfloat16", but an export computes in single'
+    remedy = 'set dtype="float32" and save the model again, or pass --out with another folder.'
+    assert (status, out) == (2, "")
+    assert err == f"skellipsoid: {found} precision, so that answers near the limit differ; {remedy}\n"
+    assert content_of(reduced) == before
+
+
+@pytest.mark.slow
+def test_what_is_said_of_bfloat16_works(reduced, tmp_path, capsys, give_input):
+    assert run(capsys, "export", "--model", reduced, "--out", tmp_path / "out")[0] == 0
+    (tmp_path / "out").rename(reduced / "onnx")
+    give_input("wake me at six\n")
+    assert STALE in run(capsys, "predict", "--model", reduced)[2]  # its answers differ, wherever it lies
+    shutil.rmtree(reduced / "onnx")
+    pipeline = load(reduced)
+    pipeline[0].set_params(dtype="float32")
+    save(pipeline, reduced, overwrite=True)
+    assert run(capsys, "export", "--model", reduced)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"made_of": None}, "The export in {!r} was not written by this command, so it is not replaced"),
+        ({"made_of": {}}, "The export in {!r} was not written by this command, so it is not replaced"),
+        ({"quantized": True}, "The export in {!r} has 8-bit integers, so it is not replaced"),
+        ({"made_of": None, "quantized": True}, "The export in {!r} has 8-bit integers, so it is not replaced"),
+    ],
+    ids=str,
+)
+def test_an_export_of_another_hand_is_not_replaced(changes, found, model, capsys):
+    changed_manifest(model / "onnx", **changes)
+    before = content_of(model)
+    status, out, err = run(capsys, "export", "--model", model)
+    remedy = "move it elsewhere, or pass --out with another folder."
+    assert (status, out, err) == (2, "", f"skellipsoid: {found.format(str(model / 'onnx'))}; {remedy}\n")
+    assert content_of(model) == before
+
+
+@pytest.mark.slow
+def test_who_wants_it_replaces_an_export_of_another_hand(model, capsys, only_export, give_input):
+    changed_manifest(model / "onnx", made_of=None)
+    words = ["export", "--model", model, "--out", model / "onnx"]
+    assert "pass --overwrite to replace it" in run(capsys, *words)[2]
+    status, out, _ = run(capsys, *words, "--overwrite")
+    assert (status, out.endswith("predict answers with it as with the model, and starts sooner.\n")) == (0, True)
+    give_input("wake me at six\n")
+    assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
+
+
+def test_an_export_whose_manifest_is_damaged_is_not_replaced(model, capsys):
+    path = model / "onnx" / MANIFEST
+    path.write_bytes(path.read_bytes()[:100])
+    before = content_of(model)
+    status, out, err = run(capsys, "export", "--model", model)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"skellipsoid: {str(path)!r} is damaged (")
+    assert err.endswith("), so nothing says who wrote it; move it elsewhere, or pass --out with another folder.\n")
+    assert content_of(model) == before
+
+
+def test_an_export_that_another_hand_writes_meanwhile_is_not_replaced(model, capsys, monkeypatch):
+    exported_files = _export.exported_files
+
+    def change(*given, **more):
+        changed_manifest(model / "onnx", made_of=None)
+        return exported_files(*given, **more)
+
+    monkeypatch.setattr(_export, "exported_files", change)
+    status, out, err = run(capsys, "export", "--model", model)
+    assert (status, out) == (2, "")
+    assert "was not written by this command, so it is not replaced" in err
+    assert "made_of" not in json.loads((model / "onnx" / MANIFEST).read_bytes())
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from export_helpers import MANIFEST, STALE, content_of, remedy, run
+from export_helpers import MANIFEST, STALE, changed_manifest, content_of, remedy, run
 
 from skellipsoid import export_onnx, load, save
 from skellipsoid.persistence._folder import manifest_bytes
@@ -29,6 +29,12 @@ def changed(name, model, table, tmp_path, texts):
     }[name]
 
 
+def outdated(model, texts=" and holds its texts", again=None):
+    """The note of a command that leaves an export of an earlier model."""
+    again = again or f"run skellipsoid export --model {model} again"
+    return f"skellipsoid: The export in {str(model / 'onnx')!r} is of an earlier model{texts}; {again}, or remove it.\n"
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -40,9 +46,9 @@ def test_a_changed_model_answers_itself_until_it_is_exported_again(
     name, model, table, tmp_path, texts, give_input, capsys, tiny_command
 ):
     before = content_of(model / "onnx")
-    assert tiny_command([*map(str, changed(name, model, table, tmp_path, texts)), "--quiet"]) == 0, capsys.readouterr()
+    assert tiny_command([*map(str, changed(name, model, table, tmp_path, texts))]) == 0, capsys.readouterr()
     assert content_of(model / "onnx") == before
-    capsys.readouterr()
+    assert capsys.readouterr().err.count(outdated(model)) == 1
     answers = [f"{label}\t{text}" for text, label in zip(texts, load(model).predict(texts), strict=True)]
     for _ in range(2):
         give_input("\n".join(texts))
@@ -55,6 +61,37 @@ def test_a_changed_model_answers_itself_until_it_is_exported_again(
         give_input("\n".join(texts))
         status, out, err = run(capsys, "predict", "--model", model)
     assert (status, out.splitlines(), err) == (0, answers, "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "holds", "again"),
+    [
+        ({"training_texts": None}, "", None),
+        ({"made_of": None}, " and holds its texts", "make it again"),
+        ({"quantized": True, "training_texts": None}, "", "make it again"),
+        (None, " and holds its texts", "make it again"),
+    ],
+    ids=["ours without texts", "another hand", "integers", "damaged"],
+)
+def test_the_note_of_a_stale_export_says_what_it_is(changes, holds, again, model, capsys):
+    if changes is None:
+        (model / "onnx" / MANIFEST).write_bytes(b"{")
+    else:
+        changed_manifest(model / "onnx", **changes)
+    words = ["remove", "--model", model, "--labels", "light"]
+    status, out, err = run(capsys, *words)
+    assert (status, out) == (0, f"Removed light. The model in {model} knows 3 classes.\n")
+    assert err.count(outdated(model, holds, again)) == 1
+    assert err.count("The export in") == 1
+
+
+def test_without_a_stale_export_there_is_no_note(model, alone, tmp_path, capsys):
+    words = ["remove", "--labels", "light", "--model"]
+    (alone / "onnx").mkdir()
+    (alone / "onnx" / "notes.txt").write_text("mine")
+    for folder, *more in ((model, "--save", tmp_path / "other"), (alone,), (model, "--quiet")):
+        status, _, err = run(capsys, *words, folder, *more)
+        assert (status, "export" in err) == (0, False)
 
 
 def test_a_command_that_writes_nothing_leaves_the_export_in_use(model, give_input, capsys, only_export):
@@ -101,7 +138,8 @@ def test_in_place_of_a_damaged_export_the_model_answers(name, part, damage, mode
     elif damage == "half" and name == MANIFEST:
         part = f"{MANIFEST}' is damaged ("
     assert part.format(repr(str(model / "onnx"))) in err
-    assert err.endswith(remedy(model))
+    # Of a manifest that cannot be read, nothing says who wrote it.
+    assert err.endswith(remedy(model, is_ours=(name, damage) != (MANIFEST, "half")))
     assert err.count("\n") == 1
 
 
@@ -111,7 +149,7 @@ def test_a_manifest_of_another_form_is_a_note(content, model, give_input, capsys
     give_input("wake me at six\n")
     status, out, err = run(capsys, "predict", "--model", model)
     assert (status, out, err.count("\n")) == (0, "alarm\twake me at six\n", 1)
-    assert err.endswith(remedy(model))
+    assert err.endswith(remedy(model, is_ours=False))
 
 
 @pytest.mark.slow
@@ -119,7 +157,8 @@ def test_an_export_of_another_hand_is_not_used(model, give_input, capsys):
     shutil.rmtree(model / "onnx")
     export_onnx(load(model), model / "onnx")
     give_input("wake me at six\n")
-    assert STALE in run(capsys, "predict", "--model", model)[2]
+    err = run(capsys, "predict", "--model", model)[2]
+    assert err == f"skellipsoid: The export in {str(model / 'onnx')!r} {STALE}, {remedy(model, is_ours=False)}"
     # With 8-bit integers: whoever put it there uses it otherwise.
     export_onnx(load(model), model / "onnx", quantize=True, overwrite=True)
     give_input("wake me at six\n")

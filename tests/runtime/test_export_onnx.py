@@ -1,6 +1,8 @@
 """A graph answers as the estimator that it was made of, and what has no graph is refused before anything is written."""
 
 import logging
+import os
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -23,6 +25,7 @@ from skellipsoid import (
     baselines,
     export_onnx,
 )
+from skellipsoid._onnx.folder import GRAPH, MANIFEST, write_export
 from skellipsoid_runtime import OnnxPipeline
 
 NEAR = 1e-4  # answers may differ where a score is this near to its limit
@@ -369,6 +372,35 @@ def test_a_failure_while_writing_leaves_nothing(function, error, blobs, tmp_path
         with pytest.raises(type(error), match=part):
             export_onnx(classifier, parent / "model")
     assert [path.name for path in tmp_path.rglob("*")] == ["mine"]
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()], ids=repr)
+def test_an_earlier_export_that_cannot_come_back_is_kept_and_named(error, tmp_path, monkeypatch):
+    target, replace = tmp_path / "model", Path.replace
+    first, second = ({GRAPH: content, MANIFEST: b"{}"} for content in (b"first", b"second"))
+    write_export(target, first)
+
+    def fail(path, other):
+        if path == target:
+            return replace(path, other)
+        raise error
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="nor can the earlier one be moved back") as caught:
+        write_export(target, second)
+    monkeypatch.undo()
+    (kept,) = tmp_path.iterdir()
+    reason = "Input/output error" if isinstance(error, OSError) else "KeyboardInterrupt"
+    sentence = f" back ({reason}); the earlier one is complete in {str(kept)!r}, rename that folder to 'model'."
+    assert sentence in str(caught.value)
+    assert {path.name: path.read_bytes() for path in kept.iterdir()} == first
+    # Another export in its place leaves it, and so does one that replaces that, for an hour.
+    write_export(target, second)
+    write_export(target, second)
+    assert kept.is_dir()
+    os.utime(kept, (0, 0))
+    write_export(target, second)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_a_missing_package_is_named(blobs, tmp_path, monkeypatch):
