@@ -28,10 +28,12 @@ from .validation import (
     check_groups,
     check_squares,
     enumerated,
+    is_plain,
     name_rows,
     naming_rows,
     read_features,
     read_weight_shares,
+    select_rows,
     unfit,
     unmasked,
 )
@@ -44,15 +46,6 @@ class Answers(NamedTuple):
     assigned: NDArray[np.int64]
     scores: NDArray[np.floating]
     norms: NDArray[Any] | None  # Euclidean; where they are judged
-
-
-#: Numbers in an array that is checked here; in larger ones scikit-learn's check takes little of the time.
-_SMALL = 2**14
-
-
-def _rows(X: NDArray[Any], numbers: NDArray[np.int64]) -> NDArray[Any]:
-    """Select rows, by ascending numbers; all of them without a copy."""
-    return X if len(numbers) == len(X) else X[numbers]
 
 
 class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -138,7 +131,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"sample_weight holds different positive weights, but {type(self).__name__} counts neighbours, which "
                 "have no weights; pass one weight for all samples to use and 0 for the others, or repeat samples."
             )
-        X, y = _rows(X, present), y[present]
+        X, y = select_rows(X, present), y[present]
         check_squares(X)
         is_open = y == self.open_label_
         self.classes_, known_classes = np.unique(y[~is_open], return_inverse=True)
@@ -148,7 +141,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         codes[~is_open] = known_classes
         # Before the search for duplicates: relative to one extreme outlier all other samples are near each other.
         chosen = np.delete(np.arange(len(X)), self._outlying(X, codes, present))
-        X, codes, present = _rows(X, chosen), codes[chosen], present[chosen]
+        X, codes, present = select_rows(X, chosen), codes[chosen], present[chosen]
         # Some methods have a parameter that makes every norm 1.
         self._norm_range = None if getattr(self, "normalize", False) else usual_norms(X, codes)
         groups = None if groups is None else groups[present]
@@ -188,7 +181,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if self.outliers == "keep":
             return np.empty(0, dtype=np.int64)
         known = np.flatnonzero(codes < len(self.classes_))
-        outlying = known[find_outliers(_rows(X, known), codes[known])]
+        outlying = known[find_outliers(select_rows(X, known), codes[known])]
         warn_of_outliers(numbers[outlying])
         return outlying
 
@@ -356,26 +349,11 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _validate_scored_data(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        if self._is_plain(X):
+        if is_plain(X, self):
             return np.asarray(X)
         X = read_features(X)
         with naming_rows(X):
             return np.asarray(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
-
-    def _is_plain(self, X: ArrayLike) -> bool:
-        """Whether X is a small array that needs no conversion; its shape and values are checked here.
-
-        scikit-learn's check would take longer than the answer.
-        """
-        if (
-            type(X) is not np.ndarray
-            or X.dtype not in (np.float32, np.float64)
-            or X.ndim != 2
-            or not 0 < X.size <= _SMALL
-        ):
-            return False
-        is_named = hasattr(self, "feature_names_in_")  # an array has no names, of which scikit-learn warns
-        return not is_named and X.shape[1] == self.n_features_in_ and bool(np.isfinite(X).all())
 
     def _possible_answers(self) -> NDArray[Any]:
         """All classes and the open label in one array of a common type."""

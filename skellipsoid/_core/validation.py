@@ -29,6 +29,8 @@ _DATES_OF_ARROW = ("date", "time", "timestamp", "duration", "month")
 #: Start of scikit-learn's error for missing and infinite values, which its own checks search for.
 _UNUSABLE = re.compile(r"(Input X contains (NaN|infinity[^.]*))\.")
 _NO_ROWS = np.empty(0, dtype=np.intp)
+#: Numbers in an array that is checked here; in larger ones scikit-learn's check takes little of the time.
+SMALL = 2**14
 
 
 def in_memory(values: Any, name: str) -> Any:
@@ -321,3 +323,20 @@ def unfit(estimator: Any) -> None:
         name for name in vars(estimator) if name not in parameters and (name in declared or name.endswith("_"))
     ]:
         delattr(estimator, name)
+
+
+def is_plain(X: Any, estimator: Any) -> bool:
+    """Whether X is a small array that a fitted estimator needs not convert; its shape and values are checked here.
+
+    scikit-learn's check would take longer than the answer.
+    """
+    if type(X) is not np.ndarray or X.dtype not in (np.float32, np.float64):
+        return False
+    is_small = X.ndim == 2 and 0 < X.size <= SMALL
+    is_named = hasattr(estimator, "feature_names_in_")  # an array has no names, of which scikit-learn warns
+    return is_small and not is_named and X.shape[1] == estimator.n_features_in_ and bool(np.isfinite(X).all())
+
+
+def select_rows(X: NDArray[Any], numbers: NDArray[np.int64]) -> NDArray[Any]:
+    """Select rows, by ascending numbers; all of them without a copy."""
+    return X if len(numbers) == len(X) else X[numbers]

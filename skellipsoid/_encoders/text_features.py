@@ -30,6 +30,7 @@ from .._core.state_rules import (
 )
 from .._core.text_estimators import TakesTexts
 from .._core.texts import check_texts
+from .._core.warn import warn
 from .._torch.devices import explain_out_of_memory, resolve_device
 from .torch.backbone import ACTIVATIONS, TextBackbone, export
 from .torch.objectives import TrainingSettings
@@ -153,6 +154,8 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         backbone = self._backbone.to(resolve_device(self.device, fallback=True))
         if self.pooling == "mean" and len(backbone.model.after):
             raise ValueError("pooling='mean', but the encoder was fitted with another pooling; fit it again.")
+        if self.dtype == "bfloat16" and not backbone.is_reduced:
+            warn_of_slow_bfloat16(resolve_device(self.device, fallback=True))
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         vectors = backbone.embed(list(distinct), dtype=self.dtype, verbose=verbose)
         return vectors[[distinct[text] for text in texts]]
@@ -195,3 +198,10 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             text.encode()  # half of a character cannot be printed
         width = self.training_features_.shape[1]
         refuse(width != self._n_features_out, f"training_features_ has {width} columns, not {self._n_features_out}")
+
+
+def warn_of_slow_bfloat16(device: torch.device) -> None:
+    """Warn of x86 processors that compute slower in bfloat16; of others nothing was measured."""
+    read: Any = getattr(torch.cpu, "get_capabilities", dict)  # not in old versions of torch
+    if device.type == "cpu" and read().get("amx_bf16") is False:
+        warn("dtype='bfloat16' is slower than 'float32' on this processor, which has no AMX; use dtype='float32' here.")

@@ -9,10 +9,10 @@ import torch
 from operator_helpers import Operators
 from scipy.linalg import eigh
 
-from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, left_out, left_out_shapes
+from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, left_out, left_out_shapes, table_maker
 from skellipsoid._ellipsoid.math import refits as refits_of_sets
 from skellipsoid._ellipsoid.math.boundaries import Shrinkage
-from skellipsoid._ellipsoid.math.closed_form import _choose_shares, _TableMaker, fit_closed_form
+from skellipsoid._ellipsoid.math.closed_form import _choose_shares, fit_closed_form
 from skellipsoid._ellipsoid.math.frames import (
     _entropies,
     choose_frame,
@@ -22,6 +22,7 @@ from skellipsoid._ellipsoid.math.frames import (
 )
 from skellipsoid._ellipsoid.math.geometry import class_spheres
 from skellipsoid._ellipsoid.math.left_out_shapes import LeftOutShapes
+from skellipsoid._ellipsoid.math.table_maker import TableMaker
 from skellipsoid._held_out.table import best_scale
 from skellipsoid._samples.samples import Samples
 from skellipsoid._torch import devices, threads
@@ -41,7 +42,7 @@ WEIGHTS = [Shrinkage(0.3, 0.2, 0.4), Shrinkage(0.05, 0.6, 0.9), Shrinkage(1.0, 0
 @pytest.fixture(autouse=True)
 def all_of_a_set(monkeypatch):
     """All samples of a set are open samples, so that all of them are compared."""
-    monkeypatch.setattr(closed_form, "MOST_OF_SET", 1000)
+    monkeypatch.setattr(table_maker, "MOST_OF_SET", 1000)
 
 
 class Table(NamedTuple):
@@ -72,7 +73,7 @@ class Fit:
         degenerate = class_spheres(self.samples).degenerate
         self.frame = rotated(principal_frame(self.samples, degenerate), weights.spherical)
         real_open = torch.empty(0, found.rows.shape[1], dtype=dtype)
-        self.maker = _TableMaker(self.frame, real_open)
+        self.maker = TableMaker(self.frame, real_open)
         self.shapes = LeftOutShapes(self.frame, weights.between)
         self.rows = torch.nonzero(~degenerate[self.samples.classes]).flatten()
         self.known = self.maker.held_out_samples(self.rows)
@@ -605,7 +606,7 @@ def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n
 
 
 def test_few_samples_of_a_set_are_open_samples(monkeypatch):
-    monkeypatch.setattr(closed_form, "MOST_OF_SET", 4)
+    monkeypatch.setattr(table_maker, "MOST_OF_SET", 4)
     found = groups_of_four_sizes()
     fit = found.fit(WEIGHTS[0])
     validation = fit.validate()

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain, load, save
-from skellipsoid._core import base
+from skellipsoid._core import validation
 from skellipsoid._ellipsoid import fit
 from skellipsoid._ellipsoid.math import closed_form
 from skellipsoid._torch import devices
@@ -721,5 +721,5 @@ def test_a_small_array_is_read_as_a_large_one(monkeypatch):
         given = X[:20].round(2).astype(dtype)
         found = classifier.score_samples(given)
         with monkeypatch.context() as patch:
-            patch.setattr(base, "_SMALL", 0)
+            patch.setattr(validation, "SMALL", 0)
             np.testing.assert_array_equal(classifier.score_samples(given), found)

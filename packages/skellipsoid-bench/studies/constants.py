@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
-from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, frames, mixtures
+from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, frames, mixtures, table_maker
 from skellipsoid._held_out import table as held_out
 from skellipsoid._samples import duplicates, samples
 from skellipsoid.metrics import open_set_f1_score
@@ -26,7 +26,7 @@ from skellipsoid.metrics import open_set_f1_score
 #: Module, name, other values.
 CONSTANTS = [
     (closed_form, "MOST_VALIDATION", (1024, 4096)),
-    (closed_form, "MOST_OF_SET", (2, 8)),
+    (table_maker, "MOST_OF_SET", (2, 8)),
     (closed_form, "SHARED_SHARES", ((0.1, 0.5, 0.85, 0.97),)),
     (frames, "SPHERICAL_SHARES", ((0.1, 0.3, 0.7, 1.0), (0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0))),
     (covariance, "FEWEST_CLASSES_OF_BACKGROUND", (3, 6)),

@@ -7,35 +7,27 @@ synthetic classes, each between two known ones.
 
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ..._held_out.table import (
     BOUNDARY_TOLERANCE,
-    KNOWN,
-    OF_OTHER_CLASS,
-    REAL,
-    SYNTHETIC,
     HeldOut,
     best_scale,
     loss_scale,
     near_best,
 )
-from ..._samples.samples import Floats, Integers, Samples
-from ..._torch.distances import euclidean
-from . import class_sizes
+from ..._samples.samples import Samples
 from .boundaries import Boundaries, Chosen, Fitted, Metric, Shapes, Shrinkage
 from .covariance import HeldOutSamples, has_background
-from .frames import Frame, choose_frame, label_distances, principal_frame, rotated
+from .frames import choose_frame, principal_frame, rotated
 from .geometry import Factors, Spheres, class_spheres
 from .left_out_shapes import LeftOutShapes
-from .mixtures import draw_synthetic_classes, n_synthetic
+from .table_maker import TableMaker, few_of_sets
 
 #: Candidates of ρ, the share of the shared shape in that of a class. With 0.99 and 0.999 besides, F1 changes by +0.1 to
 #: −0.4 (skellipsoid-bench/TRIED.md, *Before*).
@@ -54,13 +46,8 @@ MOST_VALIDATION = 2048
 #: are drawn. All others have their part in means and shapes. At 100,000 samples F1 falls by 0.1 at most
 #: (skellipsoid-bench/results/scale.rst).
 MOST_HELD_OUT = 2**15
-#: At most this many samples of a set are scored as open; and, of more than MOST_VALIDATION samples, as many of a set
-#: are drawn for the choice of the shapes. More samples of one set say little more: with 2 and with 8, F1 is within 0.1.
-MOST_OF_SET = 4
 #: β with which the radius scale is that of the expected F1: the paper's value.
 NEUTRAL_BETA = 0.5
-#: Largest number of samples whose distances to all class means are computed at once, for memory alone.
-MOST_AT_ONCE = 2048
 #: Expected F1s that differ by less are equal.
 TIE = 1e-9
 
@@ -69,7 +56,7 @@ class Prepared(NamedTuple):
     """What a fit computes before α and β have a part in it. It can be pickled."""
 
     spheres: Spheres
-    maker: "_TableMaker"
+    maker: "TableMaker"
     shapes: LeftOutShapes
     shrinkage: Shrinkage
     held_out: HeldOut  # of known and of real open samples
@@ -122,11 +109,11 @@ def prepare(
         frame = rotated(frame, shrinkage.spherical)
         if not has_background(frame):
             shrinkage = shrinkage._replace(between=None)
-        maker = _TableMaker(frame, real_open, mean_error)
+        maker = TableMaker(frame, real_open, mean_error)
     else:
         subset = _subset_for_shapes(samples, scored, rng)
         frame = choose_frame(frame, subset)
-        maker = _TableMaker(frame, real_open)
+        maker = TableMaker(frame, real_open)
         shrinkage = Shrinkage(frame.spherical, *_choose_shares(maker, maker.held_out_samples(subset)))
     shapes = LeftOutShapes(frame, shrinkage.between)
     parts = maker.held_out_samples(_drawn_sets(samples, scored, rng))
@@ -174,7 +161,7 @@ def _subset_for_shapes(samples: Samples, scored: Tensor, rng: np.random.Generato
     if len(scored) <= MOST_VALIDATION:
         return scored
     drawn = rng.permutation(len(scored))
-    drawn = drawn[_few_of_sets(samples.sets[scored.cpu().numpy()][drawn])]
+    drawn = drawn[few_of_sets(samples.sets[scored.cpu().numpy()][drawn])]
     return scored[np.sort(drawn[:MOST_VALIDATION])]
 
 
@@ -190,14 +177,6 @@ def _drawn_sets(samples: Samples, scored: Tensor, rng: np.random.Generator) -> T
     return scored[torch.from_numpy(is_drawn[sets]).to(scored.device)]
 
 
-def _few_of_sets(sets: Integers) -> NDArray[np.bool_]:
-    """Mark the first samples of each set, (n_samples,)."""
-    by_set = np.argsort(sets, kind="stable")
-    few = np.empty(len(sets), dtype=bool)
-    few[by_set] = np.arange(len(sets)) - np.searchsorted(sets[by_set], sets[by_set]) < MOST_OF_SET
-    return few
-
-
 def _fit_degenerate(spheres: Spheres) -> Fitted:
     """Keep the spheres where no class has a spread: the distances between the classes choose the radii."""
     centroids = spheres.centroids.double()
@@ -208,153 +187,7 @@ def _fit_degenerate(spheres: Spheres) -> Fitted:
     return Fitted(boundaries, spheres.degenerate.cpu().numpy())
 
 
-class _TableMaker:
-    """Makes the tables of held-out samples: which class scores each of them, and at what distance.
-
-    Parameters
-    ----------
-    frame : Frame
-    real_open : Tensor of shape (n_open, n_features)
-    mean_error : float, optional
-        e of an earlier fit; ``None`` estimates it.
-    """
-
-    def __init__(self, frame: Frame, real_open: Tensor, mean_error: float | None = None) -> None:
-        self.frame, self.samples, self.mean_error = frame, frame.samples, mean_error
-        #: Effective number of samples of each class, (n_classes,), and its geometric mean. A class without spread has
-        #: the radius of a class of that size.
-        self.typical_size = float((frame.sets.freedoms[~frame.degenerate] + 1).log().mean().exp())
-        self.sizes = torch.where(frame.degenerate, self.typical_size, frame.sets.freedoms + 1)
-        self.real_open = real_open.double() - frame.origin
-
-    def held_out_samples(self, numbers: Tensor) -> list[HeldOutSamples]:
-        """Assign known samples to the nearest class and, a few of each set, to the nearest other class.
-
-        Both are without the sample's set, the other class also without the sample's class; with a single class there is
-        none. A sample is used if its own class, and any other class, has samples outside the sample's set.
-        """
-        classes, frame = self.samples.classes, self.frame
-        nearest, used = [], []
-        for part in torch.split(numbers, MOST_AT_ONCE):
-            squares = label_distances(frame, part)
-            own = classes[part].unsqueeze(1)
-            remains, assigned = squares.gather(1, own).squeeze(1).isfinite(), [squares.argmin(1)]
-            if len(frame.means) > 1:
-                squares.scatter_(1, own, torch.inf)
-                remains &= squares.amin(1).isfinite()
-                assigned.append(squares.argmin(1))
-            nearest.append(torch.stack(assigned))
-            used.append(remains)
-        chosen = torch.cat(used)
-        sources, (known, *others) = numbers[chosen], torch.cat(nearest, dim=1)[:, chosen]
-        few = torch.from_numpy(_few_of_sets(self.samples.sets[sources.cpu().numpy()])).to(chosen.device)
-        of_other = [HeldOutSamples(OF_OTHER_CLASS, sources[few], other[few]) for other in others]
-        return [HeldOutSamples(KNOWN, sources, known), *of_other]
-
-    def synthetic(self, numbers: Tensor, alpha: float, rng: np.random.Generator) -> HeldOutSamples | None:
-        """Draw samples of synthetic classes, with the deviations of known samples, ``numbers``, from their class mean.
-
-        The deviation of one of n samples is divided by √(1 − 1 / n): a mean that it is a part of lies nearer to it.
-        """
-        if not len(numbers):
-            return None
-        classes, weights = self.samples.classes[numbers], self.samples.counted_weights[numbers]
-        drawn = draw_synthetic_classes(
-            classes.cpu().numpy(), n_synthetic(len(numbers)), alpha, rng, weights.cpu().numpy()
-        )
-        if drawn is None:
-            return None
-        sources = numbers[torch.from_numpy(drawn.sources).to(numbers.device)]
-        totals = self.frame.sets.weights
-        of_unit = totals.of_units(sources) / totals.totals[self.samples.classes[sources]]
-        enlarged = (1 - of_unit.clamp_max(0.5)).rsqrt().unsqueeze(1)
-        deviations = self.frame.offsets[sources].double() * enlarged
-        positions = drawn.means.of(self.frame.means) + deviations
-        assigned = euclidean(positions, self.frame.means).argmin(1)
-        return HeldOutSamples(SYNTHETIC, sources, assigned, positions)
-
-    def tables(
-        self, shapes: LeftOutShapes, samples: Sequence[HeldOutSamples], shares: Sequence[float]
-    ) -> list[HeldOut]:
-        """Make the table of the held-out samples, known ones first, for each share ρ."""
-        distances, of_kinds, sizes = [], [], []
-        for part in samples:
-            without_class = part.kind == OF_OTHER_CLASS and shapes.between is not None
-            of_kind = LeftOutShapes(self.frame, shapes.between, without_class=True) if without_class else shapes
-            found = of_kind.distances(part, shares)
-            of_kinds.append(self._held_out(part, found[0]))
-            distances.append(found.cpu().numpy())
-            sizes.append(self._sizes(part).cpu().numpy())
-        tables = []
-        for i, share in enumerate(shares):
-            mean_error = self._mean_error(samples[0].sources, of_kinds[0], distances[0][i], sizes[0])
-            parts = [
-                self._grown(table, of_part[i], of_samples, mean_error)
-                for table, of_part, of_samples in zip(of_kinds, distances, sizes, strict=True)
-            ]
-            if len(self.real_open):
-                scored = self._new(self.real_open, shapes, share, mean_error)
-                parts.append(HeldOut.of(len(self.frame.means), REAL, *scored))
-            tables.append(HeldOut.joined(parts, mean_error))
-        return tables
-
-    def table_of_synthetic(
-        self, part: HeldOutSamples, shapes: LeftOutShapes, share: float, mean_error: float
-    ) -> HeldOut:
-        """Make the table of samples of synthetic classes."""
-        distances = shapes.distances(part, [share])[0]
-        table = self._held_out(part, distances)
-        return self._grown(table, distances.cpu().numpy(), self._sizes(part).cpu().numpy(), mean_error)
-
-    def _grown(self, table: HeldOut, distances: Floats, sizes: Floats, mean_error: float) -> HeldOut:
-        """Fill in distances, relative to how far out new samples of classes of these sizes lie."""
-        return replace(table, distances=distances / class_sizes.growths(mean_error, sizes, self.typical_size))
-
-    def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
-        """Scale the distances of held-out samples to those of validation samples, and append the latter."""
-        scored = self._new(fresh.features.double() - self.frame.origin, shapes, share, held_out.mean_error)
-        sets = fresh.sets + 1 + int(held_out.sets.max(initial=-1))
-        found = HeldOut.of(held_out.n_classes, KNOWN, *scored, fresh.classes, fresh.counted_weights, sets)
-        return held_out.with_fresh(found)
-
-    def _new(self, features: Tensor, shapes: LeftOutShapes, share: float, mean_error: float) -> tuple[Tensor, Tensor]:
-        """Distances of samples that have no part in the shapes, and the classes that they are assigned to."""
-        assigned, margins = shapes.shapes(share, 1.0, self.growths(mean_error)).scorer().assigned(features)
-        return 1 - margins, assigned
-
-    def _held_out(self, part: HeldOutSamples, distances: Tensor) -> HeldOut:
-        """Give a part of the table; samples of synthetic classes have no class, and all weigh the same."""
-        scored = len(self.frame.means), part.kind, distances, part.assigned
-        if part.kind == SYNTHETIC:
-            return HeldOut.of(*scored)
-        sets = self.samples.sets[part.sources.cpu().numpy()]
-        return HeldOut.of(*scored, self.samples.classes[part.sources], self.samples.counted_weights[part.sources], sets)
-
-    def growths(self, mean_error: float) -> Tensor:
-        """Growth of the distances and radii of all classes, (n_classes,)."""
-        return class_sizes.growths(mean_error, self.sizes, self.typical_size)
-
-    def typical_growth(self, mean_error: float) -> float:
-        """Give the growth of a class of typical size, where that of a class of very many samples is 1."""
-        return float((1 + mean_error / self.typical_size) ** 0.5)
-
-    def _sizes(self, part: HeldOutSamples) -> Tensor:
-        """Effective number of samples of the class that scores each sample; of its own class without its set."""
-        sizes = self.sizes[part.assigned]
-        if part.kind == SYNTHETIC:
-            return sizes
-        is_own = part.assigned == self.samples.classes[part.sources]
-        return torch.where(is_own, self.frame.sets.own_freedoms[part.sources] + 1, sizes)
-
-    def _mean_error(self, sources: Tensor, known: HeldOut, distances: Floats, sizes: Floats) -> float:
-        """Estimate e from the known samples that their own class scores, unless it is given."""
-        if self.mean_error is not None:
-            return self.mean_error
-        columns = distances**2, known.classes, sizes, self.samples.weights[sources].cpu().numpy()
-        return class_sizes.estimate_mean_error(*(column[known.assigned == known.classes] for column in columns))
-
-
-def _choose_shares(maker: _TableMaker, known: Sequence[HeldOutSamples]) -> tuple[float | None, float]:
+def _choose_shares(maker: TableMaker, known: Sequence[HeldOutSamples]) -> tuple[float | None, float]:
     """Average all candidates of b and ρ, weighted by exp(F1 / standard error) at their best radius scale.
 
     Samples of synthetic classes are not used here: they deviate from their class as known samples do, and say nothing

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 from tqdm.std import tqdm
 
-from ..._core.warn import warn
 from ..._torch.devices import PROCESS_STATE, kept_torch_state, on_device
 from ..._torch.progress import progress_bar, quiet_libraries
 from ..._torch.threads import map_parts, one_thread_each
@@ -121,6 +120,11 @@ class TextBackbone:
                 model.to(device)
         return self
 
+    @property
+    def is_reduced(self) -> bool:
+        """Whether there is a copy of the model in bfloat16."""
+        return self._reduced is not None
+
     def reduced(self) -> TextModel:
         """Give a copy of the model whose transformer computes in bfloat16, made at its first use on a device."""
         model = self.model
@@ -128,7 +132,6 @@ class TextBackbone:
         with PROCESS_STATE:
             found = self._reduced
             if found is None or next(found.transformer.parameters()).device != device:
-                warn_of_slow_bfloat16(device)
                 found = self.copy().model.eval()
                 found.transformer.bfloat16()
                 self._reduced = found  # complete: an interruption leaves none
@@ -188,13 +191,6 @@ class TextBackbone:
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the model as plain data, with the weights on the CPU."""
         return {"_model": None, "_stored": self.stored(), "_reduced": None, "max_length": self.max_length}
-
-
-def warn_of_slow_bfloat16(device: torch.device) -> None:
-    """Warn of x86 processors that compute slower in bfloat16; of others nothing was measured."""
-    read: Any = getattr(torch.cpu, "get_capabilities", dict)  # not in old versions of torch
-    if device.type == "cpu" and read().get("amx_bf16") is False:
-        warn("dtype='bfloat16' is slower than 'float32' on this processor, which has no AMX; use dtype='float32' here.")
 
 
 def in_windows(
