@@ -129,7 +129,7 @@ class SupConTextEncoder(TrainedTextFeatures):
     dtype : {"float32", "bfloat16"}, default="float32"
         The numbers with which the text model embeds texts. ``"bfloat16"`` is two to three times as fast on CPUs with
         AMX (Intel's since 2023, the fourth Xeon generation) and on GPUs; on other x86 CPUs it is slower, and a warning
-        says so. F1 is the same within 0.1. What is trained is trained in single precision, and saved so: memory holds
+        says so. F1 is the same. What is trained is trained in single precision, and saved so: memory holds
         the text model in both. Read more in the :ref:`User Guide <bfloat16>`.
 
     open_label : int or str, default=-1

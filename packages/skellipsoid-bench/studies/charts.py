@@ -84,7 +84,7 @@ def draw_growth(records: list[dict]) -> None:
     rest = {
         "samples": "100 classes, 384 features",
         "classes": "5 samples each, 384 features",
-        "features": "4,000 samples",
+        "features": "4,000 samples, 40 classes",
     }
     for column, (what, others) in enumerate(rest.items()):
         rows = [record for record in records if record["grows"] == what]

@@ -4,7 +4,7 @@
 per second of predict. The largest are 1 million samples of 1,000 classes, and 10,000 classes of 5 samples.
 ``held_out``: macro F1 with as many held-out samples as the package takes of 100,000, and with all of them.
 
-    python studies/scale.py growth > results/growth.jsonl      # 20 to 40 minutes, 12 GiB
+    python studies/scale.py growth > results/growth.jsonl      # 20 to 40 minutes, 9 GiB
     python studies/scale.py held_out > results/scale.rst
     python studies/charts.py                                   # the picture
 """
