@@ -120,7 +120,7 @@ def is_alive(pid):
 
 def same(records):
     """Records without what another run of them has otherwise."""
-    told = {"seconds", "fit_seconds", "predict_seconds", "memory_mb", "date", "time"}
+    told = {"fit_seconds", "predict_seconds", "encode_seconds", "peak_memory_mb", "started"}
     return [{name: value for name, value in record.items() if name not in told} for record in records]
 
 
