@@ -13,8 +13,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
 from .._samples.duplicates import find_duplicates
-from .characters import is_unicode
-from .characters import normalize_text as normalize_text  # _encoders takes it from here
+from .characters import is_unicode, normalize_text
 from .validation import number, only_column
 
 #: Number of characters of a text that are compared; the limit of most text models is similar.

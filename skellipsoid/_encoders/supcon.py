@@ -127,10 +127,10 @@ class SupConTextEncoder(TrainedTextFeatures):
         Largest number of tokens of a text; longer texts are truncated. ``None`` is the model's own limit.
 
     dtype : {"float32", "bfloat16"}, default="float32"
-        The numbers with which the text model embeds texts. ``"bfloat16"`` is two to three times as fast on CPUs with
-        AMX (Intel's since 2023, the fourth Xeon generation) and on GPUs; on other x86 CPUs it is slower, and a warning
-        says so. F1 is the same. What is trained is trained in single precision, and saved so: memory holds
-        the text model in both. Read more in the :ref:`User Guide <bfloat16>`.
+        The numbers with which the text model embeds texts. ``"bfloat16"`` is more than twice as fast on CPUs with AMX
+        (Intel's since 2023, the fourth Xeon generation), and F1 is the same. On other x86 CPUs it is slower, and a
+        warning says so; on a GPU it was not measured. What is trained is trained in single precision, and saved so:
+        memory holds the text model in both. Read more in the :ref:`User Guide <bfloat16>`.
 
     open_label : int or str, default=-1
         Texts with this label are not trained on. Cast to the kind of ``y``: −1 for numbers, ``"-1"`` for

@@ -67,7 +67,7 @@ def main():
     if options.report:
         report(found)
         return
-    warnings.filterwarnings("ignore", message=".* outlying rows")
+    warnings.filterwarnings("ignore", message="X has outliers")
     if options.head:
         study_heads(found, options.data_home)
         return

@@ -2,7 +2,7 @@
 
 Texts per second of the training texts, in turns, with one and with two threads. Macro F1 on development rows with
 classes held out as open, boundaries fitted to features of the same kind, as the difference from single precision.
-``torch.compile`` is left out: for 32 texts of 16 tokens it took 0.97 of the time.
+``torch.compile`` is left out: it hardly gains (TRIED.md).
 
     python studies/embedding.py --data-home ../../../shared/data > results/embedding.rst
 """
