@@ -8,12 +8,14 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import functools
 import importlib.util
 import itertools
 import subprocess
 import sys
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 import torch
@@ -80,8 +82,24 @@ OPEN_REQUESTS = [
 ]
 
 
-def pytest_collection_modifyitems(items):
-    """Begin with the console blocks of whole pages, which take longest: so no process waits for another at the end."""
+hypothesis.settings.register_profile("few", max_examples=10, deadline=None)
+hypothesis.settings.register_profile("many", max_examples=100, deadline=None)
+
+
+def pytest_configure(config):
+    """Property tests have few examples, and with ``-m slow`` many."""
+    hypothesis.settings.load_profile("many" if config.getoption("markexpr") == "slow" else "few")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Begin with the console blocks of whole pages, which take longest: so no process waits for another at the end.
+
+    Property tests belong to the slow ones, too, of which each has many examples.
+    """
+    if config.getoption("markexpr") == "slow":
+        for item in items:
+            if item.get_closest_marker("hypothesis"):
+                item.add_marker("slow")
     items.sort(key=lambda item: "console_blocks" not in item.name)
 
 
@@ -133,6 +151,16 @@ def docstring_elsewhere(request):
     """What a docstring says holds on every machine."""
     if isinstance(request.node, pytest.DoctestItem):
         request.getfixturevalue("elsewhere")
+
+
+@pytest.fixture(scope="session")
+def one_registry():
+    """Torch's exporter builds a table of all operators anew for each export, which takes as long as all else."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ONNXRegistry, "from_torchlib", functools.cache(ONNXRegistry.from_torchlib))
+        yield
 
 
 @pytest.fixture(scope="session")

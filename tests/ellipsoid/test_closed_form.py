@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from operator_helpers import Operators
+from pairwise import pairwise
 from scipy.linalg import eigh
 
 from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, left_out, left_out_shapes, table_maker
@@ -329,14 +330,15 @@ def check_against(fit, refits, step=1, rtol=1e-6):
 
 
 @pytest.mark.parametrize(
-    ("n_features", "step", "weights"),
-    # Fewer features than a class has samples, more, and more than there are samples.
-    [(4, 5, weights) for weights in WEIGHTS] + [(40, 11, weights) for weights in WEIGHTS] + [(330, 50, WEIGHTS[0])],
+    ("kind", "numbers", "weights"),
+    # Features, classes, and every which row is compared: fewer features than a class has samples, more, and more than
+    # there are samples.
+    pairwise([*TABLES], [(4, 8, 5), (40, 8, 13), (170, 6, 31)], WEIGHTS),
     ids=str,
 )
-@pytest.mark.parametrize("kind", TABLES)
-def test_samples_are_scored_as_by_a_fit_without_their_set(kind, n_features, step, weights):
-    found = TABLES[kind](n_features, 12 if n_features > 40 else 16)
+def test_samples_are_scored_as_by_a_fit_without_their_set(kind, numbers, weights):
+    n_features, n_classes, step = numbers
+    found = TABLES[kind](n_features, n_classes)
     refits = Refits(found, weights)
     validation = check_against(found.fit(weights), refits, step, 1e-4 if n_features > 40 else 1e-6)
     totals = totals_of([str(gone) for gone in refits.gone.astype(int).tolist()], found.weights)
