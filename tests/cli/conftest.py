@@ -68,7 +68,7 @@ def tiny_command(tiny_model, tmp_path_factory, monkeypatch, give_input):
 
 
 @pytest.fixture(scope="package")
-def exported(tiny_model, texts, labels, tmp_path_factory):
+def exported(tiny_model, texts, labels, tmp_path_factory, one_registry):
     """A model that keeps its texts, with its export beside it."""
     folder = tmp_path_factory.mktemp("export") / "model"
     encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=3, random_state=0, keep_texts=True)

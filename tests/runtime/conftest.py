@@ -8,6 +8,11 @@ from sklearn.preprocessing import StandardScaler
 import skellipsoid
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_exports(one_registry):
+    """The tests of this folder export again and again."""
+
+
 @pytest.fixture(scope="session")
 def build_kind(build_model, tmp_path_factory):
     """Build a random text model of a kind: ``build_kind("MPNet")``; gives the folder."""

@@ -31,7 +31,7 @@ def saved(pipeline, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def exported(pipeline, tmp_path_factory):
+def exported(pipeline, tmp_path_factory, one_registry):
     """Folder of the exported Pipeline."""
     folder = tmp_path_factory.mktemp("exported") / "first"
     export_onnx(pipeline, folder)
