@@ -8,11 +8,14 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import contextlib
 import functools
 import importlib.util
 import itertools
 import subprocess
 import sys
+import tempfile
+import threading
 from pathlib import Path
 
 import hypothesis
@@ -248,6 +251,41 @@ def fresh_python():
             env=fresh_environment(),
             **{"text": True, "timeout": 120, **options},
         )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def warm_server():
+    """What forks processes that have imported the package: ``warm_server.start(script, arguments, files)``."""
+    if not hasattr(os, "fork"):
+        pytest.skip("forks processes, which this platform does not have")
+    from warm_process import WarmPython
+
+    server = WarmPython(fresh_environment())
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def warm_python(warm_server):
+    """As ``fresh_python``, in a process that has imported the package already; with ``text=False`` bytes."""
+
+    def run(script, *arguments, stdin="", text=True):
+        with contextlib.ExitStack() as stack:
+            given, out, err = files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
+            given.write(stdin.encode() if text else stdin)
+            given.seek(0)
+            process = warm_server.start(script, arguments, files)
+            watchdog = threading.Timer(120, process.kill)
+            watchdog.start()
+            status = process.wait()
+            watchdog.cancel()
+            found = []
+            for file in (out, err):
+                file.seek(0)
+                found.append(file.read().decode() if text else file.read())
+        return subprocess.CompletedProcess(script, status, *found)
 
     return run
 

@@ -27,7 +27,7 @@ LINES = [
 ]
 
 
-def test_neither_torch_nor_scikit_learn_is_imported(model, alone, open_texts, fresh_python):
+def test_neither_torch_nor_scikit_learn_is_imported(model, alone, open_texts, fresh_python, warm_python):
     heavy = ("torch", "transformers", "sentence_transformers", "sklearn", "scipy", "pandas")
     script = f"{RUN}print([name for name in {heavy} if name in sys.modules], status)"
     lines = "\n".join(["wake me at six", *open_texts])
@@ -35,7 +35,7 @@ def test_neither_torch_nor_scikit_learn_is_imported(model, alone, open_texts, fr
     assert done.stderr == ""
     *answers, last = done.stdout.splitlines()
     assert last == "[] 0"
-    whole = fresh_python(RUN, "predict", "--model", alone, stdin=lines, encoding="utf-8")
+    whole = warm_python(RUN, "predict", "--model", alone, stdin=lines)
     assert answers == whole.stdout.splitlines()
     assert {answer.partition("\t")[0] for answer in answers} > {"-1"}
 

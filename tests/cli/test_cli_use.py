@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 
 import numpy as np
@@ -43,9 +44,9 @@ def test_the_package_runs_as_a_module(fresh_python):
 # predict
 
 
-def test_predict_labels_lines_from_standard_input(saved, texts, open_texts, fresh_python):
+def test_predict_labels_lines_from_standard_input(saved, texts, open_texts, warm_python):
     lines = [*texts, *open_texts, "", "  two  spaces\there", "ünïcödé 左"]
-    done = fresh_python(RUN, "predict", "--model", saved, stdin="\ufeff" + "\n".join(lines) + "\r\n", encoding="utf-8")
+    done = warm_python(RUN, "predict", "--model", saved, stdin="\ufeff" + "\n".join(lines) + "\r\n")
     assert (done.stderr, done.returncode) == ("", 0)
     expected = [f"{label}\t{line}" for label, line in zip(load(saved).predict(lines), lines, strict=True)]
     assert done.stdout.split("\n") == [*expected, ""]
@@ -63,10 +64,10 @@ def test_predict_speaks_utf_8_whatever_the_locale(saved, fresh_environment):
     assert done.stdout.decode().endswith("\tünïcödé 左\n")
 
 
-def test_no_line_is_lost_after_one_that_is_not_utf_8(saved, texts, fresh_python):
+def test_no_line_is_lost_after_one_that_is_not_utf_8(saved, texts, warm_python):
     lines = [(texts * 47)[i].encode() for i in range(1502)]
     lines[3], lines[1025] = b"caf\xe9", b"half a surrogate \xed\xa0\x80"
-    done = fresh_python(RUN, "predict", "--model", saved, stdin=b"\n".join(lines), text=False)
+    done = warm_python(RUN, "predict", "--model", saved, stdin=b"\n".join(lines), text=False)
     assert done.returncode == 0
     answered = done.stdout.decode().splitlines()
     assert [answer.split("\t")[1] for answer in answered] == [line.decode(errors="replace") for line in lines]
@@ -216,28 +217,29 @@ def test_scores_of_a_model_that_held_nothing_out_and_has_numbers_for_classes(
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes break differently there")
 @pytest.mark.parametrize("n_lines", [3, 20_000])
-def test_a_reader_that_has_seen_enough_is_no_error(saved, fresh_environment, n_lines):
-    command = [sys.executable, "-c", RUN, "predict", "--model", str(saved)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=fresh_environment()
-    ) as process:
+def test_a_reader_that_has_seen_enough_is_no_error(saved, warm_server, n_lines):
+    (given, stdin), (stdout, answers) = ((os.fdopen(a, "rb"), os.fdopen(b, "wb")) for a, b in (os.pipe(), os.pipe()))
+    with tempfile.TemporaryFile() as stderr:
+        with given, answers:
+            process = warm_server.start(RUN, ["predict", "--model", saved], [given, answers, stderr])
         watchdog = threading.Timer(60, process.kill)
         watchdog.start()
         if n_lines == 3:
             # Gone before the first line.
-            process.stdout.close()
+            stdout.close()
         # One group of lines, whose answers fit into the pipe.
-        process.stdin.write(b"wake me at six\n" * min(n_lines, 1024))
+        stdin.write(b"wake me at six\n" * min(n_lines, 1024))
         with contextlib.suppress(BrokenPipeError):  # it may have ended already
-            process.stdin.flush()
+            stdin.flush()
             if n_lines > 3:
-                assert process.stdout.readline().endswith(b"\twake me at six\n")
-                process.stdout.close()
-                process.stdin.write(b"wake me at six\n" * (n_lines - 1024))
+                assert stdout.readline().endswith(b"\twake me at six\n")
+                stdout.close()
+                stdin.write(b"wake me at six\n" * (n_lines - 1024))
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
-        assert process.stderr.read() == b""
+            stdin.close()
         assert process.wait() == 0
+        stderr.seek(0)
+        assert stderr.read() == b""
         watchdog.cancel()
 
 

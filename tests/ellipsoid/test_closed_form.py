@@ -351,7 +351,7 @@ def test_samples_are_scored_as_by_a_fit_without_their_set(kind, numbers, weights
     ("n_features", "weights"), [(4, WEIGHTS[0]), (40, WEIGHTS[1]), (40, Shrinkage(0.3, None, 0.4))]
 )
 def test_a_refit_of_whole_matrices_gives_the_distances_of_low_rank_changes(kind, n_features, weights, monkeypatch):
-    fit = TABLES[kind](n_features, 6).fit(weights)
+    fit = TABLES[kind](n_features, 4).fit(weights)
     own = fit.known[0]._replace(assigned=fit.samples.classes[fit.known[0].sources])
     given = own, SHARED_SHARES, fit.samples.weights[own.sources]
     found = []
@@ -377,10 +377,10 @@ def test_large_sets_are_left_out_by_refits(monkeypatch):
     assert not any(chosen)
 
 
-@pytest.mark.parametrize(("n_features", "step"), [(4, 5), (40, 11), (330, 50)])
+@pytest.mark.parametrize(("n_features", "n_classes", "step"), [(4, 16, 5), (40, 16, 11), (220, 8, 40)])
 @pytest.mark.parametrize("kind", ["groups", "near duplicates", "across classes"])
-def test_what_is_kept_changes_distances_by_a_hundredth(kind, n_features, step):
-    found, weights = TABLES[kind](n_features, 12 if n_features > 40 else 16), WEIGHTS[0]
+def test_what_is_kept_changes_distances_by_a_hundredth(kind, n_features, n_classes, step):
+    found, weights = TABLES[kind](n_features, n_classes), WEIGHTS[0]
     fit, refits = found.fit(weights), Refits(found, weights, exact=True)
     validation, checked = fit.validate(), np.arange(0, len(fit.known[0].sources), step)
     for scored, held_out in ((validation.known, False), (validation.open[0], True)):

@@ -483,6 +483,7 @@ def test_a_load_that_fails_leaves_the_users_settings_alone(tmp_path, chosen_sett
     assert user_settings() == chosen_settings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bars", ["0", "1"])
 def test_bars_that_the_environment_decides_bring_no_warning(tiny_model, fresh_python, bars, monkeypatch):
     monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", bars)

@@ -19,6 +19,7 @@ import pytest
 import sklearn
 import torch
 import transformers
+from pairwise import pairwise
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.fixes import parse_version
@@ -141,9 +142,9 @@ def test_max_length_cuts_the_rest_of_a_text_off(tiny_model):
 # What training does
 
 
-@pytest.mark.parametrize("finetune", ["head", "full"])
-@pytest.mark.parametrize("loss", ["supcon", "softmax"])
-@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize(
+    ("finetune", "loss", "normalize"), pairwise(["head", "full"], ["supcon", "softmax"], [True, False])
+)
 def test_training_lowers_the_loss_and_brings_class_mates_together(
     tiny_model, texts, labels, vectors, finetune, loss, normalize
 ):
@@ -369,8 +370,9 @@ def test_a_text_that_is_alone_in_its_class_is_not_cross_fitted(tiny_model, texts
     ],
 )
 def test_automatic_settings_are_those_documented(tiny_model, texts, labels, finetune, documented):
-    # More texts than fit into the larger batch.
-    many, truth = [f"{text} {i}" for i in range(10) for text in texts], np.tile(labels, 10)
+    # More texts than fit into a batch.
+    n_times = documented["batch_size"] // len(texts) + 1
+    many, truth = [f"{text} {i}" for i in range(n_times) for text in texts], np.tile(labels, n_times)
 
     def fit(**parameters):
         encoder = SupConTextEncoder(tiny_model, finetune=finetune, duplicates="off", random_state=0, **parameters)
@@ -683,14 +685,14 @@ print("alike")
 """
 
 
-def test_the_weights_travel_in_the_pickle(tiny_model, texts, labels, tmp_path, fresh_python):
+def test_the_weights_travel_in_the_pickle(tiny_model, texts, labels, tmp_path, warm_python):
     model = tmp_path / "model"
     shutil.copytree(tiny_model, model)
     encoders = [make(str(model), finetune, max_iter=2, max_length=9).fit(texts, labels) for finetune in MODES]
     expected = [encoder.transform(texts) for encoder in encoders]
     (tmp_path / "encoders.pickle").write_bytes(pickle.dumps((encoders, texts, expected)))
     shutil.rmtree(model)
-    done = fresh_python(_UNPICKLE, tmp_path)
+    done = warm_python(_UNPICKLE, tmp_path)
     assert (done.stdout.strip(), done.stderr, done.returncode) == ("alike", "", 0)
 
 

@@ -176,13 +176,13 @@ json.dump([loaded.predict(queries).tolist(), loaded.score_samples(queries).tolis
 """
 
 
-def test_a_new_process_needs_the_folder_alone(tiny_model, texts, labels, queries, tmp_path, fresh_python):
+def test_a_new_process_needs_the_folder_alone(tiny_model, texts, labels, queries, tmp_path, warm_python):
     shutil.copytree(tiny_model, tmp_path / "tiny")
     pipeline = make_pipeline(str(tmp_path / "tiny")).fit(texts, labels)
     save(pipeline, tmp_path / "model")
     shutil.rmtree(tmp_path / "tiny")
     before = snapshot(tmp_path)
-    done = fresh_python(_LOAD, tmp_path / "model", stdin=json.dumps(queries))
+    done = warm_python(_LOAD, tmp_path / "model", stdin=json.dumps(queries))
     assert (done.stderr, done.returncode) == ("", 0)
     answers, scores = json.loads(done.stdout)
     assert answers == pipeline.predict(queries).tolist()

@@ -211,7 +211,7 @@ def test_what_cannot_be_plotted_is_said_in_one_sentence(draw, message):
     assert plt.get_fignums() == []
 
 
-def test_without_matplotlib_importing_works_and_calling_names_the_extra(fresh_python):
+def test_without_matplotlib_importing_works_and_calling_names_the_extra(warm_python):
     script = (
         "import sys\n"
         "import numpy as np\n"
@@ -234,7 +234,7 @@ def test_without_matplotlib_importing_works_and_calling_names_the_extra(fresh_py
         "    try: call()\n"
         "    except ImportError as error: print(error)\n"
     )
-    answer = fresh_python(script)
+    answer = warm_python(script)
     assert answer.stderr == ""
     was_loaded, *lines = answer.stdout.splitlines()
     assert was_loaded == "False"

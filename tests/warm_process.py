@@ -1,0 +1,110 @@
+"""A Python process that has imported the package already, and forks one for each test that needs a process of its own.
+
+Importing takes most of the time of such a test. Tests of what is imported, or of the environment in which Python begins,
+need one that begins anew: ``fresh_python``.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+
+
+class WarmPython:
+    """Start processes that have imported the package: ``warm.start(script, *arguments, stdin=..., stdout=..., ...)``."""
+
+    def __init__(self, environment):
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, __file__, str(theirs.fileno())]
+            self._server = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment)
+        self._replies = self._socket.makefile("r", encoding="utf-8")
+        self._environment = environment
+
+    def start(self, script, arguments, files):
+        """Begin a process; it must end before the next begins."""
+        message = {"script": script, "arguments": [*map(str, arguments)], "folder": os.getcwd()}
+        content = json.dumps(message).encode()
+        socket.send_fds(self._socket, [len(content).to_bytes(8, "big")], [file.fileno() for file in files])
+        self._socket.sendall(content)
+        return WarmProcess(int(self._replies.readline()), self._replies)
+
+    def close(self):
+        """End it."""
+        self._socket.close()
+        self._replies.close()
+        self._server.wait(timeout=30)
+
+
+class WarmProcess:
+    """A process of the server."""
+
+    def __init__(self, pid, replies):
+        self.pid, self._replies = pid, replies
+
+    def kill(self):
+        """End it at once."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self):
+        """Wait for its end; gives its status."""
+        return int(self._replies.readline())
+
+
+def _serve(connection):
+    """Fork a process for each message; say its number, and when it has ended its status."""
+    import transformers  # noqa: F401  the imports that take long
+
+    import skellipsoid.cli
+    from skellipsoid._encoders.torch import model_lookup  # noqa: F401
+
+    while (found := socket.recv_fds(connection, 8, 3))[0]:
+        head, files = found[:2]
+        left, content = int.from_bytes(head, "big"), b""
+        while len(content) < left:
+            content += connection.recv(left - len(content))
+        pid = os.fork()
+        if pid == 0:
+            connection.close()
+            os._exit(_run(json.loads(content), files))
+        for file in files:
+            os.close(file)
+        connection.sendall(b"%d\n" % pid)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        connection.sendall(b"%d\n" % status)
+
+
+def _run(message, files):
+    """Be a process that runs a script, as ``python -c`` runs it; gives its status."""
+    for target, file in enumerate(files):
+        os.dup2(file, target)
+        os.close(file)
+    os.chdir(message["folder"])
+    sys.argv = ["-c", *message["arguments"]]
+    sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+    status = 0
+    try:
+        exec(compile(message["script"], "<string>", "exec"), {"__name__": "__main__"})
+    except SystemExit as end:
+        status = end.code or 0
+        if not isinstance(status, int):
+            print(status, file=sys.stderr)
+            status = 1
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        print(error, file=sys.stderr)
+        status = 120
+    return status
+
+
+if __name__ == "__main__":
+    _serve(socket.socket(fileno=int(sys.argv[1])))
