@@ -10,6 +10,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 import contextlib
 import functools
+import gc
 import importlib.util
 import itertools
 import subprocess
@@ -85,12 +86,12 @@ OPEN_REQUESTS = [
 ]
 
 
-hypothesis.settings.register_profile("few", max_examples=10, deadline=None)
-hypothesis.settings.register_profile("many", max_examples=100, deadline=None)
+hypothesis.settings.register_profile("few", max_examples=10, deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("many", max_examples=200, deadline=None, database=None)
 
 
 def pytest_configure(config):
-    """Property tests have few examples, and with ``-m slow`` many."""
+    """Property tests have few examples, always the same, and with ``-m slow`` many that are drawn."""
     hypothesis.settings.load_profile("many" if config.getoption("markexpr") == "slow" else "few")
 
 
@@ -104,6 +105,12 @@ def pytest_collection_modifyitems(config, items):
             if item.get_closest_marker("hypothesis"):
                 item.add_marker("slow")
     items.sort(key=lambda item: "console_blocks" not in item.name)
+
+
+def pytest_collection_finish():
+    """Python's garbage collector need not look through all tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_generate_tests(metafunc):

@@ -1,9 +1,10 @@
 """A Python process that has imported the package already, and forks one for each test that needs a process of its own.
 
-Importing takes most of the time of such a test. Tests of what is imported, or of the environment in which Python begins,
-need one that begins anew: ``fresh_python``.
+Importing takes most of the time of such a test. Tests of what is imported, or of the environment in which Python
+begins, need one that begins anew: ``fresh_python``.
 """
 
+import importlib
 import json
 import os
 import signal
@@ -14,7 +15,7 @@ import traceback
 
 
 class WarmPython:
-    """Start processes that have imported the package: ``warm.start(script, *arguments, stdin=..., stdout=..., ...)``."""
+    """Start processes that have imported the package: ``warm.start(script, arguments, [stdin, stdout, stderr])``."""
 
     def __init__(self, environment):
         self._socket, theirs = socket.socketpair()
@@ -56,10 +57,8 @@ class WarmProcess:
 
 def _serve(connection):
     """Fork a process for each message; say its number, and when it has ended its status."""
-    import transformers  # noqa: F401  the imports that take long
-
-    import skellipsoid.cli
-    from skellipsoid._encoders.torch import model_lookup  # noqa: F401
+    for name in ("transformers", "skellipsoid.cli", "skellipsoid._encoders.torch.model_lookup"):
+        importlib.import_module(name)  # what takes long
 
     while (found := socket.recv_fds(connection, 8, 3))[0]:
         head, files = found[:2]
@@ -93,7 +92,7 @@ def _run(message, files):
     except SystemExit as end:
         status = end.code or 0
         if not isinstance(status, int):
-            print(status, file=sys.stderr)
+            sys.stderr.write(f"{status}\n")
             status = 1
     except BaseException:
         traceback.print_exc()
@@ -101,7 +100,7 @@ def _run(message, files):
     try:
         sys.stdout.flush()
     except OSError as error:
-        print(error, file=sys.stderr)
+        sys.stderr.write(f"{error}\n")
         status = 120
     return status
 

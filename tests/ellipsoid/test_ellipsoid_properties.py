@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
 
 #: Axes are kept in single precision.
 SINGLE = 1e-5
-FEW = settings(max_examples=10, deadline=None, derandomize=True, database=None)
 
 
 @st.composite
@@ -48,7 +47,6 @@ def new_rows(X, seed, n_samples=200):
     )
 
 
-@FEW
 @given(
     training_data(),
     st.floats(-6, 6).map(lambda exponent: 10**exponent),
@@ -74,7 +72,6 @@ def test_decisions_are_the_same_after_shift_and_scaling(global_random_seed, data
     np.testing.assert_allclose((clf.centroids_ - offset) / scale, centroids, rtol=1e-4, atol=1e-4)
 
 
-@FEW
 @given(fitted())
 def test_the_quadratic_form_is_positive_semidefinite(global_random_seed, case):
     clf, _ = case(global_random_seed)
@@ -83,7 +80,6 @@ def test_the_quadratic_form_is_positive_semidefinite(global_random_seed, case):
         assert eigenvalues.min() >= -1e-12 * eigenvalues.max()
 
 
-@FEW
 @given(fitted())
 def test_axes_are_orthonormal_and_longest_first(global_random_seed, case):
     clf, X = case(global_random_seed)
@@ -97,7 +93,6 @@ def test_axes_are_orthonormal_and_longest_first(global_random_seed, case):
         assert (np.diff(lengths) <= 0).all()
 
 
-@FEW
 @given(fitted())
 def test_the_ends_of_the_axes_lie_on_the_boundary(global_random_seed, case):
     clf, _ = case(global_random_seed)
@@ -108,7 +103,6 @@ def test_the_ends_of_the_axes_lie_on_the_boundary(global_random_seed, case):
             np.testing.assert_allclose(clf.class_margins(ends)[:, k], 0, atol=SINGLE)
 
 
-@FEW
 @given(fitted())
 def test_the_margin_is_one_at_the_centre(global_random_seed, case):
     clf, _ = case(global_random_seed)
@@ -118,7 +112,6 @@ def test_the_margin_is_one_at_the_centre(global_random_seed, case):
     assert (margins <= 1).all()
 
 
-@FEW
 @given(fitted(), st.floats(0, 50))
 def test_the_margin_falls_linearly_along_rays(global_random_seed, case, t):
     clf, X = case(global_random_seed)
@@ -130,7 +123,6 @@ def test_the_margin_falls_linearly_along_rays(global_random_seed, case, t):
         np.testing.assert_allclose(margins, 1 - t, rtol=SINGLE, atol=SINGLE)
 
 
-@FEW
 @given(fitted())
 def test_margins_are_the_formula(global_random_seed, case):
     clf, X = case(global_random_seed)
@@ -147,7 +139,6 @@ def test_margins_are_the_formula(global_random_seed, case):
     np.testing.assert_array_equal(clf.predict(rows), answers)
 
 
-@FEW
 @given(fitted(), st.randoms(use_true_random=False))
 def test_each_row_is_answered_for_itself(global_random_seed, case, random):
     clf, X = case(global_random_seed)

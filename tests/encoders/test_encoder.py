@@ -208,8 +208,15 @@ def test_early_stopping_ends_the_training_on_held_out_texts(tiny_model, texts, l
     assert (scores[-3:] <= scores[:-3].max() + 0.05).all()
 
 
-@pytest.mark.parametrize("parameters", [{}, {"loss": "softmax"}, {"early_stopping": True}, {"n_components": 6}])
-@pytest.mark.parametrize("finetune", ["head", "full"])
+@pytest.mark.parametrize(
+    ("finetune", "parameters"),
+    [
+        ("head", {}),
+        ("head", {"early_stopping": True, "n_components": 6}),
+        ("full", {"loss": "softmax"}),
+        ("full", {"early_stopping": True}),
+    ],
+)
 def test_one_seed_one_result_another_seed_another(tiny_model, texts, labels, finetune, parameters):
     first, second, other = (
         make(tiny_model, finetune, max_iter=2, **parameters).set_params(random_state=seed).fit(texts, labels)
@@ -223,11 +230,11 @@ def test_one_seed_one_result_another_seed_another(tiny_model, texts, labels, fin
 @pytest.mark.parametrize("finetune", ["head", "full"])
 def test_a_seed_repeats_a_fit_in_threads_too(tiny_model, texts, labels, finetune):
     def weight(seed):
-        return make(tiny_model, finetune, random_state=seed).fit(texts, labels).weight_
+        return make(tiny_model, finetune, max_iter=3, random_state=seed).fit(texts, labels).weight_
 
-    alone = [weight(seed) for seed in range(4)]
-    with ThreadPoolExecutor(4) as threads:
-        for together, expected in zip(threads.map(weight, range(4)), alone, strict=True):
+    alone = [weight(seed) for seed in range(3)]
+    with ThreadPoolExecutor(3) as threads:
+        for together, expected in zip(threads.map(weight, range(3)), alone, strict=True):
             np.testing.assert_array_equal(together, expected)
 
 
@@ -720,6 +727,7 @@ def test_a_copy_and_its_original_live_apart(tiny_model, texts, labels):
 @pytest.mark.parametrize("finetune", MODES)
 def test_repeated_fits_keep_no_model_but_the_last(tiny_model, texts, labels, finetune):
     encoder = make(tiny_model, finetune, max_iter=1)
+    gc.freeze()  # what there was before is not looked through
 
     def fit():
         encoder.fit(texts, labels).transform(texts)

@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
 
@@ -16,8 +15,6 @@ from skellipsoid.metrics import (
     open_set_f1_score,
     oscr_score,
 )
-
-property_test = settings(deadline=None, max_examples=60)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
@@ -30,7 +30,6 @@ F1_FUNCTIONS = [open_set_f1_score, known_f1_score, open_f1_score]
 # 3 and 4 are classes outside KNOWN.
 label = st.sampled_from([-1, 0, 1, 2, 3, 4])
 answers = st.lists(st.tuples(label, label), min_size=1, max_size=30)
-property_test = settings(deadline=None, max_examples=80)
 
 
 def brute_force(y_true, y_pred, known, undefined):
@@ -62,7 +61,6 @@ def mean_of_numbers(values):
     return sum(numbers) / len(numbers) if numbers else nan
 
 
-@property_test
 @given(answers, st.sampled_from([0, 1, nan]))
 def test_all_label_metrics_against_brute_force(pairs, undefined):
     y_true, y_pred = zip(*pairs, strict=True)
@@ -82,7 +80,6 @@ def test_all_label_metrics_against_brute_force(pairs, undefined):
         assert report[rate] == pytest.approx(expected[rate], nan_ok=True)
 
 
-@property_test
 @given(answers)
 def test_known_classes_default_to_those_that_occur(pairs):
     y_true, y_pred = zip(*pairs, strict=True)
@@ -96,7 +93,6 @@ def test_known_classes_default_to_those_that_occur(pairs):
     assert open_set_accuracy(y_true, y_pred) == accuracy_score(y_true, y_pred)
 
 
-@property_test
 @given(answers, st.sampled_from([0, 1, nan]))
 def test_equal_to_scikit_learn_when_a_row_is_open(pairs, undefined):
     y_true, y_pred = map(np.array, zip(*pairs, (-1, 0), strict=True))
@@ -112,7 +108,6 @@ def test_equal_to_scikit_learn_when_a_row_is_open(pairs, undefined):
     np.testing.assert_allclose(list(report["macro avg"].values())[:3], means)
 
 
-@property_test
 @given(answers)
 def test_strings_and_numbers_give_the_same(pairs):
     y_true, y_pred = (np.array(column) for column in zip(*pairs, strict=True))
@@ -123,7 +118,6 @@ def test_strings_and_numbers_give_the_same(pairs):
     assert texts == numbers
 
 
-@property_test
 @given(answers, st.randoms(use_true_random=False))
 def test_order_of_rows_and_classes_does_not_matter(pairs, random):
     y_true, y_pred = zip(*pairs, strict=True)

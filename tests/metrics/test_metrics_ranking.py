@@ -5,7 +5,7 @@ from math import isnan
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import auc, average_precision_score, roc_auc_score, roc_curve
@@ -18,8 +18,6 @@ from skellipsoid.metrics import (
     oscr_score,
     trade_off_curve,
 )
-
-property_test = settings(deadline=None, max_examples=80)
 
 
 def plain(function):
@@ -56,7 +54,6 @@ def pairs(y_true, score, counted):
     return sum(wins) / len(wins)
 
 
-@property_test
 @given(problems())
 def test_auroc(problem):
     y_true, _, score = problem
@@ -76,7 +73,6 @@ def average_precision(is_positive, score):
     return area
 
 
-@property_test
 @given(problems())
 def test_aupr_both_ways(problem):
     y_true, _, score = problem
@@ -88,7 +84,6 @@ def test_aupr_both_ways(problem):
     assert unknown == pytest.approx(average_precision(y_true == -1, -score))
 
 
-@property_test
 @given(problems(), st.sampled_from([0.01, 0.25, 1 / 3, 0.5, 0.95, 1.0]) | st.floats(0.001, 1))
 def test_fpr_at_tpr(problem, tpr):
     y_true, _, score = problem
@@ -108,7 +103,6 @@ def test_fpr_at_tpr_does_not_lose_a_row_to_rounding():
         assert fpr_at_tpr(y_true, score, tpr=n_accepted / 100) == (n_accepted - 1) / 100
 
 
-@property_test
 @given(problems())
 def test_oscr_curve_point_by_point(problem):
     y_true, y_pred_known, score = problem
@@ -127,7 +121,6 @@ def test_oscr_curve_point_by_point(problem):
     assert np.isinf(thresholds[0]) == (score[~is_known].max() == score.max())
 
 
-@property_test
 @given(problems())
 def test_trade_off_curve_point_by_point(problem):
     y_true, y_pred_known, score = problem
@@ -144,7 +137,6 @@ def test_trade_off_curve_point_by_point(problem):
     assert np.stack(ends).T.tolist() == [[0, 0, np.mean(is_wrong[is_known])], [1, 1, 0]]
 
 
-@property_test
 @given(problems())
 def test_oscr_score(problem):
     y_true, y_pred_known, score = problem
@@ -178,7 +170,6 @@ def test_oscr_counts_known_rows_that_are_answered_with_a_class_outside_labels_as
     assert ccr[-1] == 0.5
 
 
-@property_test
 @given(problems())
 def test_only_the_order_of_scores_matters(problem):
     y_true, y_pred_known, score = problem

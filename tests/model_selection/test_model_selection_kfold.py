@@ -5,13 +5,11 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from skellipsoid.model_selection import OpenSetKFold, RealOpenKFold
-
-fast = settings(deadline=None, max_examples=60)
 
 
 @st.composite
@@ -40,7 +38,6 @@ seeds = st.none() | st.integers(0, 2**32 - 1)
 
 
 class TestOpenSetKFold:
-    @fast
     @given(kfold_problems(), seeds)
     def test_the_definition_holds(self, problem, seed):
         y, n_splits = problem
@@ -65,7 +62,6 @@ class TestOpenSetKFold:
                 times_open[name] += 1
         assert set(times_open.values()) == {1}
 
-    @fast
     @given(kfold_problems(), seeds)
     def test_shares_differ_in_rows_by_at_most_the_largest_class(self, problem, seed):
         y, n_splits = problem
@@ -104,7 +100,6 @@ class TestOpenSetKFold:
         ]
         assert set(folds) == {0, 1, 2, 3}
 
-    @fast
     @given(kfold_problems(min_open=1), seeds, st.sampled_from([OpenSetKFold, RealOpenKFold]))
     def test_test_parts_are_those_of_stratified_kfold(self, problem, seed, kind):
         y, n_splits = problem
@@ -112,7 +107,6 @@ class TestOpenSetKFold:
         for (_, test), (_, expected) in zip(splitter_of(kind, n_splits, seed).split(y, y), plain, strict=True):
             np.testing.assert_array_equal(test, expected)
 
-    @fast
     @given(kfold_problems(min_open=1), seeds, st.sampled_from([OpenSetKFold, RealOpenKFold]))
     def test_test_parts_are_stratified_within_one_row(self, problem, seed, kind):
         y, n_splits = problem
@@ -160,7 +154,6 @@ class TestOpenSetKFold:
 
 
 class TestGroups:
-    @fast
     @given(kfold_problems(min_open=1), seeds, st.integers(0, 99), st.sampled_from([OpenSetKFold, RealOpenKFold]))
     def test_no_group_stands_in_both_parts(self, problem, seed, group_seed, kind):
         y, n_splits = problem
@@ -189,7 +182,6 @@ class TestGroups:
             assert (0 in y[train]) == (0 not in y[test])
 
     @pytest.mark.parametrize("shuffled", [False, True])
-    @settings(deadline=None, max_examples=400)
     @given(data=st.data())
     def test_open_folds_against_brute_force(self, data, shuffled):
         n_classes = data.draw(st.integers(3, 6))
@@ -246,7 +238,6 @@ class TestGroups:
 
 
 class TestRealOpenKFold:
-    @fast
     @given(kfold_problems(min_open=1), seeds)
     def test_open_rows_never_train_and_test_once(self, problem, seed):
         y, n_splits = problem

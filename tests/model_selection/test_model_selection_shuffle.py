@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.model_selection import GroupShuffleSplit
 
@@ -17,11 +17,8 @@ from skellipsoid.model_selection import KnownClassSplit, OpenSetShuffleSplit
 DATA = Path(os.environ.get("SKELLIPSOID_DATA") or Path(__file__).parents[3] / "shared" / "data")
 KNOWN_CLASSES = DATA / "known_classes.json"
 
-fast = settings(deadline=None, max_examples=60)
-
 
 class TestOpenSetShuffleSplit:
-    @fast
     @given(
         st.lists(st.integers(2, 15), min_size=3, max_size=9),
         st.integers(0, 6),
@@ -68,7 +65,6 @@ class TestOpenSetShuffleSplit:
         assert np.abs(tested - 0.2).max() < 5 * np.sqrt(0.2 * 0.8 / 200)
         assert np.abs(known - 0.5).max() < 5 * np.sqrt(0.5 * 0.5 / 200)
 
-    @fast
     @given(st.integers(0, 99), st.integers(0, 2**32 - 1))
     def test_groups(self, group_seed, seed):
         y = np.repeat([-1, 0, 1, 2, 3, 4], 30)
@@ -172,7 +168,6 @@ class TestKnownClassSplit:
         assert not np.intersect1d(groups[train], groups[test]).size
         assert len(train) == 2
 
-    @fast
     @given(st.integers(0, 2**32 - 1), st.sampled_from([0.25, 0.5, 0.75]), st.booleans())
     def test_a_drawn_test_part(self, seed, ratio, grouped):
         y = np.repeat(np.arange(8), 10)

@@ -1,5 +1,7 @@
 """Fitted models, what they are asked, and one that is saved."""
 
+import shutil
+
 import numpy as np
 import pytest
 from persistence_helpers import make_pipeline
@@ -36,7 +38,14 @@ def classifier(blobs):
     return EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
 
 
+@pytest.fixture(scope="module")
+def saved_once(pipeline, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    save(pipeline, folder)
+    return folder
+
+
 @pytest.fixture
-def saved(pipeline, tmp_path):
-    save(pipeline, tmp_path / "model")
-    return tmp_path / "model"
+def saved(saved_once, tmp_path):
+    """A copy of a folder that was saved, to be changed."""
+    return shutil.copytree(saved_once, tmp_path / "model")

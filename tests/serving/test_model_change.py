@@ -72,6 +72,7 @@ def test_ten_changes_under_load_lose_no_request(serve, pointer, exported, export
     assert found[-1][1]["label"] == "alarm"
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_replaced_is_taken_and_named(serve, tmp_path, saved, texts):
     folder, later = tmp_path / "model", load(saved)
     shutil.copytree(saved, folder)

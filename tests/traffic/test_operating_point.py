@@ -8,7 +8,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.ensemble import BaggingClassifier
 from sklearn.frozen import FrozenEstimator
@@ -69,7 +69,6 @@ def fitted(data):
     return EllipsoidOpenSetClassifier(random_state=0).fit(X[y != "new"][::2], y[y != "new"][::2])
 
 
-@settings(deadline=None)
 @given(scores=SCORES, rate=RATES, single=st.booleans())
 def test_rejection_offset_keeps_the_rate_for_a_row_that_is_left_out(scores, rate, single):
     # Each of n + 1 scores once is the new one: this is the mean that the rate is about, without any chance.
@@ -164,7 +163,6 @@ def test_every_call_sets_the_offsets_of_classes_back(data, fitted):
         assert fitted.class_offsets_.tolist() == [0, 0]
 
 
-@settings(deadline=None)
 @given(scores=SCORES, rate=RATES, single=st.booleans())
 @example(scores=[-2.0], rate=2.2250738585e-313, single=False)  # 1 / rate is infinite
 def test_acceptance_offset_is_the_mirror_image_of_the_rejection_offset(scores, rate, single):

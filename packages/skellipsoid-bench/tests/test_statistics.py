@@ -4,17 +4,15 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from skellipsoid_bench import holm, paired_test
 
-property_test = settings(deadline=None, max_examples=60)
 seeds = st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=2, max_size=9)
 
 
-@property_test
 @given(seeds)
 def test_paired_test_against_formulas(scores):
     a, b = (np.array(column) / 1000 for column in zip(*scores, strict=True))
@@ -44,7 +42,6 @@ def signed_rank_p_value(difference):
     return np.mean(np.array(sums) >= observed)
 
 
-@property_test
 @given(st.lists(st.integers(-9, 9).filter(bool), min_size=2, max_size=8), st.integers(0, 2), st.data())
 def test_wilcoxon_against_enumeration(sizes, n_equal, data):
     # Hundredths, whose differences tie only up to rounding; seeds on which both are equal tell this test nothing.
@@ -108,7 +105,6 @@ def test_bad_confidence_level():
         paired_test([1, 2, 4], [1, 1, 1], confidence_level=1)
 
 
-@property_test
 @given(st.lists(st.integers(0, 200).map(lambda k: k / 200), min_size=1, max_size=7))
 def test_holm_is_the_closure_of_bonferroni(p_values):
     # A hypothesis is rejected when every set of hypotheses that holds it is rejected by Bonferroni.
