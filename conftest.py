@@ -87,7 +87,7 @@ OPEN_REQUESTS = [
 
 
 hypothesis.settings.register_profile("few", max_examples=10, deadline=None, derandomize=True, database=None)
-hypothesis.settings.register_profile("many", max_examples=200, deadline=None, database=None)
+hypothesis.settings.register_profile("many", max_examples=60, deadline=None, database=None)
 
 
 def pytest_configure(config):
@@ -102,7 +102,7 @@ def pytest_collection_modifyitems(config, items):
     """
     if config.getoption("markexpr") == "slow":
         for item in items:
-            if item.get_closest_marker("hypothesis"):
+            if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
                 item.add_marker("slow")
     items.sort(key=lambda item: "console_blocks" not in item.name)
 
