@@ -31,7 +31,10 @@ CONSOLE_PAGES = [
     *(f"guide/{name}.rst" for name in ("benchmark_runner", "own_method")),
 ]
 #: Pages whose Python blocks are slow.
-SLOW_PAGES = ["coming_from.rst", "inspecting.rst", "quick_start.rst", "serving.rst", "text.rst"]
+SLOW_PAGES = [
+    *("coming_from.rst", "features.rst", "index.rst", "inspecting.rst", "quick_start.rst", "recipes.rst"),
+    *("serving.rst", "text.rst"),
+]
 #: Blocks of commands that CI runs as the README has them, or as `.ci/run` has them; benchmarks take hours.
 NOT_RUN_HERE = {"contributing.rst", "guide/quick_start.rst", "install.rst"}
 #: Characters that a line of code has at most: more are cut at a window of 1,280 pixels.

@@ -1,6 +1,7 @@
 """A user's file, the tiny text model, and a model that was saved."""
 
 import io
+import pickle
 import shutil
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, save
+from skellipsoid._onnx import export as _export
 from skellipsoid.cli import main
 
 
@@ -65,6 +67,28 @@ def tiny_command(tiny_model, tmp_path_factory, monkeypatch, give_input):
     monkeypatch.chdir(place)
     give_input()
     return main
+
+
+@pytest.fixture(scope="package", autouse=True)
+def traced_once():
+    """The graph of a model takes seconds, and is the same wherever it is written: each is made once."""
+    made, trace, describe = {}, _export._traced, _export._described
+    parts = []
+
+    def described(given, **options):
+        parts[:] = given
+        return describe(given, **options)
+
+    def traced(*given):
+        key = pickle.dumps(parts)
+        if key not in made:
+            made[key] = trace(*given)
+        return made[key]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_export, "_traced", traced)
+        patched.setattr(_export, "_described", described)
+        yield
 
 
 @pytest.fixture(scope="package")

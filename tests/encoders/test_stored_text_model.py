@@ -239,10 +239,10 @@ def test_load_predict_save_and_pickle_write_no_temporary_files(tiny_model, texts
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
 
 
-def test_a_loaded_encoder_does_not_import_sentence_transformers(tiny_model, texts, tmp_path, fresh_python):
+def test_a_loaded_encoder_does_not_import_sentence_transformers(tiny_model, texts, tmp_path, warm_python):
     encoder = SupConTextEncoder(tiny_model, finetune="none").fit(texts)
     save(encoder, tmp_path / "model")
-    done = fresh_python(
+    done = warm_python(
         "import sys, skellipsoid\n"
         "skellipsoid.load(sys.argv[1]).transform(['wake me at six'])\n"
         "print([name for name in sys.modules if name.startswith('sentence_transformers')])",

@@ -91,7 +91,7 @@ def test_there_is_no_cliff_between_one_label_and_all(world):
     base, log = world
     later, truth = log(3000, 0.2, 8)
     found = []
-    for seed in range(4):
+    for seed in range(2):
         X, y = log(300, 0.2, 50 + seed)
         learned = [quietly(learn_from_traffic, base, X, with_labels(y, n)) for n in (1, 3, 10, 30, 100, 300)]
         found.append([f1(each, later, truth) for each in learned])
@@ -127,7 +127,7 @@ def test_what_is_foretold_comes(world):
     """The share of known messages that is rejected: of fresh ones, whose labels nobody knew."""
     base, log = world
     off, covered = [], []
-    for seed in range(12):
+    for seed in range(8):
         X, y = log(400, 0.15, seed)
         later, truth = log(2000, 0.15, 200 + seed)
         told = (learned := quietly(learn_from_traffic, base, X, with_labels(y, 60))).changes_[-1]

@@ -34,8 +34,8 @@ def saved(tmp_path_factory):
     return folder
 
 
-def test_a_new_process_loads_it(saved, fresh_python):
-    answer = fresh_python(LOAD, saved)
+def test_a_new_process_loads_it(saved, warm_python):
+    answer = warm_python(LOAD, saved)
     assert (answer.stdout, answer.stderr) == ("['up']\nTrue\n", "")
 
 
@@ -59,7 +59,7 @@ def test_without_the_distribution_one_sentence_says_which_to_install(saved, fres
     assert imported == "False"
 
 
-def test_other_models_import_nothing_that_is_registered(tmp_path, fresh_python):
+def test_other_models_import_nothing_that_is_registered(tmp_path, warm_python):
     script = """
 import sys, skellipsoid
 from skellipsoid.baselines import BallClassifier
@@ -67,7 +67,7 @@ X = [[0.0], [1.0], [8.0], [9.0]] * 6
 skellipsoid.save(BallClassifier().fit(X, [0, 0, 1, 1] * 6), sys.argv[1])
 print(skellipsoid.load(sys.argv[1]).predict([[0.5]]).tolist(), "skellipsoid_bench" in sys.modules)
 """
-    assert fresh_python(script, tmp_path / "model").stdout == "[0] False\n"
+    assert warm_python(script, tmp_path / "model").stdout == "[0] False\n"
 
 
 def test_a_name_that_nobody_registered_is_refused(saved, tmp_path):
