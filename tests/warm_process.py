@@ -57,8 +57,13 @@ class WarmProcess:
 
 def _serve(connection):
     """Fork a process for each message; say its number, and when it has ended its status."""
-    for name in ("transformers", "skellipsoid.cli", "skellipsoid._encoders.torch.model_lookup"):
-        importlib.import_module(name)  # what takes long
+    # What takes long, of what a model needs that is loaded.
+    skellipsoid = importlib.import_module("skellipsoid")
+    for name in skellipsoid.__all__:
+        getattr(skellipsoid, name)
+    for name in ("persistence._load", "cli._predict", "_encoders.torch.model_lookup"):
+        importlib.import_module(f"skellipsoid.{name}")
+    importlib.import_module("transformers.models.bert.modeling_bert")
 
     while (found := socket.recv_fds(connection, 8, 3))[0]:
         head, files = found[:2]
