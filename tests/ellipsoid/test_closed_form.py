@@ -377,7 +377,7 @@ def test_large_sets_are_left_out_by_refits(monkeypatch):
     assert not any(chosen)
 
 
-@pytest.mark.parametrize(("n_features", "n_classes", "step"), [(4, 16, 5), (40, 16, 11), (220, 8, 40)])
+@pytest.mark.parametrize(("n_features", "n_classes", "step"), [(4, 16, 5), (40, 16, 11), (330, 12, 50)])
 @pytest.mark.parametrize("kind", ["groups", "near duplicates", "across classes"])
 def test_what_is_kept_changes_distances_by_a_hundredth(kind, n_features, n_classes, step):
     found, weights = TABLES[kind](n_features, n_classes), WEIGHTS[0]

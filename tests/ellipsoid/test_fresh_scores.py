@@ -10,8 +10,8 @@ from skellipsoid import EllipsoidOpenSetClassifier
 
 @pytest.fixture
 def seeds(global_random_seed):
-    """Two draws; what is said holds in their mean."""
-    return range(2 * global_random_seed, 2 * global_random_seed + 2)
+    """Four draws, of which two are enough for most; what is said holds in their mean."""
+    return range(4 * global_random_seed, 4 * global_random_seed + 4)
 
 
 def draw(rng, n_classes, n_features, sizes, *, own=2.0, effect=0.0, group=1):
@@ -82,7 +82,8 @@ def check(fitted):
 
 @pytest.mark.parametrize("case", CASES)
 def test_fresh_samples_score_as_held_out_ones(case, seeds):
-    check([fit(CASES[case](np.random.default_rng(seed))) for seed in seeds])
+    n_draws = 4 if case == "few classes" else 2
+    check([fit(CASES[case](np.random.default_rng(seed))) for seed in seeds[:n_draws]])
 
 
 def test_fresh_samples_score_as_held_out_ones_of_any_weight(seeds):
@@ -97,7 +98,7 @@ def test_fresh_samples_score_as_held_out_ones_of_any_weight(seeds):
 def test_with_few_samples_in_many_dimensions_open_samples_are_rejected(seeds):
     """Ten samples per class and more features than samples: nearly all open samples were accepted once."""
     accepted, rejected = [], []
-    for seed in seeds:
+    for seed in seeds[:2]:
         rng = np.random.default_rng(seed)
         rows, classes, _, _ = draw(rng, 60, 500, [35])
         known, place = classes < 40, np.arange(len(rows)) % 35
@@ -116,7 +117,7 @@ def test_fresh_texts_score_as_held_out_ones(assistant, seeds):
     learns = assistant.split == "train"
     features, classes = assistant.embeddings[learns], assistant.target[learns]
     fitted = []
-    for seed in seeds:
+    for seed in seeds[:2]:
         order = np.random.default_rng(seed).permutation(len(classes))
         learned = np.concatenate([order[classes[order] == k][:18] for k in np.unique(classes)])
         clf = EllipsoidOpenSetClassifier(random_state=0).fit(features[learned], classes[learned])
