@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.sklearn import validate_params, validate_steps
+from .._core.warn import silenced
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
@@ -133,13 +134,14 @@ def check_loadable(model: dict[str, Any], files: Files, backbones: Backbones) ->
         The message says why.
     """
     try:
-        _build_whole(json.loads(json.dumps(model)), files, backbones)
+        with silenced():  # the fit has warned
+            _build_whole(json.loads(json.dumps(model)), files, backbones)
     except MemoryError:
         raise
     except _ERRORS as error:
         raise ValueError(
-            f"The estimator cannot be saved, because load would refuse it ({_reason(error).rstrip('.')}); fit it again, or undo "
-            "what was changed since its fit."
+            f"The estimator cannot be saved, because load would refuse it ({_reason(error).rstrip('.')}); fit it "
+            "again, or undo what was changed since its fit."
         ) from error
 
 

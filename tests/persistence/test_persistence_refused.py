@@ -36,9 +36,7 @@ def folder(classifier, tmp_path):
 
 def assert_refused(estimator, folder, part=""):
     before = snapshot(folder)
-    with pytest.raises(
-        ValueError, match=rf"^The estimator cannot be saved, because load would .*{part}.*; fit it again, or"
-    ):
+    with pytest.raises(ValueError, match=rf"^The estimator cannot be saved, because load .*{part}.*; fit it again, or"):
         save(estimator, folder, overwrite=True)
     assert snapshot(folder) == before
 
