@@ -2,7 +2,9 @@
 
 import copy
 import warnings
+import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -688,10 +690,23 @@ class TestMemory:
         finally:
             fit._made_by.cache_clear()
 
+    def test_a_damaged_entry_shows_no_samples(self, data, tmp_path, capsys, caplog):
+        X, y, _ = data
+        classifier = EllipsoidOpenSetClassifier(random_state=0, memory=joblib.Memory(tmp_path, verbose=0)).fit(X, y)
+        expected = classifier.score_samples(X)
+        for path in tmp_path.rglob("output.pkl"):
+            path.write_bytes(b"damaged")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            np.testing.assert_array_equal(classifier.fit(X, y).score_samples(X), expected)
+        shown = "".join([*capsys.readouterr(), caplog.text, *(str(each.message) for each in caught)])
+        assert "TrainingSamples(180 samples of 10 features)" in shown
+        assert "array(" not in shown
+
     def test_sources_are_found_in_an_archive(self, tmp_path):
         found = [*fit._sources(Path(fit.__file__).parent, "_ellipsoid")]
         assert {"_ellipsoid/fit.py", "_ellipsoid/math/closed_form.py"} <= {name for name, _ in found}
-        with ZipFile(tmp_path / "package.zip", "w") as archive:
+        with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
             for name, content in found:
                 archive.writestr(name, content)
         zipped = [*fit._sources(zipfile.Path(tmp_path / "package.zip", "_ellipsoid/"), "_ellipsoid")]
