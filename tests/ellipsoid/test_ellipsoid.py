@@ -700,7 +700,7 @@ class TestMemory:
             warnings.simplefilter("always")
             np.testing.assert_array_equal(classifier.fit(X, y).score_samples(X), expected)
         shown = "".join([*capsys.readouterr(), caplog.text, *(str(each.message) for each in caught)])
-        assert "TrainingSamples(180 samples of 10 features)" in shown
+        assert "TrainingSamples(170 samples of 10 features)" in shown
         assert "array(" not in shown
 
     def test_sources_are_found_in_an_archive(self, tmp_path):
