@@ -38,7 +38,8 @@ class Rule:
             found = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else repr(value)
             raise ValueError(f"{name} is {found[:80]}, but must be {self.what}")
         if self.size is not None:
-            sizes[self.size] = value
+            before = sizes.setdefault(self.size, value)
+            refuse(before != value, f"{name} is {value}, but an array has {before}")
         if self.shape is not None:
             wanted = [sizes.get(side, side) if isinstance(side, str) else side for side in self.shape]
             fits = len(value.shape) == len(wanted) and all(

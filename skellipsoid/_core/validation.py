@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from .sklearn import check_sample_weight
+from .warn import warn
 
 #: Squares of larger values, summed over the features, may overflow.
 LARGEST_VALUE = 1e150
@@ -244,7 +245,13 @@ def read_weight_shares(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[
     """Give the weight of each row as a share of the largest, tiny ones as 0."""
     weights = read_weights(sample_weight, n_rows)
     shares = np.asarray(weights / weights.max())
-    shares[shares < SMALLEST_SHARE] = 0  # beside the largest they are nothing
+    lost = (weights > 0) & (shares < SMALLEST_SHARE)
+    if lost.any():
+        warn(
+            f"{lost.sum()} of {(weights > 0).sum()} positive weights are less than {SMALLEST_SHARE:g} of the largest, "
+            f"{weights.max():g}, and count as 0; check that weight."
+        )
+    shares[lost] = 0
     return shares
 
 

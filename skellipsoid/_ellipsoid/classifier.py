@@ -78,7 +78,9 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         Determines what is drawn: synthetic classes, and the samples that choose the shapes or validate the training.
     memory : str or joblib.Memory, default=None
         Where a search keeps what does not depend on ``alpha`` and ``beta``: a folder. A fit to the same samples with
-        other values, and the same ``random_state``, then takes a fraction of the time. Without effect with a trainer.
+        other values, and the same ``random_state``, then takes a fraction of the time. It holds training samples, and
+        pickles, which execute code when they are read: use a folder that nobody else can write to or read. Without
+        effect with a trainer.
 
     Attributes
     ----------

@@ -3,8 +3,12 @@
 ``method_of`` is the one place that chooses between them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 import numpy as np
@@ -24,6 +28,10 @@ from .math.boundaries import Boundaries, Chosen, Fitted
 from .math.closed_form import Prepared, finish, prepare
 from .math.geometry import Spheres
 from .paper.fit import Fixed, as_fitted, hold_out, hold_out_open, train_ellipsoids
+
+#: Folders of this package whose code computes what is cached.
+_SOURCES = ("_ellipsoid", "_held_out", "_samples", "_torch")
+_PACKAGE = __package__.rpartition(".")[0]
 
 Features = NDArray[np.float32]
 Codes = NDArray[np.int64]
@@ -86,22 +94,36 @@ class ClosedForm(Method):
         # After an earlier fit, nothing is drawn but which of very many samples are held out.
         seed = 0 if chosen else resolve_seed(self.random_state)
         cached = check_memory(None if chosen else self.memory).cache(_prepared)
-        versions = __version__, torch.__version__
-        prepared = cached(samples, len(classes), str(self.device), seed, chosen, versions)
+        prepared = cached(samples, len(classes), str(self.device), seed, chosen, _made_by())
         fitted = finish(prepared, self.alpha, self.beta)
         trains = samples.validates != 1
         warn_of_few(classes, samples.classes[trains], samples.groups[trains], fitted.degenerate)
         return fitted, samples
 
 
-def _prepared(
-    training: TrainingSamples, n_classes: int, device: str, seed: int, chosen: Chosen | None, versions: tuple[str, str]
-) -> Prepared | Spheres:
-    """Compute what does not depend on α and β, of arguments that have a hash.
+@cache
+def _made_by() -> tuple[str, ...]:
+    """Give the hash of the sources that compute what is cached, and versions: after a change nothing is found."""
+    digest = sha256()
+    for folder in _SOURCES:
+        for name, content in _sources(files(f"{_PACKAGE}.{folder}"), folder):
+            digest.update(f"{name}:{len(content)}:".encode() + content)
+    return __version__, digest.hexdigest(), np.__version__, torch.__version__
 
-    The ``versions`` of this package and of torch are among them: others read no cache of these. Whoever edits this
-    package deletes the folder of the cache.
-    """
+
+def _sources(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of the modules in a folder of this package, which may be in an archive."""
+    for each in sorted(folder.iterdir(), key=lambda each: each.name):
+        if each.is_dir():
+            yield from _sources(each, f"{name}/{each.name}")
+        elif each.name.endswith(".py"):
+            yield f"{name}/{each.name}", each.read_bytes()
+
+
+def _prepared(
+    training: TrainingSamples, n_classes: int, device: str, seed: int, chosen: Chosen | None, made_by: tuple[str, ...]
+) -> Prepared | Spheres:
+    """Compute what does not depend on α and β, of arguments that have a hash; ``made_by`` is what computes it."""
     samples, fresh = training.as_tensors(n_classes, torch.device(device)), None
     if (training.validates == 1).any():
         validates = torch.from_numpy(training.validates == 1).to(device)

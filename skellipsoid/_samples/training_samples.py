@@ -32,6 +32,10 @@ class TrainingSamples:
     open_features: NDArray[Any]  # (n_open, n_features)
     open_validates: NDArray[np.int8]  # (n_open,)
 
+    def __repr__(self) -> str:
+        """Give no sample: joblib shows its arguments where it cannot read a cache."""
+        return f"TrainingSamples({len(self.features)} samples of {self.features.shape[1]} features)"
+
     def __len__(self) -> int:
         """Return the number of known samples."""
         return len(self.features)

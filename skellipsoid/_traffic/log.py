@@ -8,7 +8,7 @@ from sklearn.utils import check_consistent_length
 
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import read_estimator
-from .._core.validation import only_column, read_weights
+from .._core.validation import only_column, read_weight_shares
 from .._held_out.scores import Floats, HeldOutScores, Integers
 from .log_model import Labels, LogModel, NormalScores, fit_log, open_of
 
@@ -89,7 +89,7 @@ def read_log(estimator: Any, X: Any, y: Any, sample_weight: Any, caller: str) ->
     weights = np.ones(len(truth))
     if sample_weight is not None:
         check_consistent_length(log.scores, given := only_column(sample_weight, "sample_weight"))
-        weights = read_weights(np.asarray(given)[labelled], len(truth))
+        weights = read_weight_shares(np.asarray(given)[labelled], len(truth))
     counted = weights > 0
     labelled[labelled] = counted
     truth, weights = truth[counted], weights[counted]

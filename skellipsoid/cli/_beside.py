@@ -74,7 +74,7 @@ def answering_beside(options: argparse.Namespace) -> Answering | None:
         from skellipsoid_runtime import OnnxPipeline
 
         model = OnnxPipeline(folder)
-        if read_export(folder)["made_of"] != made_of:  # another export took its place meanwhile
+        if read_export(folder) != manifest:  # another export took its place meanwhile
             return None
         return _answering(model, made_of) if model.takes_texts else None
     except (ImportError, OSError, ValueError) as error:

@@ -19,6 +19,11 @@ from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, kind_of, rules_of
 
 ARRAYS = "arrays.safetensors"
 BACKBONE = "text_model"
+#: Letters by which a type of strings may be wider than twice the longest of them.
+_SLACK = 256
+
+#: Text models by the folders of their estimators.
+Backbones = dict[str, TextBackbone]
 
 
 def saved_form(estimator: Any) -> Any:
@@ -35,9 +40,9 @@ def saved_form(estimator: Any) -> Any:
 
 
 def describe(
-    estimator: Any, folder: str = "", what: str = "The estimator", *, fitted: bool = True
+    estimator: Any, backbones: Backbones, folder: str = "", what: str = "The estimator", *, fitted: bool = True
 ) -> tuple[dict[str, Any], Files]:
-    """JSON description of an estimator, and its files by path below the folder of parts.
+    """JSON description of an estimator, and its files by path below the folder of parts; ``backbones`` are noted.
 
     Raises
     ------
@@ -48,7 +53,7 @@ def describe(
     """
     estimator = saved_form(estimator)
     if type(estimator) is not Pipeline:
-        return _describe_part(estimator, folder or "estimator", what, fitted=fitted)
+        return _describe_part(estimator, backbones, folder or "estimator", what, fitted=fitted)
     files: Files = {}
     steps = []
     for name, step in estimator.steps:
@@ -56,7 +61,8 @@ def describe(
             steps.append({"name": name, "class": "passthrough"})
             continue
         own = f"{len(steps)}-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}"
-        described, part = describe(step, f"{folder}/{own}" if folder else own, f"The step {name!r}", fitted=fitted)
+        place = f"{folder}/{own}" if folder else own
+        described, part = describe(step, backbones, place, f"The step {name!r}", fitted=fitted)
         steps.append({"name": name, **described})
         files |= part
     chosen = getattr(estimator, "transform_input", None)
@@ -64,13 +70,15 @@ def describe(
     return {"class": "Pipeline", **options, "steps": steps}, files
 
 
-def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> tuple[dict[str, Any], Files]:
+def _describe_part(
+    estimator: Any, backbones: Backbones, folder: str, what: str, *, fitted: bool
+) -> tuple[dict[str, Any], Files]:
     _check_kind(estimator, what)
     parameters = estimator.get_params(deep=False)
     if fitted:
         check_is_fitted(estimator)
     # What is frozen or watched is fitted, wherever it is.
-    part = _Part(folder, fitted=isinstance(estimator, HOLD_FITTED))
+    part = _Part(folder, backbones, fitted=isinstance(estimator, HOLD_FITTED))
     described: dict[str, dict[str, Any]] = {"parameters": {}, "state": {}}
     rules = rules_of(estimator)
     for name, value in vars(estimator).items():
@@ -115,6 +123,7 @@ class _Part:
     """The values of one estimator on their way into JSON, its arrays and its files."""
 
     folder: str
+    backbones: Backbones
     fitted: bool  # whether estimators among these values are fitted
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     files: Files = field(default_factory=dict)
@@ -136,8 +145,9 @@ class _Part:
         if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
             return self._encode_array(value, name)
         if isinstance(value, np.ndarray) and all(isinstance(item, str) for item in value.ravel().tolist()):
-            return {"strings": value.tolist(), "dtype": {"T": "T", "O": "O"}.get(value.dtype.kind, value.dtype.str)}
+            return {"strings": value.tolist(), "dtype": _dtype_of_strings(value)}
         if isinstance(value, TextBackbone):
+            self.backbones[self.folder] = value
             description, files = value.stored()
             self.files.update({f"{self.folder}/{BACKBONE}/{name}": content for name, content in files.items()})
             return {"text_model": description, "max_length": value.max_length}
@@ -148,7 +158,7 @@ class _Part:
                 "parameters": {key: self.encode(item, f"{name}.{key}", what) for key, item in chosen.items()},
             }
         if isinstance(value, BaseEstimator):
-            described, files = describe(value, f"{self.folder}/{name}", what, fitted=self.fitted)
+            described, files = describe(value, self.backbones, f"{self.folder}/{name}", what, fitted=self.fitted)
             self.files.update(files)
             return {"estimator": described}
         raise TypeError(
@@ -168,3 +178,21 @@ class _Part:
                 value = value.T
         self.arrays[name] = np.ascontiguousarray(value)
         return found
+
+
+def is_far_wider(width: int, strings: Any) -> bool:
+    """Whether a type of strings of this width takes far more memory than they need."""
+    return width > _wide_enough(strings)
+
+
+def _wide_enough(strings: Any) -> int:
+    texts = np.array(strings, dtype=object).flat
+    return 2 * max((len(text) for text in texts if isinstance(text, str)), default=0) + _SLACK
+
+
+def _dtype_of_strings(value: np.ndarray) -> str:
+    """Type of an array of strings, for JSON; one that is far wider than they need is made narrower."""
+    if value.dtype.kind in "TO":
+        return str(value.dtype.kind)
+    width = min(value.dtype.itemsize // 4, _wide_enough(value.tolist()))
+    return f"{value.dtype.str[:2]}{width}"

@@ -1,5 +1,6 @@
 """Load a fitted estimator from JSON and files."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,20 +15,24 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.sklearn import validate_params, validate_steps
+from .._core.warn import silenced
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.stored_text_model import FILES, StoredTextModel, restore
 from .._torch.devices import resolve_device
 from ._card import parts_of
-from ._describe import ARRAYS, BACKBONE
+from ._describe import ARRAYS, BACKBONE, Backbones, is_far_wider
 from ._folder import MANIFEST, CachedModel, Files, named_files, read_manifest, read_model, shown
 from ._hub import check_no_revision, download, is_hub_name
 from ._kinds import HOLD_FITTED, SPLITTERS, NotInstalledError, check_state, kind_of, rules_of
 
 _STRINGS = re.compile(r"[<>=|]?U[0-9]{1,5}|O|T", re.ASCII)
-#: Letters by which a type of strings may be wider than twice the longest of them.
-_SLACK = 256
+#: Errors of what does not describe an estimator.
+_ERRORS = (
+    *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError, MemoryError, ImportError),
+    SafetensorError,
+)
 
 
 def load(folder: str | Path, *, revision: str | None = None, token: str | bool | None = None) -> Any:
@@ -104,16 +109,11 @@ def load_with_manifest(source: Path | CachedModel) -> tuple[Any, dict[str, Any]]
     """Load a model, and give the manifest that it was loaded by."""
     manifest, files = read_model(source)
     try:
-        asked = Asked(files)
-        estimator = _build(manifest["model"], asked)
-        asked.check_all("file")
+        estimator = _build_whole(manifest["model"], files, {})
     except NotInstalledError as error:
         raise NotInstalledError(f"The model in {str(source)!r} cannot be loaded: {error}") from error
-    except (
-        *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError, MemoryError),
-        *(ImportError, SafetensorError),
-    ) as error:
-        reason = shown(f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else error)
+    except _ERRORS as error:
+        reason = _reason(error)
         msg = f"The model in {str(source)!r} does not describe an estimator of this package ({reason}); save it again."
         saved_with = manifest.get("versions")
         saved_with = saved_with.get("scikit-learn") if isinstance(saved_with, dict) else None
@@ -123,6 +123,30 @@ def load_with_manifest(source: Path | CachedModel) -> tuple[Any, dict[str, Any]]
     if isinstance(source, CachedModel):
         estimator.loaded_from_ = f"{source.repository}@{source.commit}"
     return estimator, manifest
+
+
+def check_loadable(model: dict[str, Any], files: Files, backbones: Backbones) -> None:
+    """Raise an error if ``load`` would refuse a description and its files, whose text models are ``backbones``.
+
+    Raises
+    ------
+    ValueError
+        The message says why.
+    """
+    try:
+        with silenced():  # the fit has warned
+            _build_whole(json.loads(json.dumps(model)), files, backbones)
+    except MemoryError:
+        raise
+    except _ERRORS as error:
+        raise ValueError(
+            f"The estimator cannot be saved, because load would refuse it ({_reason(error).rstrip('.')}); fit it "
+            "again, or undo what was changed since its fit."
+        ) from error
+
+
+def _reason(error: BaseException) -> str:
+    return shown(f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else error)
 
 
 class Asked(dict[str, Any]):
@@ -150,16 +174,24 @@ def _check_keys(described: dict[str, Any], *required: str, optional: tuple[str, 
         described[name]
 
 
-def _build(model: Any, files: Files, *, fitted: bool = True) -> Any:
+def _build_whole(model: Any, files: Files, backbones: Backbones) -> Any:
+    """Create what is saved; every file must be of use."""
+    asked = Asked(files)
+    estimator = _build(model, asked, backbones)
+    asked.check_all("file")
+    return estimator
+
+
+def _build(model: Any, files: Files, backbones: Backbones, *, fitted: bool = True) -> Any:
     """Create an estimator, or a Pipeline, from its description."""
     if model["class"] != "Pipeline":
-        return _build_part(model, files, fitted=fitted)
+        return _build_part(model, files, backbones, fitted=fitted)
     _check_keys(model, "class", "verbose", "transform_input", "steps")
     steps = []
     for step in model["steps"]:
         inside = {name: value for name, value in step.items() if name != "name"}
         skipped = inside == {"class": "passthrough"}
-        steps.append((step["name"], "passthrough" if skipped else _build(inside, files, fitted=fitted)))
+        steps.append((step["name"], "passthrough" if skipped else _build(inside, files, backbones, fitted=fitted)))
     if not steps:
         raise ValueError("a Pipeline has no steps")
     options = {} if model["transform_input"] is None else {"transform_input": model["transform_input"]}
@@ -171,11 +203,11 @@ def _build(model: Any, files: Files, *, fitted: bool = True) -> Any:
     return pipeline
 
 
-def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
+def _build_part(model: dict[str, Any], files: Files, backbones: Backbones, *, fitted: bool) -> Any:
     _check_keys(model, "class", "folder", "parameters", "state")
     cls = kind_of(model["class"]).cls
     folder = model["folder"]
-    source = _Source(folder, files, Asked(safetensors.numpy.load(files[f"{folder}/{ARRAYS}"])))
+    source = _Source(folder, files, Asked(safetensors.numpy.load(files[f"{folder}/{ARRAYS}"])), backbones)
     unknown = sorted(model["parameters"].keys() - set(cls._get_param_names()))  # type: ignore[attr-defined]
     if unknown:
         raise ValueError(f"{cls.__name__} has no parameter {unknown[0]!r}")
@@ -207,6 +239,7 @@ class _Source:
     folder: str
     files: Files
     arrays: Asked
+    backbones: Backbones
 
     def decode(self, value: Any, *, fitted: bool) -> Any:
         """Make a value from its JSON."""
@@ -236,7 +269,7 @@ class _Source:
             return SPLITTERS[value["splitter"]](**chosen)
         if "estimator" in value:
             _check_keys(value, "estimator")
-            return _build(value["estimator"], self.files, fitted=fitted)
+            return _build(value["estimator"], self.files, self.backbones, fitted=fitted)
         _check_keys(value, "text_model", "max_length")
         return self._text_model(value["text_model"], value["max_length"])
 
@@ -246,15 +279,16 @@ class _Source:
                 f"max_length of the text model is {max_length!r}, but must be an integer of at least 2, or null"
             )
         files = {name: self.files[f"{self.folder}/{BACKBONE}/{name}"] for name in FILES}
+        if self.folder in self.backbones:
+            return self.backbones[self.folder]
         return TextBackbone(restore(StoredTextModel(description, files)), max_length)
 
 
 def _strings(strings: Any, dtype: Any) -> np.ndarray:
     if not (isinstance(dtype, str) and _STRINGS.fullmatch(dtype)):
         raise ValueError(f"{str(dtype)[:80]!r} is no type of strings")
-    longest = max((len(text) for text in np.array(strings, dtype=object).flat if isinstance(text, str)), default=0)
-    if dtype not in ("O", "T") and int(dtype.partition("U")[2]) > 2 * longest + _SLACK:
-        raise ValueError(f"{dtype!r} is far wider than the longest string, which has {longest} letters")
+    if dtype not in ("O", "T") and is_far_wider(int(dtype.partition("U")[2]), strings):
+        raise ValueError(f"{dtype!r} is far wider than the longest string")
     array = np.array(strings, dtype=np.dtypes.StringDType() if dtype == "T" else dtype)
     if array.dtype.kind not in "OUT" or array.tolist() != strings or not all(isinstance(s, str) for s in array.flat):
         raise ValueError(f"{str(strings)[:80]} are no strings of type {dtype!r}")

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._version import __version__
 from ._card import parts_of, write_card
-from ._describe import describe, saved_form
+from ._describe import Backbones, describe, saved_form
 from ._folder import (
     FORMAT,
     FORMAT_VERSION,
@@ -27,6 +27,7 @@ from ._folder import (
     sha256,
     write_model,
 )
+from ._load import check_loadable
 
 
 def save(
@@ -61,6 +62,9 @@ def save(
     TypeError
         If the estimator, or a step, is of another class, or if it or ``provenance`` holds a value that JSON cannot
         hold. Then nothing is written.
+    ValueError
+        If ``load`` would refuse the model, for instance because a fitted attribute or a parameter was changed to what
+        is not allowed. Then nothing is written.
     FileExistsError
         If the folder holds anything and ``overwrite`` is false, or if it holds something other than a saved model.
     OSError
@@ -126,7 +130,9 @@ def _save(estimator: Any, target: Path, provenance: Mapping[str, Any] | None, ch
 def packed(estimator: Any, provenance: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any], Files]:
     """Give the estimator that is saved, its manifest, and its files by path below the folder of parts."""
     estimator = saved_form(estimator)
-    model, files = describe(estimator)
+    backbones: Backbones = {}
+    model, files = describe(estimator, backbones)
+    check_loadable(model, files, backbones)
     manifest = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,

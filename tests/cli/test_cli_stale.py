@@ -176,14 +176,15 @@ def test_a_damaged_model_is_the_error_that_it_was(model, alone, give_input, caps
     assert found[0][0] == 2
 
 
-def test_an_export_that_is_replaced_while_it_is_loaded_is_not_used(model, give_input, capsys, monkeypatch):
+@pytest.mark.parametrize("changes", [{"made_of": {"manifest_sha256": "0" * 64}}, {"quantized": True}], ids=str)
+def test_an_export_that_is_replaced_while_it_is_loaded_is_not_used(changes, model, give_input, capsys, monkeypatch):
     path = model / "onnx" / MANIFEST
 
     def load_and_replace(folder):
         found = OnnxPipeline(folder)
         manifest = json.loads(path.read_bytes())
         del manifest["manifest_sha256"]
-        path.write_bytes(manifest_bytes(manifest | {"made_of": {"manifest_sha256": "0" * 64}}))
+        path.write_bytes(manifest_bytes(manifest | changes))
         return found
 
     monkeypatch.setattr("skellipsoid_runtime.OnnxPipeline", load_and_replace)

@@ -2,7 +2,9 @@
 
 import copy
 import warnings
+import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -661,6 +663,54 @@ class TestMemory:
                     kept.fit(X, y, **options)
                     np.testing.assert_array_equal(kept.score_samples(X), plain.score_samples(X))
                     np.testing.assert_array_equal(kept.held_out_scores_, plain.held_out_scores_)
+
+    @pytest.mark.parametrize("changed", [*fit._SOURCES, "numpy"])
+    def test_after_a_change_of_the_code_it_is_computed_anew(self, data, tmp_path, monkeypatch, changed):
+        X, y, _ = data
+        classifier = EllipsoidOpenSetClassifier(random_state=0, memory=joblib.Memory(tmp_path / "cache", verbose=0))
+        counts, prepare, sources = [], fit.prepare, fit._sources
+        monkeypatch.setattr(fit, "prepare", lambda *given: counts.append(1) or prepare(*given))
+
+        def changed_sources(folder, name):
+            """One comment more in one file of a folder."""
+            found = [*sources(folder, name)]
+            return [(found[0][0], found[0][1] + b"#"), *found[1:]] if name == changed else found
+
+        try:
+            for _ in range(2):
+                fit._made_by.cache_clear()
+                classifier.fit(X, y)
+            assert len(counts) == 1
+            fit._made_by.cache_clear()
+            monkeypatch.setattr(fit, "_sources", changed_sources)
+            if changed == "numpy":
+                monkeypatch.setattr(np, "__version__", "0")
+            classifier.fit(X, y)
+            assert len(counts) == 2
+        finally:
+            fit._made_by.cache_clear()
+
+    def test_a_damaged_entry_shows_no_samples(self, data, tmp_path, capsys, caplog):
+        X, y, _ = data
+        classifier = EllipsoidOpenSetClassifier(random_state=0, memory=joblib.Memory(tmp_path, verbose=0)).fit(X, y)
+        expected = classifier.score_samples(X)
+        for path in tmp_path.rglob("output.pkl"):
+            path.write_bytes(b"damaged")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            np.testing.assert_array_equal(classifier.fit(X, y).score_samples(X), expected)
+        shown = "".join([*capsys.readouterr(), caplog.text, *(str(each.message) for each in caught)])
+        assert "TrainingSamples(170 samples of 10 features)" in shown
+        assert "array(" not in shown
+
+    def test_sources_are_found_in_an_archive(self, tmp_path):
+        found = [*fit._sources(Path(fit.__file__).parent, "_ellipsoid")]
+        assert {"_ellipsoid/fit.py", "_ellipsoid/math/closed_form.py"} <= {name for name, _ in found}
+        with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
+            for name, content in found:
+                archive.writestr(name, content)
+        zipped = [*fit._sources(zipfile.Path(tmp_path / "package.zip", "_ellipsoid/"), "_ellipsoid")]
+        assert zipped == found
 
     def test_a_saved_model_does_not_name_the_folder(self, data, tmp_path):
         X, y, _ = data

@@ -237,9 +237,9 @@ def test_state_that_could_not_score_is_refused(rows, tmp_path, name, parameters,
 
 
 def test_lof_of_another_scope_is_refused(rows, tmp_path):
-    save(make("LOFOpenSetClassifier").fit(*rows).set_params(scope="all"), tmp_path / "model")
+    save(make("LOFOpenSetClassifier").fit(*rows), tmp_path / "model")
     with pytest.raises(ValueError, match="_starts must hold 2 numbers"):
-        load(tmp_path / "model")
+        altered(tmp_path / "model", lambda model: model["parameters"].update(scope="all"))
 
 
 ARRAYS = [
@@ -266,9 +266,8 @@ ARRAYS = [
 def test_arrays_that_could_not_score_are_refused(rows, tmp_path, name, parameters, key, value, sentence):
     clf = make(name, **parameters).fit(*rows)
     getattr(clf, key)[0] = value
-    save(clf, tmp_path / "model")
-    with pytest.raises(ValueError, match=sentence):
-        load(tmp_path / "model")
+    with pytest.raises(ValueError, match=f"load would refuse it .*{sentence}"):
+        save(clf, tmp_path / "model")
 
 
 def test_logits_of_a_classifier_of_other_classes_are_refused(rows, tmp_path):
@@ -279,9 +278,8 @@ def test_logits_of_a_classifier_of_other_classes_are_refused(rows, tmp_path):
         (EllipsoidOpenSetClassifier(random_state=0).fit(X[:, :3], y), "logit_estimator_ takes 3 features"),
     ):
         clf.logit_estimator_ = inner
-        save(clf, tmp_path / "model", overwrite=True)
-        with pytest.raises(ValueError, match=sentence):
-            load(tmp_path / "model")
+        with pytest.raises(ValueError, match=f"load would refuse it .*{sentence}"):
+            save(clf, tmp_path / "model")
 
 
 def test_a_number_of_more_than_64_bits_is_refused(rows, tmp_path):

@@ -1,16 +1,22 @@
 """A server takes a new model without losing a request, and keeps the one before if the new one fails."""
 
+import json
+import re
 import shutil
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from itertools import count
 from threading import Event
 
 import pytest
 from serve_helpers import ask
 
 from skellipsoid import load, save
+from skellipsoid.persistence._folder import manifest_bytes
+from skellipsoid_runtime._folder import MANIFEST
+from skellipsoid_runtime.serve import _models
 from skellipsoid_runtime.serve._models import Models
 
 SOON = {"watch_seconds": 0.1}
@@ -159,3 +165,99 @@ def test_the_model_before_is_kept_until_the_new_one_has_proved_itself(pointer, e
     assert models._before is not None
     models.answers(texts[:1])
     assert models._before is None
+
+
+def put(source, target, number):
+    """Put an export into a folder, with a manifest that no other one has; gives the classes of its version."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)
+    manifest = json.loads((target / MANIFEST).read_bytes()) | {"exported": str(number)}
+    del manifest["manifest_sha256"]
+    (target / MANIFEST).write_bytes(manifest_bytes(manifest))
+    return {_models._version(target): manifest["answers"]["values"][:-1]}
+
+
+@pytest.mark.parametrize("changes", [False, True], ids=["at the start", "at a change"])
+def test_a_version_names_what_answers_whenever_the_model_is_replaced(
+    exported, exported_later, tmp_path, monkeypatch, changes
+):
+    """Another model takes the place of the one that is loaded, before or after any step of the load."""
+    target, numbers = tmp_path / "model", count()
+    for last in count(1):
+        written = put(exported, target, next(numbers))
+        models = Models(target, lambda *_: None) if changes else None
+        written |= put(exported, target, next(numbers))
+        moments = count(1)
+
+        def between(original, last=last, written=written, moments=moments):
+            def moment():
+                if next(moments) == last:
+                    written.update(put(exported_later, target, next(numbers)))
+
+            def call(*given):
+                moment()
+                found = original(*given)
+                moment()
+                return found
+
+            return call
+
+        with monkeypatch.context() as patch:
+            for name in ("_state", "_version", "_load_exported"):
+                patch.setattr(_models, name, between(getattr(_models, name)))
+            models = models or Models(target, lambda *_: None)
+            if changes:
+                models.refresh()
+        assert models.current.classes == written[models.current.version], last
+        models.refresh()
+        assert models.current.version == _models._version(target), last
+        assert models.current.classes == written[models.current.version], last
+        assert models.error is None
+        if next(moments) <= last:
+            break
+    assert last > 6
+
+
+def test_a_model_that_is_replaced_all_the_time_is_not_taken(exported, exported_later, tmp_path, monkeypatch):
+    target, load_exported, numbers = tmp_path / "model", _models._load_exported, count(1)
+    put(exported, target, 0)
+    models = Models(target, lambda *_: None)
+    before = models.current
+    put(exported, target, next(numbers))
+
+    def load_replaced(folder):
+        found = load_exported(folder)
+        put(exported_later, target, next(numbers))
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_models, "_load_exported", load_replaced)
+        models.refresh()
+    assert models.current is before
+    assert re.fullmatch(r"The model in .* was replaced 3 times while it was loaded; .*\.", models.error)
+    models.refresh()
+    assert models.error is None
+    assert models.current.version == _models._version(target)
+
+
+def test_saves_during_loads_end_with_the_last_model_under_its_name(saved, tmp_path, texts):
+    folder, pipe, written = tmp_path / "model", load(saved), {}
+
+    def save_next(offset):
+        pipe[-1].offset_ = offset
+        save(pipe, folder, overwrite=True)
+        written[_models._version(folder)] = pipe.predict(texts).tolist()
+
+    save_next(0.0)
+    models, found = Models(folder, lambda *_: None), []
+    with ThreadPoolExecutor(1) as pool:
+        saves = pool.submit(lambda: [(time.sleep(0.01), save_next(step / 10)) for step in range(-4, 6)])
+        while not saves.done():
+            models.refresh()
+            found.append((models.current.version, models.answers(texts)[1]["label"].tolist()))
+        saves.result()
+    models.refresh()
+    found.append((models.current.version, models.answers(texts)[1]["label"].tolist()))
+    assert all(labels == written[version] for version, labels in found)
+    assert found[-1] == [*written.items()][-1]
+    assert models.error is None

@@ -5,7 +5,6 @@ import hashlib
 import importlib.util
 import json
 import re
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,10 @@ _KEYS = {
 }
 #: What the command ``skellipsoid export`` adds: of which saved model it was made.
 _OPTIONAL = {"made_of"}
+#: How often a model is read that is replaced meanwhile.
+_MOST_TRIES = 30
+
+Files = dict[str, bytes]
 
 
 def find(folder: str | Path, revision: str | None, token: str | bool | None) -> tuple[Path, str | None]:
@@ -54,9 +57,35 @@ def find(folder: str | Path, revision: str | None, token: str | bool | None) -> 
     place = path.parent
     named = read_manifest(place)["sha256"]
     for each in (GRAPH, TOKENIZER, TRAINING_FEATURES):
-        if isinstance(named, dict) and each in named:
+        if each in named:
             download(each, name, place.name, token)
     return place, f"{name}@{place.name}"
+
+
+def read_model(folder: Path) -> tuple[dict[str, Any], Files]:
+    """Read the manifest and every file that the model needs, each once; again if an export replaced them meanwhile.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder.
+    ValueError
+        If it holds no exported model, or a damaged one, or if a file is missing or is not the one that was exported.
+    """
+    manifest = read_manifest(folder)
+    for _ in range(_MOST_TRIES):
+        needed = {GRAPH: True, TOKENIZER: manifest["text"], TRAINING_FEATURES: manifest["training_texts"]}
+        try:
+            return manifest, {
+                name: _read_file(folder, name, manifest) for name, what in needed.items() if what is not None
+            }
+        except ValueError:
+            before, manifest = manifest, read_manifest(folder)
+            if manifest == before:
+                raise
+    raise ValueError(
+        f"The model in {str(folder)!r} was replaced {_MOST_TRIES} times while it was opened; open it again later."
+    )
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -73,8 +102,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"There is no folder {str(folder)!r}; check the path of the exported model.")
     path = folder / MANIFEST
     try:
-        with _opened(path) as file:
-            content = file.read()
+        content = _read(path)
     except OSError as error:
         raise ValueError(
             f"{str(folder)!r} is not an exported model: its {MANIFEST} cannot be read ({error.strerror}); pass a "
@@ -100,38 +128,36 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         )
     if unknown := sorted((manifest.keys() - _OPTIONAL) ^ _KEYS):
         raise ValueError(f"{str(path)!r} is damaged ({unknown[0]!r} is unknown or missing); do not trust this model.")
+    if not isinstance(manifest["sha256"], dict):
+        raise ValueError(  # noqa: TRY004 - the file is wrong, not an argument
+            f"The manifest of the model in {str(folder)!r} is damaged (its hashes are a "
+            f"{type(manifest['sha256']).__name__}); do not trust this model."
+        )
     return manifest
 
 
-def read_file(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:
-    """Read a file of an exported model.
+def _read_file(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:
+    """Read a file of an exported model: the bytes that have the hash of the manifest.
 
     Raises
     ------
     ValueError
         If it is missing, or is not the one that was exported.
     """
-    return checked_path(folder, name, manifest).read_bytes()
-
-
-def checked_path(folder: Path, name: str, manifest: dict[str, Any]) -> Path:
-    """Give the path of a file whose content is the one that was exported; errors as of ``read_file``."""
-    path = folder / name
     try:
-        with _opened(path) as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        content = _read(folder / name)
     except OSError as error:
         raise ValueError(
             f"The model in {str(folder)!r} lacks its file {name!r} ({error.strerror}); take a complete copy of it."
         ) from error
-    if found != manifest["sha256"].get(name):
+    if hashlib.sha256(content).hexdigest() != manifest["sha256"].get(name):
         raise ValueError(
             f"The file {name!r} of the model in {str(folder)!r} is damaged (its SHA-256 differs); copy it again."
         )
-    return path
+    return content
 
 
-def _opened(path: Path) -> BufferedReader:
+def _read(path: Path) -> bytes:
     if path.exists() and not path.is_file():  # a pipe would be waited for
         raise OSError(errno.EINVAL, "it is no file")
-    return path.open("rb")
+    return path.read_bytes()

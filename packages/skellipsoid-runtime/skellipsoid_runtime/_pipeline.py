@@ -10,7 +10,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import ArrayLike, NDArray
 
-from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, checked_path, find, read_file, read_manifest
+from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, find, read_model
 from ._graph import check_graph
 from ._texts import SETTINGS, WINDOW, TextReader, check_texts, length_sorted_pieces, only_column, padded
 
@@ -95,25 +95,17 @@ class OnnxPipeline:
         if not is_number or not 1 <= n_threads <= MOST_THREADS:
             raise ValueError(f"n_threads={n_threads!r} is not possible; use a whole number from 1 to {MOST_THREADS}.")
         source, self.loaded_from_ = find(folder, revision, token)
-        manifest = read_manifest(source)
+        manifest, files = read_model(source)
         try:
             text = self._take(manifest)
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
             raise ValueError(
                 f"The manifest of the model in {str(source)!r} is damaged ({error!r:.200}); do not trust this model."
             ) from error
-        rules = None if text is None else read_file(source, TOKENIZER, manifest)
-        features = None if self._training is None else read_file(source, TRAINING_FEATURES, manifest)
-        path = checked_path(source, GRAPH, manifest)
         with _one_sentence(source):
-            self._reader = None if text is None or rules is None else TextReader(rules, text)
-            self._training_features = None if features is None else self._read_features(features)
-            check_graph(path.read_bytes())
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads, options.inter_op_num_threads = int(n_threads), 1
-            options.log_severity_level = 3
-            # By path: of bytes, the session would keep a second copy of the weights.
-            self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            self._reader = None if text is None else TextReader(files[TOKENIZER], text)
+            self._training_features = None if self._training is None else self._read_features(files[TRAINING_FEATURES])
+            self._session = _session(files[GRAPH], int(n_threads))
             self._check_answers()
 
     def _read_features(self, content: bytes) -> NDArray[Any]:
@@ -159,7 +151,6 @@ class OnnxPipeline:
             self.held_out_scores_.ndim != 1 or np.isnan(self.held_out_scores_).any()
         ):
             raise ValueError("held-out scores that are no numbers")
-        manifest["sha256"].keys()
         # Version 1 of the format had no prompt.
         return None if text is None else {name: ({"prompt": ""} | text)[name] for name in SETTINGS}
 
@@ -340,6 +331,18 @@ class OnnxPipeline:
         if not finite.all():
             raise ValueError(f"Row {int(np.argmin(finite))} of X holds NaN or infinity; fill or drop such rows first.")
         return features
+
+
+def _session(graph: bytes, n_threads: int) -> onnxruntime.InferenceSession:
+    """Open a graph, of the very bytes that were checked."""
+    check_graph(graph)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    # It would keep these bytes, a second copy of the weights, only for a change of providers.
+    session._model_bytes = None
+    return session
 
 
 @contextmanager

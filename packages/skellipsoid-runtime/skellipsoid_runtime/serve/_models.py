@@ -25,6 +25,8 @@ _VERSION = 12
 _LONGEST_POINTER = 4096
 #: What a new model must answer before it is taken.
 _PROBE = ["one text", "another text that is a little longer, with a number: 42", "größer, 左 \U0001f600", "?"]
+#: How often a model is loaded that is replaced meanwhile.
+_MOST_LOADS = 3
 #: Batches after which the model before is let go.
 _PROVEN = 100
 
@@ -147,17 +149,28 @@ class Models:
 
 
 def load(folder: Path) -> Loaded:
-    """Load a model, and let it answer.
+    """Load a model, and let it answer; once more if another one took its place meanwhile, so that its version is right.
 
     Raises
     ------
     FileNotFoundError
         If there is no such folder.
     ValueError
-        If it holds no model, a damaged one, or one that takes no texts.
+        If it holds no model, a damaged one, one that takes no texts, or another one after each load.
     ImportError
         If it is a saved model, and skellipsoid is not installed.
     """
+    for _ in range(_MOST_LOADS):
+        version = _version(folder)
+        found = _load_named(folder, version)
+        if _version(folder) == version:
+            return found
+    raise ValueError(
+        f"The model in {str(folder)!r} was replaced {_MOST_LOADS} times while it was loaded; save it less often."
+    )
+
+
+def _load_named(folder: Path, version: str) -> Loaded:
     answers, model = _load_exported(folder) if (folder / EXPORTED).is_file() else _load_saved(folder)
     found = answers(_PROBE)
     if not np.isfinite(found["score"]).all() or any(len(values) != len(_PROBE) for values in found.values()):
@@ -167,7 +180,7 @@ def load(folder: Path) -> Loaded:
         classes=model.classes_.tolist(),
         open_label=np.asarray(model.open_label_).item(),
         program=type(model).__module__.partition(".")[0],
-        version=_version(folder),
+        version=version,
         folder=folder,
         loaded=datetime.now(UTC),
     )

@@ -1,0 +1,101 @@
+"""Promise: what ``load`` would refuse, ``save`` refuses before it changes anything."""
+
+import numpy as np
+import pytest
+from persistence_helpers import make_encoder, snapshot
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skellipsoid import EllipsoidOpenSetClassifier, OpenShareMonitor, TunedOperatingPointCV, baselines, load, save
+from skellipsoid.model_selection import OpenSetKFold
+
+
+def moved(clf):
+    clf.offset_ = np.nan
+
+
+BROKEN = {
+    "a number that is none": moved,
+    "a parameter out of its range": lambda clf: clf.set_params(alpha=-3.0),
+    "a parameter of more than 64 bits": lambda clf: clf.set_params(random_state=2**70),
+    "another type": lambda clf: setattr(clf, "classes_", [0, 1]),
+    "classes that are not in order": lambda clf: setattr(clf, "classes_", clf.classes_[::-1]),
+    "offsets of other classes": lambda clf: setattr(clf, "class_offsets_", np.zeros(3)),
+    "what is gone": lambda clf: delattr(clf, "class_offsets_"),
+    "traffic of no numbers": lambda clf: setattr(clf, "traffic_", {"open_share": np.nan}),
+}
+
+
+@pytest.fixture
+def folder(classifier, tmp_path):
+    """Folder of a model that answers."""
+    save(classifier, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def assert_refused(estimator, folder, part=""):
+    before = snapshot(folder)
+    with pytest.raises(ValueError, match=rf"^The estimator cannot be saved, because load .*{part}.*; fit it again, or"):
+        save(estimator, folder, overwrite=True)
+    assert snapshot(folder) == before
+
+
+@pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN)
+def test_a_classifier_that_could_not_be_loaded_leaves_the_model_before(blobs, folder, change):
+    X, y = blobs
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    change(clf)
+    assert_refused(clf, folder)
+    assert_refused(make_pipeline(StandardScaler().fit(X), clf), folder)
+
+
+@pytest.mark.parametrize("wrap", ["frozen", "watched", "tuned", "step"])
+def test_wherever_the_classifier_is_it_is_found(blobs, folder, wrap):
+    X, y = blobs
+    if wrap == "tuned":
+        clf = baselines.BallClassifier()
+        whole = TunedOperatingPointCV(clf, rejection_rate=0.1, cv=OpenSetKFold(3)).fit(X, y + (X[:, 1] > 0))
+        moved(whole.estimator_)
+    else:
+        clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+        whole = {
+            "frozen": FrozenEstimator,
+            "watched": lambda clf: OpenShareMonitor(clf).fit(X),
+            "step": lambda clf: make_pipeline(StandardScaler().fit(X), FrozenEstimator(clf)),
+        }[wrap](clf)
+        moved(clf)
+    assert_refused(whole, folder, "offset_ of the .* is nan")
+
+
+@pytest.mark.parametrize("name", sorted(baselines.__all__))
+def test_a_baseline_whose_offset_is_none_is_refused(blobs, folder, name):
+    cls = getattr(baselines, name)
+    if not hasattr(cls, "score_samples") or getattr(cls, "_not_saved", ""):
+        pytest.skip("it has no offset")
+    clf = cls().fit(*blobs)
+    moved(clf)
+    assert_refused(clf, folder, f"offset_ of the {name} is nan")
+
+
+def test_an_encoder_with_another_width_is_refused(tiny_model, texts, labels, folder):
+    encoder = make_encoder(tiny_model).fit(texts, labels)
+    encoder.weight_ = encoder.weight_[:, 1:]
+    assert_refused(encoder, folder)
+
+
+def test_steps_that_do_not_fit_each_other_are_refused(blobs, classifier, folder):
+    pipe = make_pipeline(StandardScaler().fit(blobs[0][:, :2]), classifier)
+    assert_refused(pipe, folder, "takes 4 features, but the step 'standardscaler' before it gives 2 features")
+
+
+def test_classes_of_a_wide_type_of_strings_are_kept(blobs, tmp_path):
+    X, y = blobs
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, np.array(["a", "b"], dtype="<U5000")[y])
+    save(clf, tmp_path / "model")
+    assert load(tmp_path / "model").predict(X).tolist() == clf.predict(X).tolist()
+
+
+def test_saving_builds_no_text_model(pipeline, tmp_path, monkeypatch):
+    monkeypatch.setattr("skellipsoid.persistence._load.restore", lambda *_: pytest.fail("it was built again"))
+    save(pipeline, tmp_path / "model")

@@ -1,0 +1,142 @@
+"""An export that is replaced while it is opened: the answers are those of one model, under its own names."""
+
+import itertools
+import json
+import shutil
+import threading
+
+import numpy as np
+import pytest
+
+import skellipsoid
+import skellipsoid_runtime._folder
+import skellipsoid_runtime._pipeline
+from skellipsoid.persistence._folder import manifest_bytes
+from skellipsoid_runtime import OnnxPipeline
+
+NAMES = [["left", "right"], ["zulu", "alpha"]]
+NUMBERS = itertools.count()
+X = np.array([[0.0, 0.0], [9.0, 9.0], [500.0, -500.0]])
+
+
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory):
+    """Folders of two exports whose classes lie at the same places, under names in another order."""
+    features = np.random.default_rng(0).normal(size=(40, 2)) + np.repeat([[0.0], [9.0]], 20, axis=0)
+    folders = []
+    for names in NAMES:
+        classifier = skellipsoid.EllipsoidOpenSetClassifier(random_state=0).fit(features, np.repeat(names, 20))
+        folders.append(tmp_path_factory.mktemp("exports") / names[0])
+        skellipsoid.export_onnx(classifier, folders[-1])
+    return folders
+
+
+def put(source, target, **changes):
+    """Let an export take the place of another one, as ``export_onnx`` does."""
+    copy = shutil.copytree(source, target.with_name("copy"))
+    manifest = json.loads((copy / "skellipsoid_onnx.json").read_bytes()) | {"exported": next(NUMBERS)} | changes
+    del manifest["manifest_sha256"]
+    (copy / "skellipsoid_onnx.json").write_bytes(manifest_bytes(manifest))
+    if target.exists():
+        target.replace(target.with_name("before"))
+    copy.replace(target)
+    shutil.rmtree(target.with_name("before"), ignore_errors=True)
+
+
+#: What is called while a model is opened.
+CALLED = [
+    (skellipsoid_runtime._folder, "_read"),
+    (skellipsoid_runtime._pipeline, "check_graph"),
+    (skellipsoid_runtime._pipeline.onnxruntime, "InferenceSession"),
+]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_replaced_export_is_one_model_at_every_moment(exports, tmp_path, monkeypatch, moment):
+    for last in itertools.count(1):
+        put(exports[0], tmp_path / "model")
+        n_calls = 0
+
+        def between(original, last=last):
+            def call(*given, **options):
+                nonlocal n_calls
+                n_calls += 1
+                is_now = n_calls == last
+                if is_now and moment == "before":
+                    put(exports[1], tmp_path / "model")
+                found = original(*given, **options)
+                if is_now and moment == "after":
+                    put(exports[1], tmp_path / "model")
+                return found
+
+            return call
+
+        with monkeypatch.context() as patch:
+            for module, name in CALLED:
+                patch.setattr(module, name, between(getattr(module, name)))
+            answers = OnnxPipeline(tmp_path / "model").predict(X).tolist()
+        assert answers in [[*names, "-1"] for names in NAMES], last
+        if n_calls < last:
+            break
+    assert last > len(CALLED)
+
+
+def test_an_export_that_changes_all_the_time_is_refused(exports, tmp_path, monkeypatch):
+    put(exports[0], tmp_path / "model")
+    read, number = skellipsoid_runtime._folder._read, itertools.count(1)
+
+    def read_changed(path):
+        if path.name == "model.onnx":
+            put(exports[next(number) % 2], tmp_path / "model")
+        return read(path)
+
+    monkeypatch.setattr(skellipsoid_runtime._folder, "_read", read_changed)
+    with pytest.raises(ValueError, match=r"^The model in .* was replaced 30 times while it was opened; open it again"):
+        OnnxPipeline(tmp_path / "model")
+
+
+def test_a_damaged_export_is_refused_at_once(exports, tmp_path, monkeypatch):
+    put(exports[0], tmp_path / "model")
+    (tmp_path / "model" / "model.onnx").write_bytes((exports[1] / "model.onnx").read_bytes() + b"\0")
+    read, names = skellipsoid_runtime._folder._read, []
+    monkeypatch.setattr(skellipsoid_runtime._folder, "_read", lambda path: names.append(path.name) or read(path))
+    with pytest.raises(ValueError, match=r"'model\.onnx' .* is damaged \(its SHA-256 differs\)"):
+        OnnxPipeline(tmp_path / "model")
+    assert names.count("model.onnx") == 1
+
+
+def test_an_export_is_opened_while_others_take_its_place(exports, tmp_path):
+    put(exports[0], tmp_path / "model")
+    ended = threading.Event()
+
+    def export():
+        for source in itertools.cycle(exports[::-1]):
+            if ended.wait(0.002):
+                return
+            put(source, tmp_path / "model")
+
+    thread = threading.Thread(target=export)
+    thread.start()
+    found = []
+    try:
+        while len(found) < 20:
+            try:
+                found.append(OnnxPipeline(tmp_path / "model").predict(X).tolist())
+            except (FileNotFoundError, ValueError) as error:  # between its two moves
+                assert "There is no folder" in str(error) or "cannot be read (No such file" in str(error)  # noqa: PT017
+    finally:
+        ended.set()
+        thread.join()
+    assert all(answers in [[*names, "-1"] for names in NAMES] for answers in found)
+
+
+def test_no_second_copy_of_the_graph_is_kept(exports):
+    content = (exports[0] / "model.onnx").read_bytes()
+    session = OnnxPipeline(exports[0])._session
+    assert not any(value == content for value in vars(session).values())
+
+
+def test_hashes_of_another_form_are_damage(exports, tmp_path):
+    put(exports[0], tmp_path / "model", sha256={"model.onnx": ["0"]})
+    with pytest.raises(ValueError, match=r"'model\.onnx' .* is damaged"):
+        OnnxPipeline(tmp_path / "model")
