@@ -8,10 +8,19 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Before anything that computes is imported: the libraries read it once, too.
+import machines
+
+ON_MACHINE = machines.chosen()
+if ON_MACHINE is not None:
+    os.environ.update(machines.MACHINES[ON_MACHINE].environment)
+
 import importlib.util
 import itertools
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +137,32 @@ def elsewhere(request, monkeypatch):
     assert is_same or may_draw, "pass random_state: this example draws its outcome"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def chosen_machine():
+    """Run all tests on the machine that ``SKELLIPSOID_TESTS_MACHINE`` names, see ``tests/machines.py``."""
+    with pytest.MonkeyPatch.context() as patch:
+        if ON_MACHINE is not None:
+            machines.answer_as(ON_MACHINE, patch.setattr)
+        yield
+
+
+@pytest.fixture
+def machine(request, monkeypatch, tmp_path_factory):
+    """Name of another machine of ``tests/machines.py``, on which the test and its processes run: parametrized."""
+    if not machines.is_possible(request.param):
+        pytest.skip("all temporary folders are on one file system")
+    tmp_path_factory.getbasetemp()  # those of pytest stay where they are
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv(machines.VARIABLE, request.param)
+    for name, value in machines.MACHINES[request.param].environment.items():
+        monkeypatch.setenv(name, value)
+    machines.answer_as(request.param, monkeypatch.setattr)
+    time.tzset()
+    yield request.param
+    monkeypatch.undo()
+    time.tzset()
+
+
 @pytest.fixture(autouse=True)
 def docstring_elsewhere(request):
     """What a docstring says holds on every machine."""
@@ -231,8 +266,11 @@ def fresh_environment_fixture():
 
 
 def fresh_environment():
-    root = str(Path(skellipsoid.__file__).parents[1])
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    root = Path(skellipsoid.__file__).parents[1]
+    tests = Path(machines.__file__).parent
+    as_machine = [tests / "as_machine", tests] if machines.chosen() else []
+    paths = [*map(str, [root, *as_machine]), *filter(None, [os.environ.get("PYTHONPATH")])]
     # Buffered output as a user has it, whatever the tests run under.
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    return {**inherited, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"}
+    utf8 = machines.MACHINES[on].environment.get("PYTHONUTF8", "1") if (on := machines.chosen()) else "1"
+    return {**inherited, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUTF8": utf8, "OMP_NUM_THREADS": "1"}

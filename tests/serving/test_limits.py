@@ -13,7 +13,7 @@ import serve_helpers
 from serve_helpers import ask
 
 from skellipsoid_runtime.serve import Settings
-from skellipsoid_runtime.serve._settings import count_cores
+from skellipsoid_runtime._machine import count_cores
 
 
 @pytest.mark.parametrize(
