@@ -8,13 +8,6 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-# Before anything that computes is imported: the libraries read it once, too.
-import machines
-
-ON_MACHINE = machines.chosen()
-if ON_MACHINE is not None:
-    os.environ.update(machines.MACHINES[ON_MACHINE].environment)
-
 import importlib.util
 import itertools
 import subprocess
@@ -23,6 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import machines  # before what computes: it tells the libraries which machine to be
 import numpy as np
 import pytest
 import torch
@@ -141,8 +135,8 @@ def elsewhere(request, monkeypatch):
 def chosen_machine():
     """Run all tests on the machine that ``SKELLIPSOID_TESTS_MACHINE`` names, see ``tests/machines.py``."""
     with pytest.MonkeyPatch.context() as patch:
-        if ON_MACHINE is not None:
-            machines.answer_as(ON_MACHINE, patch.setattr)
+        if (name := machines.chosen()) is not None:
+            machines.answer_as(name, patch.setattr)
         yield
 
 

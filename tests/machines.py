@@ -8,7 +8,9 @@ import os
 import pkgutil
 import platform
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 #: Names the machine on which tests, and the processes that they start, run.
@@ -24,8 +26,8 @@ class Machine(NamedTuple):
     """What is otherwise than here."""
 
     #: Answers, by the paths of functions that ask.
-    answers: dict[str, Any] = {}
-    environment: dict[str, str] = {}
+    answers: Mapping[str, Any] = MappingProxyType({})
+    environment: Mapping[str, str] = MappingProxyType({})
 
 
 def _processor(architecture: str, **capabilities: bool) -> dict[str, Any]:
@@ -87,3 +89,8 @@ def answer_as(name: str, replace: Any) -> None:
         module, _, function = path.rpartition(".")
         if path not in _CORES or hasattr(os, function):
             replace(pkgutil.resolve_name(module), function, lambda *given, _answer=answer: _answer)
+
+
+# Before the libraries are loaded, which read it once.
+if (_chosen := chosen()) is not None:
+    os.environ.update(MACHINES[_chosen].environment)

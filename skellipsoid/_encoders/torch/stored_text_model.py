@@ -21,7 +21,16 @@ from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
 from ..._torch.threads import one_thread_each
 from .rule_limits import check_rules
-from .text_modules import build_module, check_mapping, check_module, describe_module, is_never, is_plain, pool, width_after
+from .text_modules import (
+    build_module,
+    check_mapping,
+    check_module,
+    describe_module,
+    is_never,
+    is_plain,
+    pool,
+    width_after,
+)
 from .tokenizer_rules import encode
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
