@@ -17,8 +17,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
+import machines  # before what computes: it tells the libraries which machine to be
 import hypothesis
 import numpy as np
 import pytest
@@ -154,6 +156,32 @@ def elsewhere(request, monkeypatch):
     # scikit-learn's OneClassSVM draws a seed that it does not use. README's last blocks show no answers.
     may_draw = any(name in request.node.name for name in ("coming_from", "readme"))
     assert is_same or may_draw, "pass random_state: this example draws its outcome"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def chosen_machine():
+    """Run all tests on the machine that ``SKELLIPSOID_TESTS_MACHINE`` names, see ``tests/machines.py``."""
+    with pytest.MonkeyPatch.context() as patch:
+        if (name := machines.chosen()) is not None:
+            machines.answer_as(name, patch.setattr)
+        yield
+
+
+@pytest.fixture
+def machine(request, monkeypatch, tmp_path_factory):
+    """Name of another machine of ``tests/machines.py``, on which the test and its processes run: parametrized."""
+    if not machines.is_possible(request.param):
+        pytest.skip("all temporary folders are on one file system")
+    tmp_path_factory.getbasetemp()  # those of pytest stay where they are
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv(machines.VARIABLE, request.param)
+    for name, value in machines.MACHINES[request.param].environment.items():
+        monkeypatch.setenv(name, value)
+    machines.answer_as(request.param, monkeypatch.setattr)
+    time.tzset()
+    yield request.param
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.fixture(autouse=True)
@@ -304,8 +332,11 @@ def fresh_environment_fixture():
 
 
 def fresh_environment():
-    root = str(Path(skellipsoid.__file__).parents[1])
-    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    root = Path(skellipsoid.__file__).parents[1]
+    tests = Path(machines.__file__).parent
+    as_machine = [tests / "as_machine", tests] if machines.chosen() else []
+    paths = [*map(str, [root, *as_machine]), *filter(None, [os.environ.get("PYTHONPATH")])]
     # Buffered output as a user has it, whatever the tests run under.
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    return {**inherited, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"}
+    utf8 = machines.MACHINES[on].environment.get("PYTHONUTF8", "1") if (on := machines.chosen()) else "1"
+    return {**inherited, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUTF8": utf8, "OMP_NUM_THREADS": "1"}

@@ -31,6 +31,7 @@ from .._core.state_rules import (
 from .._core.text_estimators import TakesTexts
 from .._core.texts import check_texts
 from .._core.warn import warn
+from .._torch import machine
 from .._torch.devices import explain_out_of_memory, resolve_device
 from .torch.backbone import ACTIVATIONS, TextBackbone, export
 from .torch.objectives import TrainingSettings
@@ -152,13 +153,16 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _pooled(self, texts: list[str], *, verbose: int | bool = 0) -> torch.Tensor:
         """Pooled vectors of the text model, on the CPU, before W; equal texts are embedded once."""
         backbone = self._backbone.to(resolve_device(self.device, fallback=True))
-        if self.pooling == "mean" and len(backbone.model.after):
-            raise ValueError("pooling='mean', but the encoder was fitted with another pooling; fit it again.")
+        self._check_pooling()
         if self.dtype == "bfloat16" and not backbone.is_reduced:
             warn_of_slow_bfloat16(resolve_device(self.device, fallback=True))
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         vectors = backbone.embed(list(distinct), dtype=self.dtype, verbose=verbose)
         return vectors[[distinct[text] for text in texts]]
+
+    def _check_pooling(self) -> None:
+        if self.pooling == "mean" and len(self._backbone.model.after):
+            raise ValueError("pooling='mean', but the encoder was fitted with another pooling; fit it again.")
 
     def _embed(self, texts: list[str]) -> NDArray[np.float32]:
         with explain_out_of_memory(f"embedding {len(texts)} texts with {self.model_name!r}", REMEDIES):
@@ -181,7 +185,8 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _check_state(self, sizes: Sizes) -> None:
         """Raise an error for what no rule of ``_state`` says."""
-        width, is_frozen = self._pooled(["a text"]).shape[1], self.finetune_ == "none"
+        self._check_pooling()
+        width, is_frozen = self._backbone.model.width, self.finetune_ == "none"
         refuse(width != sizes["width"], f"its width is {sizes['width']}, but that of its text model {width}")
         fits = (self.weight_ is None, self.bias_ is None) == (is_frozen, is_frozen)
         refuse(not fits, f"finetune_ is {self.finetune_!r}, which does not fit weight_ and bias_")
@@ -202,6 +207,5 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 def warn_of_slow_bfloat16(device: torch.device) -> None:
     """Warn of x86 processors that compute slower in bfloat16; of others nothing was measured."""
-    read: Any = getattr(torch.cpu, "get_capabilities", dict)  # not in old versions of torch
-    if device.type == "cpu" and read().get("amx_bf16") is False:
+    if device.type == "cpu" and machine.instructions().get("amx_bf16") is False:
         warn("dtype='bfloat16' is slower than 'float32' on this processor, which has no AMX; use dtype='float32' here.")

@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._encoders.torch.backbone import TextBackbone, in_pieces
+from .._torch import machine
 from .._torch.devices import PROCESS_STATE
 from .._torch.progress import quiet_libraries
 
@@ -67,7 +67,7 @@ def quantized(content: bytes, scope: str, backbone: TextBackbone, texts: list[st
     model.metadata_props.add(
         key="onnx.quant.pre_process", value="onnxruntime.quant"
     )  # it is: the exporter folds constants
-    with quiet_onnx(), TemporaryDirectory() as folder:
+    with quiet_onnx(), machine.scratch_folder() as folder:
         path = Path(folder) / "quantized.onnx"
         quantize_dynamic(
             model,

@@ -1,5 +1,6 @@
 """What all computations in torch use.
 
-``devices`` (devices, seeds, memory), ``training`` (the training loop), ``progress`` (its bar), ``losses``,
-``distances``, ``shards`` (one training by several processes) and ``imports`` (of modules that take long).
+``machine`` (what depends on the machine), ``devices`` (devices, seeds, memory), ``training`` (the training loop),
+``progress`` (its bar), ``losses``, ``distances``, ``shards`` (one training by several processes) and ``imports`` (of
+modules that take long).
 """

@@ -2,13 +2,13 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import torch
 
+from . import machine
 from .threads import map_parts
 
 #: Samples are processed in chunks of about this many bytes on a CPU, and where a GPU has little memory left.
@@ -18,8 +18,6 @@ LARGEST_CHUNK_BYTES = 4 * 2**30
 #: Share of a GPU's free memory that a chunk may take.
 CHUNK_SHARE = 0.25
 _CPU = torch.device("cpu")
-#: Where Linux says how much memory is left, to all and to a container.
-_MEMORY, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 #: Held by the thread that seeds torch's generators, or changes another setting of the whole process.
 PROCESS_STATE = threading.RLock()
 
@@ -41,7 +39,7 @@ def resolve_device(device: str | torch.device, *, fallback: bool = False) -> tor
         If torch does not know the device, or this machine does not have it.
     """
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device("cuda" if machine.has_gpu() else "cpu")
     resolved = None
     try:
         resolved = torch.device(device)
@@ -99,7 +97,7 @@ def explain_out_of_memory(what: str, remedies: str, least_bytes: float = 0) -> I
     If at least so many bytes are needed, and this machine has fewer left, the block does not begin: where memory is
     promised before it is there, the system would end the process.
     """
-    if least_bytes and least_bytes > (free := free_bytes()):
+    if least_bytes and least_bytes > (free := machine.free_bytes()):
         raise MemoryError(
             f"Not enough memory for {what}: at least {least_bytes / 1e9:.1f} GB are needed, and {free / 1e9:.1f} GB "
             f"are free; {remedies}."
@@ -114,26 +112,11 @@ def explain_out_of_memory(what: str, remedies: str, least_bytes: float = 0) -> I
         raise MemoryError(f"Not enough memory for {what}; {remedies}.") from error
 
 
-def free_bytes() -> float:
-    """Memory that is left to this process, of the machine and of a container's limit; infinite where nobody says it."""
-    found = [np.inf]
-    with suppress(OSError, ValueError, StopIteration):
-        line = next(line for line in _MEMORY.read_text().splitlines() if line.startswith("MemAvailable:"))
-        found.append(1024 * int(line.split()[1]))
-    with suppress(OSError, ValueError, KeyError):  # a limit of "max" is no number
-        limit, used = (int((_CONTAINER / f"memory.{name}").read_text()) for name in ("max", "current"))
-        parts = dict(line.split() for line in (_CONTAINER / "memory.stat").read_text().splitlines())
-        # What is cached of files can be given back, but for memory that processes share.
-        found.append(limit - used + int(parts["file"]) - int(parts["shmem"]))
-    return min(found)
-
-
 def chunk_bytes(device: torch.device) -> int:
     """Memory of one chunk of samples."""
     if device.type != "cuda":
         return CHUNK_BYTES
-    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    free = int(CHUNK_SHARE * (torch.cuda.mem_get_info(device)[0] + unused))
+    free = int(CHUNK_SHARE * machine.free_gpu_bytes(device))
     return max(CHUNK_BYTES, min(free, LARGEST_CHUNK_BYTES))
 
 

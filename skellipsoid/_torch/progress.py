@@ -9,6 +9,8 @@ from typing import Any, TextIO
 
 from tqdm.std import tqdm
 
+from . import machine
+
 #: Whether every bar is shown in this thread: a command shows what takes long, also where a model answers.
 _SHOWN = ContextVar("shown", default=False)
 
@@ -37,7 +39,7 @@ def _is_watched() -> bool:
     stream: TextIO | None = sys.stderr
     if stream is None:  # a program without a console
         return False
-    return type(stream).__module__.startswith("ipykernel.") or stream.isatty()
+    return type(stream).__module__.startswith("ipykernel.") or machine.is_terminal(stream)
 
 
 @contextmanager

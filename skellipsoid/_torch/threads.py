@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from . import machine
+
 if TYPE_CHECKING:
     import torch
 
@@ -47,9 +49,7 @@ def one_thread_each() -> Iterator[None]:
     if _LIMITS.n_threads is not None:
         yield
         return
-    import torch
-
-    _LIMITS.n_threads = torch.get_num_threads()
+    _LIMITS.n_threads = machine.n_threads()
     mkl = _mkl_threads()
     before = mkl(1)
     try:

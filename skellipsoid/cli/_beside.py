@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .._core.norms import norms, warn_of_unlike_norms
 from .._core.warn import warn
 from .._onnx.folder import MANIFEST, TRAINING_FEATURES
+from .._torch import machine
 from ..persistence._folder import read_manifest
 
 #: The folder in that of the model.
@@ -137,12 +138,12 @@ def _answering(model: Any, made_of: dict[str, Any]) -> Answering:
     """Let an exported model answer as the saved one does: each text once, and with the same warning."""
     usual = made_of.get("norm_range")
     trained = None if usual is None else _Trained(np.array(usual, dtype=np.float64))
-    pool = ThreadPoolExecutor(_n_threads())
+    pool = ThreadPoolExecutor(machine.n_cores())
 
     def labels_of(lines: list[str]) -> list[Any]:
         places = {line: place for place, line in enumerate(dict.fromkeys(lines))}
         texts, rows = [*places], [places[line] for line in lines]
-        size = max(_FEWEST_TEXTS, -(-len(texts) // _n_threads()))
+        size = max(_FEWEST_TEXTS, -(-len(texts) // machine.n_cores()))
         parts = [texts[start : start + size] for start in range(0, len(texts), size)]
         run: Any = map if len(parts) == 1 else pool.map
         if trained is None:
@@ -160,11 +161,3 @@ def _answering(model: Any, made_of: dict[str, Any]) -> Answering:
 
     labels_of(FIRST_CALL)
     return Answering(made_of["manifest_sha256"], model.open_label_, answer)
-
-
-def _n_threads() -> int:
-    """Cores that this process may use; as for torch, OMP_NUM_THREADS says otherwise."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    if wanted.isascii() and wanted.isdigit() and int(wanted):
-        return min(int(wanted), os.cpu_count() or 1)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

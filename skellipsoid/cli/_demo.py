@@ -15,6 +15,7 @@ from .. import datasets
 from .._core.characters import printable
 from .._core.messages import shortened
 from .._core.texts import first_of_equal
+from .._torch import machine
 from .._traffic.explain import explain
 from ._split import Split, split_table
 from ._trade_off import of_hundred
@@ -60,7 +61,7 @@ def demo(options: argparse.Namespace) -> None:
     _print_test(split, tested, options)
     if options.save is not None:
         keep(pipeline, options, facts, replaced)
-    if not options.sentences and sys.stdin.isatty():
+    if not options.sentences and machine.is_terminal(sys.stdin):
         _converse(show)
 
 

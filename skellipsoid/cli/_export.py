@@ -13,7 +13,7 @@ from .._onnx.folder import MANIFEST, check_target, write_export
 from ..persistence._folder import Files, locked, read_manifest
 from ..persistence._hub import is_hub_name
 from ._beside import FOLDER, NEEDED, is_of_export, read_export
-from ._use import load_model
+from ._use import load_model, use_once
 
 
 def export(options: argparse.Namespace) -> None:
@@ -26,7 +26,7 @@ def export(options: argparse.Namespace) -> None:
     check_target(target, overwrite=overwrite)
     if options.out is None:
         _check_replaced(options.model)
-    model, manifest = load_model(options.model, options)
+    model, manifest = load_model(options.model, options, is_used=False)
     is_reduced = _is_reduced(model)
     if is_beside and is_reduced:
         raise ValueError(
@@ -34,6 +34,7 @@ def export(options: argparse.Namespace) -> None:
             'single precision, so that answers near the limit differ; set dtype="float32" and save the model again, or '
             "pass --out with another folder."
         )
+    use_once(model, options.model)
     made_of = _made_of(model, manifest)
     # Wherever it is moved to, predict uses no export whose answers differ.
     named = None if is_reduced else made_of

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .._core.characters import printable
+from .._torch import machine
 from ._beside import Answering, answering_beside
 from ._given import LINES, in_groups, lines_of_input, noted, texts_of_file
 from ._many_files import answer_files
@@ -42,7 +43,7 @@ def predict(options: argparse.Namespace) -> None:
     if options.out is None:
         given = read(options.data) if options.keep_columns else texts_of_file(options)
     model = answering_beside(options) or _whole(options)
-    size = 1 if options.data is None and sys.stdin.isatty() else LINES
+    size = 1 if options.data is None and machine.is_terminal(sys.stdin) else LINES
 
     def records(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
         for row, record in enumerate(chain.from_iterable(map(model.answer, in_groups(lines, size)))):
@@ -61,10 +62,10 @@ def predict(options: argparse.Namespace) -> None:
         return
     if isinstance(sys.stdout, TextIOWrapper):
         # Whatever the locale says: no character may end the stream.
-        sys.stdout.reconfigure(encoding=None if sys.stdout.isatty() else "utf-8", errors="replace")
-    written = _on_terminal if sys.stdout.isatty() else str
+        sys.stdout.reconfigure(encoding=None if machine.is_terminal(sys.stdout) else "utf-8", errors="replace")
+    written = _on_terminal if machine.is_terminal(sys.stdout) else str
     if given is None:
-        given = lines_of_input() if sys.stdin.isatty() else noted(lines_of_input())
+        given = lines_of_input() if machine.is_terminal(sys.stdin) else noted(lines_of_input())
     for line in answers(options.data, given):
         print(written(line), flush=size == 1)
 

@@ -55,10 +55,13 @@ def log_of_file(
     return texts, np.array(y, dtype=object), columns
 
 
-def load_model(folder: Path, options: argparse.Namespace | None = None) -> tuple[Any, dict[str, Any]]:
+def load_model(
+    folder: Path, options: argparse.Namespace | None = None, *, is_used: bool = True
+) -> tuple[Any, dict[str, Any]]:
     """Load a model that takes texts, and use it once; the second result is the manifest that it was loaded by.
 
-    With the options of a command that leaves the model as it is, the model may be on the hub.
+    With the options of a command that leaves the model as it is, the model may be on the hub. A command that may refuse
+    the model calls ``use_once`` itself: before it embeds a text, there is nothing to be said about the processor.
     """
     with explained(f"The model in {str(folder)!r}", OSError, ValueError):
         source: Path | CachedModel = folder
@@ -71,9 +74,15 @@ def load_model(folder: Path, options: argparse.Namespace | None = None) -> tuple
         raise ValueError(
             f"The model in {str(folder)!r} does not take texts; save a Pipeline of encoder and classifier."
         )
+    if is_used:
+        use_once(pipeline, folder)
+    return pipeline, manifest
+
+
+def use_once(pipeline: Any, folder: Path) -> None:
+    """Let a model answer, so that one that cannot is named."""
     with explained(f"The model in {str(folder)!r}"):
         pipeline.predict(FIRST_CALL)
-    return pipeline, manifest
 
 
 def answering(options: argparse.Namespace) -> Answering:

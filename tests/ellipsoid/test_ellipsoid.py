@@ -20,7 +20,7 @@ from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain, load, sa
 from skellipsoid._core import validation
 from skellipsoid._ellipsoid import fit
 from skellipsoid._ellipsoid.math import closed_form
-from skellipsoid._torch import devices
+from skellipsoid._torch import machine
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
@@ -723,8 +723,8 @@ class TestMemory:
 @pytest.mark.parametrize("parameters", [{}, PAPER])
 def test_a_fit_that_needs_more_memory_than_there_is_does_not_begin(parameters, tmp_path, monkeypatch):
     X, y = gaussians(rows=200, n_features=50)
-    monkeypatch.setattr(devices, "_MEMORY", tmp_path / "meminfo")
-    monkeypatch.setattr(devices, "_CONTAINER", tmp_path)
+    monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(machine, "_CONTAINER", tmp_path)
     classifier = make(device="cpu", **parameters)
     for kilobytes, sentence in ((100, r"at least 0\.0 GB are needed, and 0\.0 GB are free; reduce"), (10**6, None)):
         (tmp_path / "meminfo").write_text(f"MemTotal: {10**7} kB\nMemAvailable: {kilobytes} kB\n")
@@ -737,11 +737,11 @@ def test_a_fit_that_needs_more_memory_than_there_is_does_not_begin(parameters, t
     # A container has a limit of its own: what is cached of files can be given back.
     for name, content in {"max": "3000000", "current": "2990000", "stat": "anon 1\nfile 5000\nshmem 1000\n"}.items():
         (tmp_path / f"memory.{name}").write_text(content)
-    assert devices.free_bytes() == 14000
+    assert machine.free_bytes() == 14000
     (tmp_path / "memory.max").write_text("max")
-    assert devices.free_bytes() == 1024 * 10**6
+    assert machine.free_bytes() == 1024 * 10**6
     (tmp_path / "meminfo").unlink()
-    assert devices.free_bytes() == np.inf
+    assert machine.free_bytes() == np.inf
 
 
 def test_of_many_samples_some_are_held_out_and_all_have_a_part_in_the_shapes(monkeypatch):

@@ -12,8 +12,8 @@ import pytest
 import serve_helpers
 from serve_helpers import ask
 
+from skellipsoid_runtime._machine import count_cores
 from skellipsoid_runtime.serve import Settings
-from skellipsoid_runtime.serve._settings import count_cores
 
 
 @pytest.mark.parametrize(

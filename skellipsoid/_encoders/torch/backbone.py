@@ -93,8 +93,7 @@ class TextBackbone:
     @property
     def width(self) -> int:
         """Length of a token vector."""
-        config: Any = self.transformer.config
-        return int(getattr(config, "hidden_size", None) or config.dim)
+        return self.model.token_width
 
     @property
     def longest(self) -> int:

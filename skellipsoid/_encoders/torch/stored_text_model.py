@@ -21,7 +21,16 @@ from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
 from ..._torch.threads import one_thread_each
 from .rule_limits import check_rules
-from .text_modules import build_module, check_mapping, check_module, describe_module, is_never, is_plain, pool
+from .text_modules import (
+    build_module,
+    check_mapping,
+    check_module,
+    describe_module,
+    is_never,
+    is_plain,
+    pool,
+    width_after,
+)
 from .tokenizer_rules import encode
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
@@ -114,6 +123,17 @@ class TextModel(nn.Module):
         """Token ids of each text behind the prompt, as of ``encode``."""
         prompted = [self.prompt + text for text in texts]
         return encode(self.tokenizer, [text.lower() for text in prompted] if self.lowers else prompted, longest)
+
+    @property
+    def token_width(self) -> int:
+        """Length of a token vector."""
+        config: Any = self.transformer.config
+        return int(getattr(config, "hidden_size", None) or config.dim)
+
+    @property
+    def width(self) -> int:
+        """Length of the vector of a text, by the shapes of the parts: the model does not run."""
+        return width_after(self.after, self.token_width)
 
     @cached_property
     def n_prompt(self) -> int:

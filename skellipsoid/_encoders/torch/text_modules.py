@@ -51,6 +51,19 @@ def pool(modules: nn.ModuleList, vectors: Tensor, mask: Tensor, n_prompt: int) -
     return found
 
 
+def width_after(modules: nn.ModuleList, token_width: int) -> int:
+    """Give the length of the vectors that ``pool`` makes of token vectors, without computing one."""
+    width = token_width
+    for module in modules:
+        name: Any = type(module).__name__
+        if name == "Pooling":
+            modes: Any = module.pooling_mode
+            width = token_width * (1 if isinstance(modes, str) else len(modes))
+        elif name == "Dense" and module.module_output_name == _VECTOR:
+            width = int(module.out_features)  # type: ignore[arg-type]
+    return width
+
+
 def own_modules(modules: Sequence[nn.Module], prompt: str) -> list[nn.Module]:
     """Give the modules that make the vectors of a text model; none if these are the mean of all token vectors.
 

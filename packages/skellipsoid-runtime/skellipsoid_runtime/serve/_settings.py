@@ -1,11 +1,9 @@
 """What a server may be told, and how many threads it uses if nobody tells."""
 
-import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-#: What a control group of Linux says of processor time: microseconds, and of how many.
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+from .. import _machine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,14 +85,4 @@ class Settings:
     @property
     def threads(self) -> int:
         """Number of threads that compute."""
-        return self.n_threads or count_cores()
-
-
-def count_cores(quota: Path = _QUOTA) -> int:
-    """Count the cores that this process may use, by its affinity and by the quota of its container."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        used, period = quota.read_text().split()
-        return max(1, min(cores, int(used) // int(period)))
-    except (OSError, ValueError):  # no control group, or "max"
-        return cores
+        return self.n_threads or _machine.count_cores()

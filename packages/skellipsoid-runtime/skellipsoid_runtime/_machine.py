@@ -1,0 +1,17 @@
+"""What depends on the machine. No other module of the runtime asks it."""
+
+import os
+from pathlib import Path
+
+#: What a control group of Linux says of processor time: microseconds, and of how many.
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+def count_cores(quota: Path = _QUOTA) -> int:
+    """Count the cores that this process may use, by its affinity and by the quota of its container."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        used, period = quota.read_text(encoding="utf-8").split()
+        return max(1, min(cores, int(used) // int(period)))
+    except (OSError, ValueError):  # no control group, or "max"
+        return cores

@@ -1,0 +1,7 @@
+"""Read by Python when it starts: a process of a test is on the machine of the test."""
+
+import os
+
+import machines
+
+machines.answer_as(os.environ[machines.VARIABLE], setattr)

@@ -1,0 +1,96 @@
+"""Other machines than this one, for the fixture ``machine`` and for ``SKELLIPSOID_TESTS_MACHINE``.
+
+What the environment can tell the libraries, it tells them: torch then computes without vector instructions, and a
+temporary folder is on another file system. What only the package asks is answered in its place.
+"""
+
+import os
+import pkgutil
+import platform
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+#: Names the machine on which tests, and the processes that they start, run.
+VARIABLE = "SKELLIPSOID_TESTS_MACHINE"
+_PACKAGE = "skellipsoid._torch.machine"
+_CORES = {"os.cpu_count", "os.sched_getaffinity"}
+#: A file system in memory, as most Linux machines have it.
+_OTHER_FILES = Path("/dev/shm")
+_X86 = platform.machine() in ("x86_64", "AMD64")
+
+
+class Machine(NamedTuple):
+    """What is otherwise than here."""
+
+    #: Answers, by the paths of functions that ask.
+    answers: Mapping[str, Any] = MappingProxyType({})
+    environment: Mapping[str, str] = MappingProxyType({})
+
+
+def _processor(architecture: str, **capabilities: bool) -> dict[str, Any]:
+    return {f"{_PACKAGE}.instructions": {"architecture": architecture, **capabilities}}
+
+
+def _cores(n_cores: int) -> dict[str, Any]:
+    numbers = {"os.cpu_count": n_cores, "os.sched_getaffinity": set(range(n_cores))}
+    return {**numbers, f"{_PACKAGE}.n_threads": n_cores}
+
+
+MACHINES = {
+    "amx": Machine(_processor("x86_64", avx2=True, avx512_f=True, avx512_vnni=True, amx_bf16=True)),
+    "avx512": Machine(_processor("x86_64", avx2=True, avx512_f=True, avx512_vnni=True, amx_bf16=False)),
+    "no_vector_extensions": Machine(
+        _processor("x86_64", avx2=False, avx512_f=False, avx512_vnni=False, amx_bf16=False),
+        # Read when the libraries are loaded: by the processes that a test starts, and by a suite on this machine.
+        {
+            "ATEN_CPU_CAPABILITY": "default",
+            "ONEDNN_MAX_CPU_ISA": "SSE41",
+            "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+            **({"OPENBLAS_CORETYPE": "Nehalem"} if _X86 else {}),
+        },
+    ),
+    "arm": Machine(_processor("aarch64", neon=True, sve=False)),
+    "one_core": Machine(_cores(1)),
+    "many_cores": Machine(_cores(64)),
+    "little_memory": Machine({f"{_PACKAGE}.free_bytes": 2.0**28}),
+    "no_gpu": Machine({f"{_PACKAGE}.has_gpu": False}, {"CUDA_VISIBLE_DEVICES": ""}),
+    "ascii": Machine(environment={"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}),
+    "other_time_zone": Machine(environment={"TZ": "Pacific/Kiritimati"}),  # 14 hours before UTC
+    "narrow_terminal": Machine(environment={"COLUMNS": "40"}),
+    "no_home": Machine(
+        # No folder can be made below it, by root neither.
+        environment=dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), "/dev/null/home")
+    ),
+    "tmp_elsewhere": Machine(environment={"TMPDIR": str(_OTHER_FILES), "PYTEST_DEBUG_TEMPROOT": tempfile.gettempdir()}),
+}
+PROCESSORS = ("amx", "avx512", "no_vector_extensions", "arm")
+
+
+def chosen() -> str | None:
+    """Give the name of the machine that the environment asks for."""
+    name = os.environ.get(VARIABLE) or None
+    if name is not None and name not in MACHINES:
+        raise ValueError(f"{VARIABLE} is {name!r}, but must be one of {', '.join(MACHINES)}; change it.")
+    return name
+
+
+def is_possible(name: str) -> bool:
+    """Whether this machine can be taken for another one."""
+    has_other = _OTHER_FILES.is_dir() and _OTHER_FILES.stat().st_dev != Path(tempfile.gettempdir()).stat().st_dev
+    return name != "tmp_elsewhere" or has_other or tempfile.gettempdir() == str(_OTHER_FILES)
+
+
+def answer_as(name: str, replace: Any) -> None:
+    """Answer as a machine does: ``replace`` sets an attribute of an object."""
+    for path, answer in MACHINES[name].answers.items():
+        module, _, function = path.rpartition(".")
+        if path not in _CORES or hasattr(os, function):
+            replace(pkgutil.resolve_name(module), function, lambda *given, _answer=answer: _answer)
+
+
+# Before the libraries are loaded, which read it once.
+if (_chosen := chosen()) is not None:
+    os.environ.update(MACHINES[_chosen].environment)
