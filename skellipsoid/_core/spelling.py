@@ -17,11 +17,10 @@ from .warn import warn
 #: Names of what is no class, without blanks and punctuation.
 _NONE = {"-1", "none", "open", "other", "others", "unknown", "oos", "ood", "outofscope", "outofdomain", "nothing"}
 _NONE |= {"fallback"}
-#: Categories of what a name may have or not: blanks, invisible characters, dashes, underscores, quotes, brackets.
-_BETWEEN = {"Zs", "Cc", "Cf", "Pd", "Pc", "Pi", "Pf", "Ps", "Pe"}
-_QUOTES, _MINUSES = "'\"`\u00b4\u02b9\u02ba\u02bc\u2032\u2033", "\u02d7\u2043\u2212\u2796"
-#: A whole number as programs and people write it: with blanks, signs, a fraction of zeros, a minus behind.
-_NUMBER = re.compile(r"([-+]?) *(\d+)(?:[.,](?:0{0,2}|0{4,}))? *(-?)")
+#: Characters that Unicode does not count among quotes and dashes.
+_QUOTES, _MINUSES = "'\"`\u00b4\u02b9\u02ba\u02bc\u2032\u2033\u201a\u201e", "\u02d7\u2043\u2212\u2796"
+#: A whole number as programs and people write it: with brackets, blanks, signs, a fraction of zeros, a minus behind.
+_NUMBER = re.compile(r"([(\[{]?) *([-+]?) *(\d{1,18})(?:[.,](?:0{0,2}|0{4,}))? *(-?) *[)\]}]?")
 #: Labels of at least so many letters and digits are nearly equal if one of them differs.
 _FEWEST_LETTERS = 5
 #: Labels that a warning names.
@@ -94,25 +93,25 @@ def warn_of_strangers(labels: NDArray[Any], classes: NDArray[Any], open_label: A
 
 def forms(label: str) -> tuple[str, ...]:
     """Give what all spellings of a label share; a number in brackets has two such forms, since it may be negative."""
-    text = "".join("-" if _is_dash(character) else character for character in normalize_text(label))
-    bare = "".join(character for character in text if not _is_wrapping(character)).strip()
-    number = _NUMBER.fullmatch(bare)
+    shown = (character for character in normalize_text(label) if not _is_dropped(character))
+    text = "".join("-" if _is_dash(character) else character for character in shown).strip()
+    number = _NUMBER.fullmatch(text)
     if number:
-        sign, digits, behind = number.groups()
+        opening, sign, digits, behind = number.groups()
         value = int(digits)
         if sign == "-" or behind:
             return (str(-value),)
-        return (str(value), str(-value)) if "(" in text and not sign else (str(value),)
+        return (str(value), str(-value)) if opening == "(" and not sign else (str(value),)
     parts: list[str] = []
-    for i, character in enumerate(text):
-        after = text[i + 1 : i + 2]
+    for before, character, after in zip(f" {text}", text, f"{text[1:]} ", strict=False):
+        follows_digit = bool(parts) and parts[-1].isdigit()
         if not _is_between(character):
             parts.append(character)
-        elif after.isdigit() and character == "-" and (i == 0 or _is_between(text[i - 1])):
-            parts.append("-")  # of a negative number
-        elif after.isdigit() and parts and parts[-1].isdigit():
+        elif after.isdigit() and follows_digit:
             parts.append(" ")  # 1-1 is not 11
-    return ("".join(parts) or text,)
+        elif after.isdigit() and character == "-" and _is_between(before):
+            parts.append("-")  # of a negative number
+    return (unicodedata.normalize("NFKC", "".join(parts)) or text,)
 
 
 def are_nearly_equal(first: str, second: str) -> bool:
@@ -145,12 +144,14 @@ def _is_dash(character: str) -> bool:
     return unicodedata.category(character) == "Pd" or character in _MINUSES
 
 
+def _is_dropped(character: str) -> bool:
+    """Whether a character is a quote or invisible."""
+    return unicodedata.category(character) in {"Cf", "Pi", "Pf"} or character in _QUOTES
+
+
 def _is_between(character: str) -> bool:
-    return unicodedata.category(character) in _BETWEEN or character in _QUOTES
-
-
-def _is_wrapping(character: str) -> bool:
-    return character in _QUOTES or unicodedata.category(character) in {"Pi", "Pf", "Ps", "Pe", "Cf"}
+    """Whether a character is a blank, a control, a dash, an underscore or a bracket."""
+    return unicodedata.category(character) in {"Zs", "Cc", "Pd", "Pc", "Ps", "Pe"}
 
 
 def _shown(label: str, other: str) -> str:

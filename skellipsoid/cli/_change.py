@@ -16,7 +16,7 @@ from .._traffic.discovery.result import MEMBER_COLUMNS, members_path
 from ..persistence._save import save_changed
 from ._beside import warn_of_stale_export
 from ._evaluate import read_labelled
-from ._text_files.read import read_file, read_labels
+from ._text_files.read import accepted_labels, read_file, read_labels
 from ._text_files.table import Table
 from ._train import check_folder
 from ._use import load_model
@@ -63,7 +63,8 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     else:
         return None
     numbers, texts = members.named_cells("group"), members.named_cells("text")
-    own = read_labels(members.named_cells("label"), kept)
+    columns = [members.names.index(name) for name in ("text", "label")]
+    own = accepted_labels(members, options.data, *columns, kept)
     labels = [label or of_group.get(group, "") for group, label in zip(numbers, own, strict=True)]
     is_labelled = np.array([bool(label) for label in labels], dtype=bool)
     meant = {group for group, label in zip(numbers, labels, strict=True) if label}

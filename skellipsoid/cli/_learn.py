@@ -16,7 +16,7 @@ from .._encoders.text_features import TextFeatures
 from .._traffic.learning import choose_to_label, learn_from_traffic
 from ._change import check_names, check_target, save_where_asked
 from ._given import lines_of_input, with_content
-from ._text_files.read import read_file, read_labels, read_rows, read_texts
+from ._text_files.read import accepted_labels, read_file, read_rows, read_texts
 from ._traffic import check_unlabelled
 from ._use import answered, load_model
 
@@ -107,7 +107,8 @@ def _reviewed(
             "table of messages these names of columns."
         )
     known = {str(label): label for label in classifier.classes_.tolist()}
-    labels = read_labels(table.named_cells("label"), {*known, str(classifier.open_label_)})
+    columns = [table.names.index(name) for name in ("message", "label")]
+    labels = accepted_labels(table, path, *columns, {*known, str(classifier.open_label_)})
     check_names(classifier, np.array([label for label in labels if label], dtype=str), asks=asks)
     is_text = isinstance(classifier.open_label_, str)
     try:

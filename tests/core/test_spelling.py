@@ -27,7 +27,7 @@ OTHER_MINUS_ONES = [
     *("\u22121", "\u20131", "\u20141", "'-1", "\u2019-1", "`-1", '"-1"', "\uff0d1", "\uff0d\uff11", "-\uff11"),
     *("(1)", "(-1)", "[-1]", "- 1", "-\u00a01", "-1,0", "\u22121.0", "-1.", "-01", "1-", "\u207b\u00b9", "\u200b-1"),
 ]
-SEPARATORS = [" ", "_", "-", "\u2010", "\u2011", "\u2013", "\u2014", "\u2212", "\u00a0", "\u3000", "__", "\u200b", "'"]
+SEPARATORS = [" ", "_", "-", "\u2010", "\u2011", "\u2013", "\u2014", "\u2212", "\u00a0", "\u3000", "__"]
 WORDS = st.text(st.sampled_from("aZkäßéЖя0123"), min_size=1, max_size=5)
 
 
@@ -65,7 +65,7 @@ def spelled(draw):
     other = words[0]
     for word in words[1:]:
         are_digits = other[-1].isdigit() and word[0].isdigit()
-        other += draw(st.sampled_from(SEPARATORS if are_digits else ["", *SEPARATORS])) + word
+        other += draw(st.sampled_from(SEPARATORS if are_digits else ["", "\u200b", "'", *SEPARATORS])) + word
     change = draw(st.sampled_from([str, str.upper, str.lower, str.title, str.swapcase]))
     other = change(unicodedata.normalize(draw(st.sampled_from(["NFC", "NFD", "NFKD"])), other))
     return name, draw(st.sampled_from(["{}", "'{}", '"{}"', "\u201e{}\u201c", "[{}]", " {} "])).format(other)
@@ -76,7 +76,7 @@ def spelled(draw):
 def test_another_spelling_of_a_class_is_refused_by_all(data, fitted, pair):
     name, other = pair
     X, clf = data[0][:12], copy(fitted)
-    clf.classes_ = np.array([name, "the balance", "lights twice"])
+    clf.classes_ = np.sort([name, "the balance", "lights twice"])
     y = np.array([other, *[name] * 11])
     for reader, read in READERS.items():
         if name == other:
@@ -183,6 +183,5 @@ def test_names_of_nothing(label):
 
 @settings(deadline=None, max_examples=50)
 @given(label=st.text())
-def test_a_form_has_the_form_of_itself(label):
-    for form in forms(label):
-        assert form in forms(form)
+def test_quotes_make_no_other_name(label):
+    assert forms(f'"{label}"') == forms(label)
