@@ -210,7 +210,7 @@ def test_survives_pickle_and_save_and_a_refit_resets_it(data, fitted, tmp_path):
         assert copy.class_offsets_.tolist() == fitted.class_offsets_.tolist() != [0, 0]
         np.testing.assert_array_equal(copy.predict(X), fitted.predict(X))
     assert fitted.fit(X, y).offset_ == 0
-    assert fitted.class_offsets_.tolist() == [0, 0, 0]
+    assert fitted.class_offsets_.tolist() == [0, 0]
 
 
 def test_takes_a_pipeline(data):
