@@ -20,8 +20,8 @@ import threading
 import time
 from pathlib import Path
 
-import machines  # before what computes: it tells the libraries which machine to be
 import hypothesis
+import machines  # before what computes: it tells the libraries which machine to be
 import numpy as np
 import pytest
 import torch

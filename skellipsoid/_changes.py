@@ -49,8 +49,8 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     TypeError
         If the estimator does not end in a classifier whose classes can change.
     ValueError
-        If labels are of another kind, if the number of features differs, or if the
-        classifier has not kept its samples.
+        If labels are of another kind, if a label is a class or the open label in another spelling (case, blanks,
+        hyphens, quotes, brackets), if the number of features differs, or if the classifier has not kept its samples.
 
     Warns
     -----
@@ -119,8 +119,8 @@ def merge_classes(estimator: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
     Raises
     ------
     ValueError
-        If a label is not a known class or is listed twice, if the new label is a class that stays, or if the classifier
-        has not kept its samples.
+        If a label is not a known class or is listed twice, if the new label is a class that stays, in any spelling, or
+        if the classifier has not kept its samples.
     """
     return changed(estimator, lambda clf: with_merged(clf, merged))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -15,6 +14,7 @@ from .._core.characters import is_visible, normalize_text
 from .._core.labels import as_labels, cast_open_label, check_given
 from .._core.messages import numbered
 from .._core.pipelines import split_estimator
+from .._core.spelling import forms, is_name_of_none
 from .._core.texts import check_texts, near_duplicates, variants
 from .._core.validation import number
 from .._encoders.supcon import SupConTextEncoder
@@ -28,8 +28,6 @@ FEWEST_TEXTS = 5
 #: skellipsoid-bench: 0.68 to 0.75 of a chat bot's and of crowd-sourced ones, 0.04 to 0.41 of those that users wrote).
 #: Classes of fewer texts are not looked at.
 MOST_VARIANTS, FEWEST_OF_VARIANTS = 0.6, 10
-#: Usual labels of open samples, with one underscore between words.
-_OPEN = {"-1", "oos", "ood", "none", "other", "unknown", "out_of_scope", "out_of_domain", "fallback"}
 
 
 def check_training_texts(
@@ -71,8 +69,8 @@ def check_training_texts(
         - ``"header"``: the first row looks like the names of columns, such as ``text`` and ``label``.
         - ``"open_label"``: the open label occurs nowhere, but another spelling of it does; or a class has a usual name
           of open samples, such as ``"oos"`` or ``"unknown"``.
-        - ``"similar_labels"``: labels that differ only in case, blanks or Unicode form (NFKC). The rows are those of
-          the rarer spellings. The checks below treat them as one label.
+        - ``"similar_labels"``: labels that differ only in case, blanks, hyphens, quotes, brackets or Unicode form
+          (NFKC). The rows are those of the rarer spellings. The checks below treat them as one label.
         - ``"conflicting_labels"``: equal texts with several labels, one finding for each set of labels.
         - ``"few_texts"``: a class of fewer than five different texts.
         - ``"empty_texts"``: texts without a visible character.
@@ -113,7 +111,7 @@ def check_training_texts(
     >>> findings.kind.tolist()
     ['similar_labels', 'few_texts', 'few_texts', 'exact_duplicates']
     >>> print(findings.message[0])
-    The labels 'alarm' (2 rows) and 'Alarm' (1 row) differ only in case, blanks or Unicode form, ...
+    The labels 'alarm' (2 rows) and 'Alarm' (1 row) differ only in case, blanks, hyphens or quotes, ...
     """
     return find_problems(texts, y, encoder, open_label)
 
@@ -178,7 +176,7 @@ class _Data:
         self.rows_of = grouped(self.rows, self.labels.__getitem__)
         #: Label by label, the spelling that is kept of similar ones.
         self.spelling = {
-            label: self._main(similar) for similar in grouped(self.rows_of, _plain_label).values() for label in similar
+            label: self._main(similar) for similar in grouped(self.rows_of, self._name).values() for label in similar
         }
 
     def _find_header(self) -> Iterator[Finding]:
@@ -190,6 +188,13 @@ class _Data:
                 f"{place} is {self.texts[0]!r} with the label {label!r}, which look like names of columns; drop it."
             )
             yield Finding("header", [0], label, message)
+
+    def _name(self, label: Any) -> Any:
+        """Give what all spellings of a label share."""
+        if not isinstance(label, str):
+            return label
+        shared, opened = forms(label), forms(str(self.open_label))[0]
+        return opened if opened in shared else shared[0]
 
     def _main(self, similar: list[Any]) -> Any:
         if self.open_label in similar:
@@ -210,17 +215,17 @@ class _Data:
 
 
 def _open_labels(data: _Data) -> Iterator[Finding]:
-    wanted = _folded(data.open_label)
+    wanted = set(forms(str(data.open_label)))
     for label, rows in sorted(data.rows_of.items()):
-        name = _folded(label)
-        if label == data.open_label or not isinstance(name, str):
+        if label == data.open_label or not isinstance(label, str):
             continue
-        if name == wanted and data.open_label not in data.rows_of:
+        is_same = not wanted.isdisjoint(forms(label))
+        if is_same and data.open_label not in data.rows_of:
             message = (
                 f"open_label={data.open_label!r} occurs nowhere, but {label!r} does, in {data.place(rows)}, and is "
                 f"trained as a class; pass open_label={label!r} if these texts are of no class."
             )
-        elif name in _OPEN and name != wanted:
+        elif not is_same and is_name_of_none(label):
             message = (
                 f"The label {label!r} in {data.place(rows)} is a usual name of open texts, but is trained as a class; "
                 f"pass open_label={label!r} if these texts are of no class."
@@ -239,7 +244,7 @@ def _similar_labels(data: _Data) -> Iterator[Finding]:
         names = listed([f"{label!r} ({numbered(len(data.rows_of[label]), 'row')})" for label in (main, *rarer)])
         effect = "only the first is open" if main == data.open_label else f"are trained as {len(similar)} classes"
         message = (
-            f"The labels {names} differ only in case, blanks or Unicode form, but {effect}; write {main!r} in "
+            f"The labels {names} differ only in case, blanks, hyphens or quotes, but {effect}; write {main!r} in "
             f"{data.place(rows)}."
         )
         yield Finding("similar_labels", rows, (main, *rarer), message)
@@ -346,12 +351,3 @@ def _variants(data: _Data) -> Iterator[Finding]:
         yield Finding(
             "variants", sorted(row for (_, row), is_one in zip(kept, found, strict=True) if is_one), None, message
         )
-
-
-def _plain_label(label: Any) -> Any:
-    return normalize_text(label) if isinstance(label, str) else label
-
-
-def _folded(label: Any) -> Any:
-    """Fold the spellings of ``out_of_scope``, ``Out of scope`` and ``out-of-scope`` into one."""
-    return re.sub(r"(?<=\w)[\s_-]+(?=\w)", "_", normalize_text(label)) if isinstance(label, str) else label

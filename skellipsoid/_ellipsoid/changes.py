@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.base import warn_of_outliers
 from .._core.labels import as_kind_of, as_labels
 from .._core.norms import usual_norms
+from .._core.spelling import refuse_other_spellings
 from .._core.validation import check_groups, check_squares, enumerated, in_memory
 from .._core.warn import warn
 from .._samples.samples import find_outliers
@@ -105,6 +106,7 @@ def with_samples(
         raise ValueError(f"X has {len(X)} rows, but y has {len(y)} labels; pass one label for each row.")
     check_squares(X)
     y = as_kind_of(y, clf.classes_, "y", "classes_")
+    refuse_other_spellings(y, clf.classes_, clf.open_label_, among_new=True)
     is_open = y == clf.open_label_
     numbers = check_groups(groups, len(X))
     classes = np.unique(np.append(clf.classes_, y[~is_open]))
@@ -153,6 +155,7 @@ def _merged(clf: Any, kept: TrainingSamples, new: Any, labels: NDArray[Any]) -> 
     if new[0] == clf.open_label_ or np.isin(new, stay)[0]:
         what = "the open label" if new[0] == clf.open_label_ else "a class that stays"
         raise ValueError(f"The new label {new.tolist()[0]!r} is {what}; choose another one, or list this class too.")
+    refuse_other_spellings(new, stay, clf.open_label_)
     classes = np.unique(np.append(stay, new))
     place = int(np.searchsorted(classes, new)[0])
     places = np.searchsorted(classes, clf.classes_).clip(0, len(classes) - 1)

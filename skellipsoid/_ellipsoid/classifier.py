@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._core.base import Answers, BoundaryOpenSetClassifier
 from .._core.labels import as_kind_of, as_labels
 from .._core.sklearn import HasMethods, Interval, StrOptions, fit_context, validate_params
+from .._core.spelling import refuse_other_spellings
 from .._core.state_rules import Record, Rule
 from .._core.validation import (
     check_groups,
@@ -217,7 +218,8 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
             ``X``, which is not trained on. In a Pipeline they must pass the same transformers as ``X``: see the
             :ref:`User Guide <validation_in_a_pipeline>`.
         y_val : array-like of shape (n_val,), default=None
-            Labels of ``X_val``. A label outside ``classes_`` is read as open: these samples join the real open ones.
+            Labels of ``X_val``. A label outside ``classes_`` is read as open: these samples join the real open ones. A
+            class or the open label in another spelling, such as ``"Alarm"`` beside ``"alarm"``, is an error.
 
         Returns
         -------
@@ -287,7 +289,9 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
             samples = replace(samples, mean=mean, features=features, open_features=opened)
             if validation is not None:
                 features = ((validation[0] - mean) / scale).astype(np.float32)
-                codes = self._encode(as_kind_of(validation[1], self.classes_, "y_val", "y"))
+                labels = as_kind_of(validation[1], self.classes_, "y_val", "y")
+                refuse_other_spellings(labels, self.classes_, self.open_label_)
+                codes = self._encode(labels)
                 samples = method.with_validation(samples, features, codes, len(self.classes_))
             self._fit_samples(samples, scale)
         if not self.keep_samples:

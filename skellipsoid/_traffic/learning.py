@@ -169,8 +169,8 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     TypeError
         If the estimator does not end in a classifier whose classes can change.
     ValueError
-        If ``y`` holds no label, or labels of another kind than the classes, if lengths differ, if the classifier kept
-        no samples, or if all labelled messages were learned before.
+        If ``y`` holds no label, labels of another kind than the classes, or a class or the open label in another
+        spelling, if lengths differ, if the classifier kept no samples, or if all labelled messages were learned before.
 
     Warns
     -----
@@ -206,7 +206,7 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     classifier = copy(classifier)  # the names of the features were compared
     if hasattr(named, "feature_names_in_"):
         del classifier.feature_names_in_
-    before = read_log(classifier, features, y, sample_weight, "learn_from_traffic")
+    before = read_log(classifier, features, y, sample_weight, "learn_from_traffic", takes_new=True)
     given = _labelled(classifier, features, y, before)
     _refuse_learned(classifier, given)
     held_out = HeldOutScores.of(classifier, "learn_from_traffic")

@@ -8,6 +8,7 @@ from sklearn.utils import check_consistent_length
 
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import read_estimator
+from .._core.spelling import refuse_other_spellings, warn_of_strangers
 from .._core.validation import only_column, read_weight_shares
 from .._held_out.scores import Floats, HeldOutScores, Integers
 from .log_model import Labels, LogModel, NormalScores, fit_log, open_of
@@ -64,13 +65,14 @@ class Log(NamedTuple):
         )
 
 
-def read_log(estimator: Any, X: Any, y: Any, sample_weight: Any, caller: str) -> Log:
-    """Score a log, and read its labels.
+def read_log(estimator: Any, X: Any, y: Any, sample_weight: Any, caller: str, *, takes_new: bool = False) -> Log:
+    """Score a log, and read its labels; with ``takes_new`` unknown names are no open messages yet.
 
     Raises
     ------
     ValueError
-        If labels or weights have another length than the log, or are of another kind than the classes.
+        If labels or weights have another length than the log, or are of another kind than the classes, or if a label
+        is the name of a class in another spelling.
     """
     if X is None:
         for name, value in {"y": y, "sample_weight": sample_weight}.items():
@@ -85,14 +87,18 @@ def read_log(estimator: Any, X: Any, y: Any, sample_weight: Any, caller: str) ->
         return log
     labels, labelled = as_partial_labels(y)
     check_consistent_length(log.scores, labelled)
-    truth = classifier._encode(as_kind_of(labels, classifier.classes_, "y", "classes_"))
+    labels = as_kind_of(labels, classifier.classes_, "y", "classes_")
+    truth = classifier._encode(labels)
     weights = np.ones(len(truth))
     if sample_weight is not None:
         check_consistent_length(log.scores, given := only_column(sample_weight, "sample_weight"))
         weights = read_weight_shares(np.asarray(given)[labelled], len(truth))
     counted = weights > 0
     labelled[labelled] = counted
-    truth, weights = truth[counted], weights[counted]
+    labels, truth, weights = labels[counted], truth[counted], weights[counted]
+    refuse_other_spellings(labels, classifier.classes_, classifier.open_label_, among_new=takes_new)
+    if not takes_new:
+        warn_of_strangers(labels, classifier.classes_, classifier.open_label_)
     return log._replace(labels=Labels.of(labelled, truth == len(classifier.classes_), weights), truth=truth)
 
 

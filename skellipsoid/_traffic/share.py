@@ -59,7 +59,13 @@ def estimate_open_share(
     TypeError
         If the classifier is another one, or has no ``held_out_``.
     ValueError
-        If its fit held out no sample, if ``X`` is not valid, or if ``y`` holds no label.
+        If its fit held out no sample, if ``X`` is not valid, if ``y`` holds no label, or if a label is a class or the
+        open label in another spelling.
+
+    Warns
+    -----
+    UserWarning
+        If labels are read as open that are neither a class nor the open label.
 
     See Also
     --------

@@ -1,9 +1,6 @@
 """The commands that change the classes of a saved model: ``add``, ``remove`` and ``merge``."""
 
 import argparse
-import re
-from collections.abc import Iterator
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._changes import add_classes, merge_classes, refresh, remove_classes
-from .._core.characters import normalize_text, printable
+from .._core.characters import printable
 from .._core.messages import named, numbered
 from .._core.pipelines import split_estimator
+from .._core.spelling import nearly_equal, refuse_other_spellings, says_none
 from .._traffic.discovery.result import MEMBER_COLUMNS, members_path
 from ..persistence._save import save_changed
 from ._beside import warn_of_stale_export
 from ._evaluate import read_labelled
-from ._text_files.read import read_file, read_labels
+from ._text_files.read import accepted_labels, read_file, read_labels
 from ._text_files.table import Table
 from ._train import check_folder
 from ._use import load_model
-
-#: Names of what is no class, without blanks and punctuation.
-_NONE = {"none", "open", "other", "others", "unknown", "oos", "ood", "outofscope", "outofdomain", "nothing", "fallback"}
-#: Labels of at least so many letters and digits are nearly equal if one of them differs.
-_FEWEST_LETTERS = 5
 
 
 def add(options: argparse.Namespace) -> None:
@@ -39,8 +32,7 @@ def add(options: argparse.Namespace) -> None:
         raise ValueError(
             f"{str(options.data)!r} has no row with both a text and a label; fill in the labels of the texts to add."
         )
-    if not options.yes:
-        check_alike(classifier, labels)
+    check_names(classifier, labels, asks=not options.yes)
     is_known, is_open = np.isin(labels, classifier.classes_), labels == classifier.open_label_
     parts = []
     for chosen, what in ((~is_known & ~is_open, "new"), (is_known, "known")):
@@ -71,7 +63,8 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     else:
         return None
     numbers, texts = members.named_cells("group"), members.named_cells("text")
-    own = read_labels(members.named_cells("label"), kept)
+    columns = [members.names.index(name) for name in ("text", "label")]
+    own = accepted_labels(members, options.data, *columns, kept)
     labels = [label or of_group.get(group, "") for group, label in zip(numbers, own, strict=True)]
     is_labelled = np.array([bool(label) for label in labels], dtype=bool)
     meant = {group for group, label in zip(numbers, labels, strict=True) if label}
@@ -130,55 +123,31 @@ def _read_members(path: Path, groups: Table) -> Table:
     return members
 
 
-def check_alike(classifier: Any, labels: NDArray[Any]) -> None:
-    """Raise an error if a new label is nearly the name of another class."""
+def check_names(classifier: Any, labels: NDArray[Any], *, asks: bool) -> None:
+    """Refuse labels that are a known class or the open label in another spelling, and ask about what looks wrong.
+
+    What looks wrong are new names that are nearly those of other classes, and those that say that there is no class.
+    """
+    opened = str(classifier.open_label_)
+    refuse_other_spellings(labels, classifier.classes_, opened, among_new=True)
+    if not asks:
+        return
     known = set(map(str, classifier.classes_.tolist()))
-    new = sorted(set(map(str, labels.tolist())) - known - {str(classifier.open_label_)})
-    pairs = [(first, second) for first in new for second in sorted(known) if _are_alike(first, second)]
-    pairs = [(first, f"the class {printable(repr(second))}") for first, second in pairs]
-    pairs += [(first, printable(repr(second))) for first, second in combinations(new, 2) if _are_alike(first, second)]
+    new = set(map(str, labels.tolist())) - known - {opened}
+    pairs = [
+        f"{printable(repr(first))} beside {'the class ' if is_known else ''}{printable(repr(second))}"
+        for first, second, is_known in nearly_equal(new, known)
+    ]
     if pairs:
-        alike = named("label", [f"{printable(repr(first))} beside {second}" for first, second in pairs])
-        raise ValueError(f"Nearly equal names: {alike}; write them alike, or pass --yes if they are different classes.")
-
-
-def check_none(classifier: Any, labels: NDArray[Any]) -> None:
-    """Raise an error if a new label says that a text is of no class."""
-    known = {*map(str, classifier.classes_.tolist()), str(classifier.open_label_)}
-    for label in sorted(set(map(str, labels.tolist())) - known):
-        words = next(_spellings(label))
-        if words in _NONE or re.match(r"(no|none)[\W_]", label.lower()):
-            raise ValueError(
-                f"The label {printable(repr(label))} seems to say that a message is of no class; write "
-                f"{printable(repr(str(classifier.open_label_)))} for it, or pass --yes if it is a class."
-            )
-
-
-def _are_alike(first: str, second: str) -> bool:
-    """Whether two labels differ in case, punctuation, the order of words or one letter alone."""
-    return any(
-        one == other or (min(len(one), len(other)) >= _FEWEST_LETTERS and _is_one_edit(one, other))
-        for one, other in zip(_spellings(first), _spellings(second), strict=True)
-        if one and other
-    )
-
-
-def _spellings(label: str) -> Iterator[str]:
-    """Letters and digits of a label, as written and with the words in order."""
-    words = re.findall(r"[^\W_]+", normalize_text(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)))
-    yield "".join(words)
-    yield "".join(sorted(words))
-
-
-def _is_one_edit(first: str, second: str) -> bool:
-    """Whether one letter is added, left out, replaced, or exchanged with the next one; digits must agree."""
-    if re.findall(r"\d", first) != re.findall(r"\d", second):
-        return False
-    one, other = first, second
-    for end in (0, -1):
-        while one and other and one[end] == other[end]:
-            one, other = (rest[1:] if end == 0 else rest[:-1] for rest in (one, other))
-    return max(len(one), len(other)) <= 1 or (len(one) == len(other) == 2 and one == other[::-1])
+        raise ValueError(
+            f"Nearly equal names: {named('label', pairs)}; write them alike, or pass --yes if they are different "
+            "classes."
+        )
+    for label in sorted(filter(says_none, new)):
+        raise ValueError(
+            f"The label {printable(repr(label))} seems to say that a message is of no class; write "
+            f"{printable(repr(opened))} for it, or pass --yes if it is a class."
+        )
 
 
 def remove(options: argparse.Namespace) -> None:

@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.characters import printable
-from .._core.messages import named
 from .._core.pipelines import read_estimator, split_estimator
+from .._core.spelling import refuse_other_spellings
 from ..metrics import open_set_report
 from ..plotting._pictures import require_matplotlib, save_picture
 from ._text_files.read import read_table
 from ._trade_off import MEMBERS, tested_trade_off
-from ._use import load_model
+from ._use import load_model, open_because
+
+_NO_OPEN = "all of intents that the model knows: open rejection is not measured"
 
 
 def evaluate(options: argparse.Namespace) -> None:
@@ -31,7 +33,8 @@ def evaluate(options: argparse.Namespace) -> None:
     known = {str(label): label for label in classifier.classes_.tolist()}
     truth = np.array([known.get(label, classifier.open_label_) for label in labels.tolist()])
     others = Counter(label for label in labels.tolist() if label not in known)
-    print(_describe(len(texts), others))
+    says = f"{others.total()} of them {open_because(others)}" if others else _NO_OPEN
+    print(f"{len(texts)} texts, {says}")
     classifier, features = read_estimator(pipeline, texts, MEMBERS, "evaluate")
     predicted = classifier.predict(features)
     print(f"\n{report(classifier, truth, predicted)}")
@@ -48,6 +51,7 @@ def read_labelled(options: argparse.Namespace, classifier: Any) -> tuple[NDArray
     kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
     columns = {"text_column": options.text_column, "label_column": options.label_column}
     found = read_table(options.data, **columns, kept=kept, encoding=options.encoding)
+    refuse_other_spellings(found.labels, classifier.classes_, classifier.open_label_)
     return found.texts, found.labels
 
 
@@ -66,15 +70,6 @@ def metrics(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> di
 def _report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any], **options: Any) -> Any:
     named = {"open_label": classifier.open_label_, "labels": classifier.classes_, "zero_division": np.nan}
     return open_set_report(truth, predicted, **named, **options)
-
-
-def _describe(n_texts: int, others: Counter[str]) -> str:
-    if not others:
-        return f"{n_texts} texts, all of intents that the model knows: open rejection is not measured"
-    counts = [f"{label!r} ({count})" for label, count in others.most_common()]
-    return (
-        f"{n_texts} texts, {others.total()} of them open, because the model does not know the {named('label', counts)}"
-    )
 
 
 def _draw(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> Any:

@@ -14,9 +14,9 @@ from .._core.pipelines import split_estimator
 from .._core.validation import enumerated
 from .._encoders.text_features import TextFeatures
 from .._traffic.learning import choose_to_label, learn_from_traffic
-from ._change import check_alike, check_none, check_target, save_where_asked
+from ._change import check_names, check_target, save_where_asked
 from ._given import lines_of_input, with_content
-from ._text_files.read import read_file, read_labels, read_rows, read_texts
+from ._text_files.read import accepted_labels, read_file, read_rows, read_texts
 from ._traffic import check_unlabelled
 from ._use import answered, load_model
 
@@ -77,13 +77,10 @@ def learn(options: argparse.Namespace) -> None:
     check_target(options)
     model, manifest = load_model(options.model)
     classifier = split_estimator(model)[1]
-    texts, y, weights = _reviewed(options.data, classifier)
+    texts, y, weights = _reviewed(options.data, classifier, asks=not options.yes)
     labelled = [label for label in y.tolist() if label is not None]
     if not labelled:
         raise ValueError(f"The column 'label' of {str(options.data)!r} is empty; fill in the labels of the messages.")
-    if not options.yes:
-        check_alike(classifier, np.array(labelled))
-        check_none(classifier, np.array(labelled))
     log = (
         []
         if options.log is None
@@ -98,7 +95,9 @@ def learn(options: argparse.Namespace) -> None:
     print(*_told(split_estimator(learned)[1], labelled, len(others), folder), sep="\n")
 
 
-def _reviewed(path: Path, classifier: Any) -> tuple[list[str], NDArray[np.object_], NDArray[np.float64] | None]:
+def _reviewed(
+    path: Path, classifier: Any, *, asks: bool
+) -> tuple[list[str], NDArray[np.object_], NDArray[np.float64] | None]:
     """Messages of a reviewed file, their labels, ``None`` where there is none, and their weights."""
     table = read_file(path, "message", "label", is_partial=True)
     missing = [name for name in ("message", "label") if name not in table.names]
@@ -108,7 +107,9 @@ def _reviewed(path: Path, classifier: Any) -> tuple[list[str], NDArray[np.object
             "table of messages these names of columns."
         )
     known = {str(label): label for label in classifier.classes_.tolist()}
-    labels = read_labels(table.named_cells("label"), {*known, str(classifier.open_label_)})
+    columns = [table.names.index(name) for name in ("message", "label")]
+    labels = accepted_labels(table, path, *columns, {*known, str(classifier.open_label_)})
+    check_names(classifier, np.array([label for label in labels if label], dtype=str), asks=asks)
     is_text = isinstance(classifier.open_label_, str)
     try:
         y = [None if not label else known.get(label, label if is_text else int(label)) for label in labels]

@@ -322,7 +322,8 @@ def _add_changes(commands: Commands) -> None:
     add.add_argument(
         "--yes",
         action="store_true",
-        help="go on although a label is nearly the name of another class, or groups are labelled in part",
+        help="go on although a label is nearly the name of another class or seems to say that there is none, or groups "
+        "are labelled in part",
     )
     for command in (remove, merge):
         command.add_argument("--labels", nargs="+", required=True, metavar="LABEL", help="known intents")

@@ -1,6 +1,7 @@
 """A saved model as the commands use it: loaded, used once, and as it answers lines."""
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from errno import ENOENT
@@ -11,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.messages import named, numbered
 from .._core.pipelines import split_estimator
+from .._core.spelling import refuse_other_spellings
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
 from .._traffic.explain import explain
@@ -51,8 +54,19 @@ def log_of_file(
             f"The column {options.label_column!r} of {str(options.data)!r} holds no label; label about 30 texts that "
             f"are drawn at random, those of no intent with {str(classifier.open_label_)!r}."
         )
+    given = np.array([label for label in labels if label], dtype=str)
+    refuse_other_spellings(given, classifier.classes_, classifier.open_label_)
+    others = Counter(label for label in given.tolist() if label not in known)
+    if others.keys() - {str(classifier.open_label_)}:
+        print(f"{numbered(len(given), 'label')}, {others.total()} of them {open_because(others)}")
     y = [known.get(label, classifier.open_label_) if label else None for label in labels]
     return texts, np.array(y, dtype=object), columns
+
+
+def open_because(others: Counter[str]) -> str:
+    """Say which labels are open because the model does not know them."""
+    counts = [f"{label!r} ({count})" for label, count in others.most_common()]
+    return f"open, because the model does not know the {named('label', counts)}"
 
 
 def load_model(

@@ -208,7 +208,11 @@ def test_labels_of_a_log_are_read_where_they_are(saved, texts, open_texts, tmp_p
     rows += [f"{open_texts[0]}\tsmall_talk", f"{open_texts[1]}\t-1"]
     path.write_text("\n".join(["message\tintent", *rows]), encoding="utf-8")
     assert main(["traffic", "--model", str(saved), "--data", str(path), "--label-column", "intent", "--quiet"]) == 0
-    told = capsys.readouterr().out.splitlines()
+    said, *told = capsys.readouterr().out.splitlines()
+    assert said == (
+        f"{len(texts) // 2 + 2} labels, 2 of them open, because the model does not know the labels 'small_talk' (1), "
+        "'-1' (1)"
+    )
     y = [*(label if i % 2 else None for i, label in enumerate(labels)), "-1", "-1"]
     found = estimate_open_share(load(saved), [*texts, *open_texts[:2]], y)
     numbers = [100 * found[name] for name in ("low", "share", "high")]
@@ -282,7 +286,8 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
     assert found[-1].offset_ == pytest.approx(offset, abs=1e-12)
     assert found[-1].traffic_ == learned
     assert json.loads((folder / "skellipsoid.json").read_bytes())["provenance"] == provenance
-    (told,) = capsys.readouterr().out.splitlines()
+    *said, told = capsys.readouterr().out.splitlines()
+    assert len(said) == (option == "labels")
     fitted = " (as fitted)" if offset == 0 else ""
     assert told.startswith(f"The limit moves from -0.500 to {offset:.3f}{fitted}: ")
     if learned is not None:

@@ -131,9 +131,17 @@ def test_labels_that_differ_in_case_or_blanks_are_found(check, texts, labels):
     found = only(check(texts, y), "similar_labels")
     assert (found.rows, found.label) == ((1, 5, 9), ("balance", "BALANCE", "Balance "))
     assert found.message == (
-        "The labels 'balance' (5 rows), 'BALANCE' (1 row) and 'Balance ' (2 rows) differ only in case, blanks or "
-        "Unicode form, but are trained as 3 classes; write 'balance' in rows 1, 5, 9."
+        "The labels 'balance' (5 rows), 'BALANCE' (1 row) and 'Balance ' (2 rows) differ only in case, blanks, "
+        "hyphens or quotes, but are trained as 3 classes; write 'balance' in rows 1, 5, 9."
     )
+
+
+@pytest.mark.parametrize("other", ["\u22121", "'-1", "(1)", "-1,0", "\uff0d1"])
+def test_another_writing_of_minus_one_is_found(check, texts, labels, open_texts, other):
+    found = only(check([*texts, *open_texts], [*labels, *[other] * 6]), "open_label")
+    assert found.message.startswith(f"open_label='-1' occurs nowhere, but {other!r} does, in rows 32, ")
+    found = only(check([*texts, *open_texts], [*labels, "-1", *[other] * 5]), "similar_labels")
+    assert (found.rows, found.label) == (tuple(range(33, 38)), ("-1", other))
 
 
 def test_a_spelling_of_the_open_label_beside_it_is_found(check, texts, labels, open_texts):

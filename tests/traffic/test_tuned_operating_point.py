@@ -43,7 +43,8 @@ def test_tuner_repeats_what_its_folds_say(blobs, rates):
             return np.mean(answers[known] == -1), np.mean(answers[~known] != -1), f1
 
         if rates:
-            offsets.append(set_operating_point(fold, X[test], y[test], **rates).offset_)
+            labels = np.where(np.isin(y[test], fold.classes_), y[test], -1)
+            offsets.append(set_operating_point(fold, X[test], labels, **rates).offset_)
         else:
             best = measured(fold)[2]
             for offset in np.linspace(fold.score_samples(X[test]).min(), 1, 50):

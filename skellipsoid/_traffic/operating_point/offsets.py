@@ -9,6 +9,7 @@ from sklearn.utils import check_consistent_length
 
 from ..._core.labels import as_kind_of, as_labels
 from ..._core.pipelines import read_estimator
+from ..._core.spelling import refuse_other_spellings, warn_of_strangers
 from ..._core.warn import warn
 from ...metrics import open_set_f1_score
 
@@ -98,7 +99,10 @@ def offset_of_rate(
     if y is not None:
         labels = as_labels(y)
         check_consistent_length(scores, labels)
-        codes = classifier._encode(as_kind_of(labels, classifier.classes_, "y", "classes_"))
+        labels = as_kind_of(labels, classifier.classes_, "y", "classes_")
+        refuse_other_spellings(labels, classifier.classes_, classifier.open_label_)
+        warn_of_strangers(labels, classifier.classes_, classifier.open_label_)
+        codes = classifier._encode(labels)
         is_known = codes < len(classifier.classes_)
         is_open = ~is_known
     if rejection_rate is not None:

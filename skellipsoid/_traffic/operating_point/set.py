@@ -90,7 +90,7 @@ def set_operating_point(
         If both rates are given, if a rate is outside [0, 1], or if no sample of the wanted kind is there. If options of
         the share and of a rate are mixed, or a cost is not positive. If a log has neither labels nor a share: in a log
         alone, known messages with another wording look like open ones. If a share is given and the fit held out
-        nothing.
+        nothing. If a label is a class or the open label in another spelling: case, blanks, hyphens, quotes, brackets.
     TypeError
         If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one. If a share is
         used and the classifier has no ``held_out_``.
@@ -98,9 +98,10 @@ def set_operating_point(
     Warns
     -----
     UserWarning
-        If there are fewer samples than a rate needs: 1 / rate − 1. The warning says which rates so few can keep. If the
-        fitted boundary stays, since another one is not expected to gain more than half of its error. If the labelled
-        known messages lie farther out than held-out training samples: then the fit predicted too few rejections.
+        If labels are read as open that are neither a class nor the open label. If there are fewer samples than a rate
+        needs: 1 / rate − 1. The warning says which rates so few can keep. If the fitted boundary stays, since another
+        one is not expected to gain more than half of its error. If the labelled known messages lie farther out than
+        held-out training samples: then the fit predicted too few rejections.
 
     Notes
     -----

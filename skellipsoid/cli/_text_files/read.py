@@ -16,6 +16,7 @@ from .columns import choose_columns, choose_text_column
 from .decode import decode_file
 from .delimited import is_tabbed, read_delimited
 from .records import read_json, read_parquet
+from .rejected import rejected_rows
 from .table import Table, is_scalar
 
 _JSON = {".json", ".jsonl", ".ndjson"}
@@ -80,7 +81,7 @@ def read_table(
     Returns
     -------
     found : LabelledTexts
-        Without the rows that have no text or no label.
+        Without the rows that have no text or no label, or whose label the annotator rejected.
 
     Raises
     ------
@@ -102,6 +103,7 @@ def read_table(
     text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
     if is_guess:
         _say_guess(table, path, "--text-column and --label-column choose others", texts=text_at, labels=label_at)
+    table = table.without(rejected_rows(table, path, text_at, label_at))
     for column in (text_at, label_at):
         _check_scalars(table, path, column)
     texts = [text if is_visible(text) else "" for text in table.cells(text_at)]
@@ -181,10 +183,17 @@ def read_partly_labelled(
         _say_guess(table, path, "--text-column chooses another", texts=text_at)
     for column in (text_at, label_at):
         _check_scalars(table, path, column)
-    labels = read_labels(table.cells(label_at), kept)
+    labels = accepted_labels(table, path, text_at, label_at, kept)
     texts = table.cells(text_at)
     rows = [row for row, text in enumerate(texts) if is_visible(text)]
     return Log([texts[row] for row in rows], [labels[row] for row in rows], table.columns_beside(text_at, rows))
+
+
+def accepted_labels(table: Table, path: Path, text_at: int, label_at: int, kept: Collection[str]) -> list[str]:
+    """Labels of a table whose rows all stay; one that the annotator rejected is none."""
+    rejected = rejected_rows(table, path, text_at, label_at, effect="their labels do not count")
+    labels = read_labels(table.cells(label_at), kept)
+    return ["" if row in rejected else label for row, label in enumerate(labels)]
 
 
 def read_labels(cells: list[str], kept: Collection[str] = ()) -> list[str]:

@@ -35,12 +35,12 @@ def read_json(lines: list[str], path: Path, wanted: Sequence[str] = ()) -> Table
     rows = [[record.get(name) for name in names] for _, record in found]
     unit = "record" if first.startswith("[") else "line"
     added = [name for name in wanted if "." in name and name not in names]
-    added = [name for name in added if any(_inside(record, name) is not None for _, record in found)]
-    rows = [[*row, *(_inside(record, name) for name in added)] for row, (_, record) in zip(rows, found, strict=True)]
+    added = [name for name in added if any(inside(record, name) is not None for _, record in found)]
+    rows = [[*row, *(inside(record, name) for name in added)] for row, (_, record) in zip(rows, found, strict=True)]
     return Table([*names, *added], rows, [number for number, _ in found], unit, n_added=len(added))
 
 
-def _inside(value: Any, name: str) -> Any:
+def inside(value: Any, name: str) -> Any:
     """Follow a path of names, and of numbers in arrays; ``None`` where it leads to nothing."""
     for part in name.split("."):
         if isinstance(value, dict):

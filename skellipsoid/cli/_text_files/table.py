@@ -1,6 +1,6 @@
 """A file as a table: rows of cells, and the names of its columns where it has some."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from ..._core.files import unused_name
@@ -47,6 +47,11 @@ class Table(NamedTuple):
     def cells(self, column: int) -> list[str]:
         """Cells of a column as text."""
         return [cell_text(row[column]) for row in self.rows]
+
+    def without(self, rows: Collection[int]) -> "Table":
+        """Leave rows out, by their positions."""
+        kept = [row for row in range(len(self.rows)) if row not in rows]
+        return self._replace(rows=[self.rows[row] for row in kept], numbers=[self.numbers[row] for row in kept])
 
     def columns_beside(self, column: int, rows: Sequence[int]) -> dict[str, list[str]]:
         """Cells of all columns but one, in some of the rows, as text; each column gets a name of its own."""

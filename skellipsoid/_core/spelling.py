@@ -1,0 +1,178 @@
+"""One label in several spellings: which are the same name, which nearly, and which say that there is no class."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from typing import Any
+
+from numpy.typing import NDArray
+
+from .characters import normalize_text
+from .labels import is_text
+from .messages import named
+from .warn import warn
+
+#: Names of what is no class, without blanks and punctuation.
+_NONE = {"-1", "none", "open", "other", "others", "unknown", "oos", "ood", "outofscope", "outofdomain", "nothing"}
+_NONE |= {"fallback"}
+#: Characters that Unicode does not count among quotes and dashes.
+_QUOTES, _MINUSES = "'\"`\u00b4\u02b9\u02ba\u02bc\u2032\u2033\u201a\u201e", "\u02d7\u2043\u2212\u2796"
+#: A whole number as programs and people write it: with brackets, blanks, signs, a fraction of zeros, a minus behind.
+_NUMBER = re.compile(r"([(\[{]?) *([-+]?) *(\d{1,18})(?:[.,](?:0{0,2}|0{4,}))? *(-?) *[)\]}]?")
+#: Labels of at least so many letters and digits are nearly equal if one of them differs.
+_FEWEST_LETTERS = 5
+#: Labels that a warning names.
+_MOST_NAMED = 3
+
+
+def refuse_other_spellings(
+    labels: NDArray[Any], classes: NDArray[Any], open_label: Any, *, among_new: bool = False
+) -> None:
+    """Raise an error if a label is a known class or the open label in another spelling.
+
+    Case, blanks, hyphens, underscores, dashes, quotes and brackets make no other name, nor does another writing of a
+    whole number. Labels that are numbers have one spelling.
+
+    Parameters
+    ----------
+    labels : ndarray
+        Labels of messages.
+    classes : ndarray
+        Known classes.
+    open_label : int or str
+    among_new : bool
+        Whether new labels are compared with one another, too, since they become classes.
+
+    Raises
+    ------
+    ValueError
+        Which names both spellings.
+    """
+    if not is_text(labels):
+        return
+    opened, known = str(open_label), set(map(str, classes.tolist()))
+    new = sorted(set(map(str, labels.tolist())) - known - {opened})
+    if not new:
+        return
+    spelled = {form: name for name in [*sorted(known), opened] for form in forms(name)}
+    pairs = []
+    for label in new:
+        other = next((spelled[form] for form in forms(label) if form in spelled), None)
+        if other is not None:
+            what = "the open label " if other == opened else "the class " if other in known else ""
+            pairs.append(f"{_shown(label, other)} beside {what}{other!r}")
+        elif among_new:
+            spelled |= dict.fromkeys(forms(label), label)
+    if pairs:
+        raise ValueError(
+            f"Nearly equal names: {named('label', pairs)}; write them alike, or rename one of them if they are "
+            "different classes."
+        )
+
+
+def strangers(labels: NDArray[Any], classes: NDArray[Any], open_label: Any) -> Counter[Any]:
+    """Count the labels that are neither a known class nor the open label."""
+    known = {*classes.tolist(), open_label}
+    counts = Counter(str(label) if isinstance(label, str) else label for label in labels.tolist())
+    return Counter({label: n for label, n in counts.items() if label not in known})
+
+
+def warn_of_strangers(labels: NDArray[Any], classes: NDArray[Any], open_label: Any) -> None:
+    """Say how many labels are read as open because they are no known class, and which."""
+    found = strangers(labels, classes, open_label)
+    if found:
+        names = [f"{label!r} ({count})" for label, count in found.most_common(_MOST_NAMED)]
+        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        warn(
+            f"{found.total()} of {len(labels)} labels count as open, because the classifier does not know "
+            f"{', '.join(names)}{more}; write the name of a class, or {open_label!r} for a message of none."
+        )
+
+
+def forms(label: str) -> tuple[str, ...]:
+    """Give what all spellings of a label share; a number in brackets has two such forms, since it may be negative."""
+    shown = (character for character in normalize_text(label) if not _is_dropped(character))
+    text = "".join("-" if _is_dash(character) else character for character in shown).strip()
+    number = _NUMBER.fullmatch(text)
+    if number:
+        opening, sign, digits, behind = number.groups()
+        value = int(digits)
+        if sign == "-" or behind:
+            return (str(-value),)
+        return (str(value), str(-value)) if opening == "(" and not sign else (str(value),)
+    parts: list[str] = []
+    for before, character, after in zip(f" {text}", text, f"{text[1:]} ", strict=False):
+        follows_digit = bool(parts) and parts[-1].isdigit()
+        if not _is_between(character):
+            parts.append(character)
+        elif after.isdigit() and follows_digit:
+            parts.append(" ")  # 1-1 is not 11
+        elif after.isdigit() and character == "-" and _is_between(before):
+            parts.append("-")  # of a negative number
+    return (unicodedata.normalize("NFKC", "".join(parts)) or text,)
+
+
+def are_nearly_equal(first: str, second: str) -> bool:
+    """Whether two labels differ in case, punctuation, the order of words or one letter alone."""
+    return any(
+        one == other or (min(len(one), len(other)) >= _FEWEST_LETTERS and _is_one_edit(one, other))
+        for one, other in zip(_words(first), _words(second), strict=True)
+        if one and other
+    )
+
+
+def nearly_equal(new: Iterable[str], known: Iterable[str]) -> list[tuple[str, str, bool]]:
+    """Pairs of nearly equal names: a new one, another one, and whether this is a known one."""
+    new, known = sorted(new), sorted(known)
+    pairs = [(one, other, True) for one in new for other in known if are_nearly_equal(one, other)]
+    return pairs + [(one, other, False) for one, other in combinations(new, 2) if are_nearly_equal(one, other)]
+
+
+def is_name_of_none(label: str) -> bool:
+    """Whether a label is a usual name of what is of no class, such as ``Out of scope``, ``-1`` or ``?``."""
+    return not _NONE.isdisjoint(forms(label)) or bool(re.fullmatch(r"[?.…/\-–—\s]+", label))
+
+
+def says_none(label: str) -> bool:
+    """Whether a label seems to say that a message is of no class; more than the usual names do."""
+    return is_name_of_none(label) or next(_words(label)) in _NONE or bool(re.match(r"(no|none)[\W_]", label.lower()))
+
+
+def _is_dash(character: str) -> bool:
+    return unicodedata.category(character) == "Pd" or character in _MINUSES
+
+
+def _is_dropped(character: str) -> bool:
+    """Whether a character is a quote or invisible."""
+    return unicodedata.category(character) in {"Cf", "Pi", "Pf"} or character in _QUOTES
+
+
+def _is_between(character: str) -> bool:
+    """Whether a character is a blank, a control, a dash, an underscore or a bracket."""
+    return unicodedata.category(character) in {"Zs", "Cc", "Pd", "Pc", "Ps", "Pe"}
+
+
+def _shown(label: str, other: str) -> str:
+    """Quote a label, and name a character that cannot be told by its look."""
+    odd = [c for c in label if not c.isascii() and c not in other and unicodedata.category(c)[0] != "L"]
+    return f"{label!r} (with U+{ord(odd[0]):04X})" if odd else repr(label)
+
+
+def _words(label: str) -> Iterator[str]:
+    """Letters and digits of a label, as written and with the words in order."""
+    words = re.findall(r"[^\W_]+", normalize_text(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)))
+    yield "".join(words)
+    yield "".join(sorted(words))
+
+
+def _is_one_edit(first: str, second: str) -> bool:
+    """Whether one letter is added, left out, replaced, or exchanged with the next one; digits must agree."""
+    if re.findall(r"\d", first) != re.findall(r"\d", second):
+        return False
+    one, other = first, second
+    for end in (0, -1):
+        while one and other and one[end] == other[end]:
+            one, other = (rest[1:] if end == 0 else rest[:-1] for rest in (one, other))
+    return max(len(one), len(other)) <= 1 or (len(one) == len(other) == 2 and one == other[::-1])

@@ -1,0 +1,181 @@
+"""Labels of all commands that take them: other spellings, what is open, and what an annotator rejected."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from skellipsoid import estimate_open_share, load
+from skellipsoid.cli import main
+from skellipsoid.cli._text_files.read import read_table
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    """A model that may be changed."""
+    return shutil.copytree(saved, tmp_path / "model")
+
+
+def written(path, texts, labels, text="message"):
+    rows = [f"{one}\t{label}" for one, label in zip(texts, labels, strict=True)]
+    path.write_text("\n".join([f"{text}\tlabel", *rows, ""]), encoding="utf-8")
+    return path
+
+
+COMMANDS = {
+    "set-line": ["--text-column", "message", "--label-column", "label"],
+    "traffic": ["--text-column", "message", "--label-column", "label"],
+    "evaluate": [],
+    "learn": [],
+    "add": [],
+    "learn --yes": ["--yes"],
+    "add --yes": ["--yes"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_sheet_in_title_case_or_with_another_minus_is_refused(
+    folder, tmp_path, texts, labels, open_texts, command, capsys
+):
+    before = (folder / "skellipsoid.json").read_bytes()
+    words = [command.partition(" ")[0], "--model", str(folder), *COMMANDS[command], "--quiet"]
+    for known, opened, pair in (
+        (np.char.title(labels), "'-1", "labels \"'-1\" beside the open label '-1', 'Alarm' beside the class 'alarm', "),
+        (labels, "\u22121", "label '\u22121' (with U+2212) beside the open label '-1'"),
+    ):
+        path = written(tmp_path / "sheet.tsv", [*texts, *open_texts], [*known, *[opened] * len(open_texts)])
+        assert main([*words, "--data", str(path)]) == 2
+        error = capsys.readouterr().err
+        assert f"Nearly equal names: {pair}" in error
+        assert "; write them alike, or rename one of them if they are different classes.\n" in error
+        assert error.count("\n") == 1
+    assert (folder / "skellipsoid.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("label", ["?", "-", "none", "Out of Scope"])
+@pytest.mark.parametrize("command", ["learn", "add"])
+def test_a_sign_for_no_class_is_asked_about(folder, tmp_path, texts, labels, open_texts, command, label, capsys):
+    path = written(tmp_path / "sheet.tsv", [*texts, *open_texts], [*labels, *[label] * len(open_texts)])
+    assert main([command, "--model", str(folder), "--data", str(path), "--quiet"]) == 2
+    assert f"label {label!r} seems to say that a message is of no class; write '-1' for it" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("command", ["set-line", "traffic", "evaluate"])
+def test_what_the_model_does_not_know_is_counted_and_said(folder, tmp_path, texts, labels, open_texts, command, capsys):
+    n_open = len(open_texts)
+    y = [*labels, "-1", "jokes", *["songs"] * (n_open - 2)]
+    path = written(tmp_path / "sheet.tsv", [*texts, *open_texts], y)
+    assert main([command, "--model", str(folder), *COMMANDS[command], "--data", str(path), "--quiet"]) == 0
+    said = capsys.readouterr().out.splitlines()[0]
+    told = f"{n_open} of them open, because the model does not know the labels 'songs' ({n_open - 2}), "
+    assert said.startswith(f"{len(y)} {'texts' if command == 'evaluate' else 'labels'}, {told}")
+    assert "'-1' (1)" in said
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_open_label_needs_no_word(folder, tmp_path, texts, labels, open_texts, capsys):
+    path = written(tmp_path / "sheet.tsv", [*texts, *open_texts], [*labels, *["-1.0"] * len(open_texts)])
+    words = ["--model", str(folder), *COMMANDS["traffic"], "--data", str(path), "--quiet"]
+    assert main(["traffic", *words]) == 0
+    assert capsys.readouterr().out.startswith(f"{len(texts) + len(open_texts)} texts, ")
+
+
+# What an annotator rejected
+
+TOOLS = {
+    "Prodigy reject": ({"answer": "accept"}, {"answer": "reject"}, "answer 'reject'"),
+    "Prodigy ignore": ({"answer": "accept"}, {"answer": "ignore"}, "answer 'ignore'"),
+    "Argilla": ({"status": "Validated"}, {"status": "Discarded"}, "status 'discarded'"),
+    "Argilla 2": (
+        {"label.responses.status": ["submitted"]},
+        {"label.responses.status": ["discarded"]},
+        "label.responses.status 'discarded'",
+    ),
+    "Label Studio": ({"was_cancelled": False}, {"was_cancelled": True}, "was_cancelled 'true'"),
+}
+
+
+def annotated(path, rows, tool, text="text"):
+    """Write rows as a tool does; every third is rejected, with a wrong label."""
+    kept, rejected, _ = TOOLS[tool]
+    records = [
+        {text: one, "label": "hotel" if i % 3 == 1 else label, **(rejected if i % 3 == 1 else kept)}
+        for i, (one, label) in enumerate(rows)
+    ]
+    path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_rejected_rows_are_left_out_and_counted(tmp_path, texts, labels, tool):
+    rows = list(zip(texts, labels.tolist(), strict=True))
+    path = annotated(tmp_path / "export.jsonl", rows, tool)
+    n = len(rows[1::3])
+    message = rf"^{n} rows of '.*' were rejected by the annotator \({TOOLS[tool][2]}\): they are left out \(lines 2, 5"
+    with pytest.warns(UserWarning, match=message):
+        found = read_table(path, text_column="text", label_column="label")
+    assert list(zip(found.texts, found.labels, strict=True)) == [row for i, row in enumerate(rows) if i % 3 != 1]
+    assert found.numbers.tolist() == [i + 1 for i in range(len(rows)) if i % 3 != 1]
+
+
+def test_cancelled_annotations_of_label_studio_are_left_out(tmp_path, texts, labels):
+    records = [
+        {
+            "data": {"text": text},
+            "annotations": [{"was_cancelled": i == 4, "result": [{"value": {"choices": [label]}}]}],
+        }
+        for i, (text, label) in enumerate(zip(texts, labels.tolist(), strict=True))
+    ]
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(records), encoding="utf-8")
+    columns = {"text_column": "data.text", "label_column": "annotations.0.result.0.value.choices"}
+    with pytest.warns(UserWarning, match=r"1 row of '.*' was rejected .* \(was_cancelled\): .* \(record 5\)"):
+        found = read_table(path, **columns)
+    assert found.texts.tolist() == [text for i, text in enumerate(texts) if i != 4]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("answer", ["reject", "yes"]), ("status", ["open", "discarded"]), ("was_cancelled", ["true", "by user"])],
+)
+def test_columns_of_the_same_name_that_hold_other_things_say_nothing(tmp_path, name, values):
+    path = tmp_path / "own.csv"
+    path.write_text(f"text,label,{name}\nwake me,alarm,{values[0]}\ndim it,light,{values[1]}\n", encoding="utf-8")
+    found = read_table(path, text_column="text", label_column="label")
+    assert found.labels.tolist() == ["alarm", "light"]
+
+
+def test_a_label_column_may_be_called_so(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("text,answer\nwake me,accept\ndim it,reject\n", encoding="utf-8")
+    assert read_table(path, text_column="text", label_column="answer").labels.tolist() == ["accept", "reject"]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_rejected_labels_count_nowhere(folder, tmp_path, texts, labels, capsys):
+    rows = list(zip(texts, labels.tolist(), strict=True))
+    n, n_rejected = len(rows), len(rows[1::3])
+    path = annotated(tmp_path / "export.jsonl", rows, "Prodigy reject")
+    assert main(["evaluate", "--model", str(folder), "--data", str(path)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith(f"{n - n_rejected} texts, all of intents that the model knows")
+    assert f"{n_rejected} rows of " in captured.err
+    words = ["--model", str(folder), "--data", str(path), "--label-column", "label"]
+    assert main(["traffic", *words]) == 0  # their texts stay in the log
+    captured = capsys.readouterr()
+    assert captured.out.startswith(f"{n} texts, ")
+    assert "their labels do not count" in captured.err
+    y = [None if i % 3 == 1 else label for i, (_, label) in enumerate(rows)]
+    found = estimate_open_share(load(folder), texts, y)
+    assert f"about {100 * found.share:.0f} %, at most {100 * found.high:.0f} %" in captured.out
+    before = load(folder)[-1].classes_.tolist()
+    fresh = [(f"{text} please", label) for text, label in rows]
+    path = annotated(tmp_path / "sheet.jsonl", fresh, "Prodigy reject", text="message")
+    assert main(["learn", "--model", str(folder), "--data", str(path), "--quiet"]) == 0
+    assert f"Learned {n - n_rejected} messages, 0 of them open, beside 0 without" in capsys.readouterr().out
+    path = annotated(tmp_path / "more.jsonl", fresh, "Prodigy reject")
+    assert main(["add", "--model", str(folder), "--data", str(path), "--quiet"]) == 0
+    assert f"Added {n - n_rejected} texts of 4 known classes." in capsys.readouterr().out
+    assert load(folder)[-1].classes_.tolist() == before

@@ -1,0 +1,187 @@
+"""Labels in other spellings: all functions that take labels of messages read them alike."""
+
+import re
+import unicodedata
+from copy import copy
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skellipsoid import (
+    EllipsoidOpenSetClassifier,
+    add_classes,
+    estimate_open_share,
+    learn_from_traffic,
+    merge_classes,
+    set_operating_point,
+)
+from skellipsoid._core.spelling import forms, refuse_other_spellings, says_none
+from skellipsoid.datasets import make_open_blobs
+from skellipsoid.metrics import open_set_accuracy_scorer, open_set_report
+
+NAMES = np.array(["wake_me", "balance", "lights 2"])
+#: −1 as spreadsheets, phones, word processors and accountants write it.
+OTHER_MINUS_ONES = [
+    *("\u22121", "\u20131", "\u20141", "'-1", "\u2019-1", "`-1", '"-1"', "\uff0d1", "\uff0d\uff11", "-\uff11"),
+    *("(1)", "(-1)", "[-1]", "- 1", "-\u00a01", "-1,0", "\u22121.0", "-1.", "-01", "1-", "\u207b\u00b9", "\u200b-1"),
+]
+SEPARATORS = [" ", "_", "-", "\u2010", "\u2011", "\u2013", "\u2014", "\u2212", "\u00a0", "\u3000", "__"]
+WORDS = st.text(st.sampled_from("aZkäßéЖя0123"), min_size=1, max_size=5)
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = make_open_blobs(160, 4, n_known=3, open_share=0.2, random_state=0)
+    return X, np.array([*NAMES, "-1"])[y]
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    X, y = data
+    known = y != "-1"
+    return EllipsoidOpenSetClassifier(random_state=0).fit(X[known], y[known])
+
+
+#: Each takes a classifier, samples and their labels.
+READERS = {
+    "set_operating_point": set_operating_point,
+    "rate": lambda clf, X, y: set_operating_point(clf, X, y, rejection_rate=0.2),
+    "open rate": lambda clf, X, y: set_operating_point(clf, X, y, open_acceptance_rate=0.9),
+    "estimate_open_share": estimate_open_share,
+    "learn_from_traffic": learn_from_traffic,
+    "add_classes": add_classes,
+    "merge_classes": lambda clf, _, y: merge_classes(clf, {str(y[0]): ["lights 2", "balance"]}),
+    "y_val": lambda clf, X, y: copy(clf).fit(X, clf.classes_[np.arange(len(X)) % 3], X_val=X, y_val=y),
+}
+
+
+@st.composite
+def spelled(draw):
+    """Draw a name and another spelling of it."""
+    words = draw(st.lists(WORDS, min_size=1, max_size=3))
+    name = words[0] + "".join(draw(st.sampled_from(" _-")) + word for word in words[1:])
+    other = words[0]
+    for word in words[1:]:
+        are_digits = other[-1].isdigit() and word[0].isdigit()
+        other += draw(st.sampled_from(SEPARATORS if are_digits else ["", "\u200b", "'", *SEPARATORS])) + word
+    change = draw(st.sampled_from([str, str.upper, str.lower, str.title, str.swapcase]))
+    other = change(unicodedata.normalize(draw(st.sampled_from(["NFC", "NFD", "NFKD"])), other))
+    return name, draw(st.sampled_from(["{}", "'{}", '"{}"', "\u201e{}\u201c", "[{}]", " {} "])).format(other)
+
+
+@settings(deadline=None, max_examples=20)
+@given(pair=spelled())
+def test_another_spelling_of_a_class_is_refused_by_all(data, fitted, pair):
+    name, other = pair
+    X, clf = data[0][:12], copy(fitted)
+    clf.classes_ = np.sort([name, "the balance", "lights twice"])
+    y = np.array([other, *[name] * 11])
+    for reader, read in READERS.items():
+        if name == other:
+            break
+        if reader == "merge_classes":
+            with pytest.raises(ValueError, match="Nearly equal names"):
+                merge_classes(clf, {other: ["the balance", "lights twice"]})
+            continue
+        before = copy(clf.__dict__)
+        with pytest.raises(ValueError, match=re.escape(f" beside the class {name!r}; write them alike")):
+            read(clf, X, y)
+        assert reader == "y_val" or all(clf.__dict__[key] is value for key, value in before.items())
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("label", OTHER_MINUS_ONES)
+def test_another_writing_of_the_open_label_is_refused_by_all(data, fitted, label, reader):
+    X, y = data
+    y = np.where(y == "-1", label, y)
+    order = np.argsort(y != label, kind="stable")
+    with pytest.raises(ValueError, match=r" beside the open label '-1'; write them alike, or rename one") as error:
+        READERS[reader](copy(fitted), X[order], y[order])
+    odd = [c for c in label if not c.isascii()]
+    assert not odd or f"(with U+{ord(odd[0]):04X})" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("reader", ["set_operating_point", "rate", "open rate", "estimate_open_share"])
+def test_what_is_taken_as_open_is_counted_and_said(data, fitted, reader):
+    X, y = data
+    others = np.flatnonzero(y == "-1")
+    strange = y.astype(object)
+    for i, name in enumerate(["sports", "sports", "jokes", "chess", "tea"]):
+        strange[others[i]] = name
+    strange[others[5:]] = "-1"
+    message = (
+        f"5 of {len(y)} labels count as open, because the classifier does not know 'sports' (2), 'jokes' (1), 'chess' "
+        "(1) and 1 more; write the name of a class, or '-1' for a message of none."
+    )
+    with pytest.warns(UserWarning, match=re.escape(message)):
+        found = READERS[reader](copy(fitted), X, strange)
+    wanted = READERS[reader](copy(fitted), X, y)  # the open label needs no word: warnings are errors here
+    if reader == "estimate_open_share":
+        assert found.share == wanted.share
+    else:
+        assert found.offset_ == wanted.offset_
+
+
+def test_numbers_are_compared_as_numbers(data):
+    X, y = data
+    y = np.array([*range(3), -1])[[[*NAMES, "-1"].index(label) for label in y]]
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[y >= 0], y[y >= 0])
+    wanted = estimate_open_share(clf, X, y)
+    assert estimate_open_share(clf, X, y.astype(float)).share == wanted.share
+    with pytest.warns(UserWarning, match=r"of 160 labels count as open, because the classifier does not know 7 \("):
+        found = estimate_open_share(clf, X, np.where(y == -1, 7, y))
+    assert found.share == wanted.share
+
+
+def test_metrics_and_scores_stay_silent(data, fitted):
+    X, y = data
+    strange = np.where(y == "-1", "Balance", y)  # a class that was held out may have any name
+    assert fitted.score(X, strange) == fitted.score(X, y) == open_set_accuracy_scorer(fitted, X, strange)
+    open_set_report(strange, fitted.predict(X), labels=fitted.classes_)
+
+
+def test_new_names_are_compared_with_one_another(data, fitted):
+    X, y = data
+    y = y.astype(object)
+    rows = np.flatnonzero(y == "-1")
+    y[rows], y[rows[::2]] = "lost card", "Lost_Card"
+    for learn in (learn_from_traffic, add_classes):
+        with pytest.raises(ValueError, match="'lost card' beside 'Lost_Card'; write them alike"):
+            learn(fitted, X, y)
+    y[rows] = "lost card"
+    with pytest.warns(UserWarning, match="too few for a covariance"):
+        assert "lost card" in add_classes(fitted, X, y).classes_
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        *(("1-1", "11"), ("1_0", "10"), ("floor 1", "floor -1"), ("c", "c++"), ("c", "c#"), ("1", "1,000")),
+        *(("level 1", "level 2"), ("card lost", "lost card"), ("?", "!"), ("-", "_"), ("a/b", "ab"), ("1", "-1")),
+    ],
+)
+def test_other_names_are_other_names(first, second):
+    refuse_other_spellings(np.array([first]), np.array([second, "x"]), "none")
+    refuse_other_spellings(np.array([second]), np.array([first, "x"]), "none")
+
+
+def test_a_known_class_is_itself_whatever_stands_beside_it():
+    classes = np.array(["Alarm", "alarm", "a-larm"])
+    refuse_other_spellings(classes, classes, -1)
+    with pytest.raises(ValueError, match="'ALARM' beside the class 'a"):
+        refuse_other_spellings(np.array(["ALARM"]), classes, -1)
+    refuse_other_spellings(np.array([]), classes, -1)
+
+
+@pytest.mark.parametrize("label", ["?", "??", "...", "\u2026", "-", "\u2014", "/", "-1", "none", "N/A", "Out of Scope"])
+def test_names_of_nothing(label):
+    assert says_none(label) or label == "N/A"
+
+
+@settings(deadline=None, max_examples=50)
+@given(label=st.text())
+def test_quotes_make_no_other_name(label):
+    assert forms(f'"{label}"') == forms(label)
