@@ -45,9 +45,7 @@ def without_classes(clf: Any, labels: ArrayLike) -> Any:
         n_gone += int(np.isin(learned.labels, names).sum())
         learned = learned.without(names)
     change = _change("remove", names, n_gone)
-    return _fitted_anew(
-        clf, kept.where(~gone).with_places(places), clf.classes_[stay], change, places, learned=learned
-    )
+    return _fitted_anew(clf, kept.where(~gone).with_places(places), clf.classes_[stay], change, places, learned=learned)
 
 
 def with_merged(clf: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:

@@ -77,9 +77,7 @@ class Log(NamedTuple):
         )
 
 
-def read_log(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, caller: str, *, with_learned: bool = True
-) -> Log:
+def read_log(estimator: Any, X: Any, y: Any, sample_weight: Any, caller: str, *, with_learned: bool = True) -> Log:
     """Score a log, and read its labels; beside them stand those that the classifier has learned.
 
     Raises

@@ -31,7 +31,9 @@ def set_line(options: argparse.Namespace) -> None:
         _set_rate(classifier, options.rejection_rate)
     else:
         weights = weights_of(columns, labels, options.data)
-        set_operating_point(classifier, log, labels, open_share=options.open_share, sample_weight=weights)  # with nothing, as fitted
+        set_operating_point(
+            classifier, log, labels, open_share=options.open_share, sample_weight=weights
+        )  # with nothing, as fitted
     stays = classifier.offset_ == offset and np.array_equal(classifier.class_offsets_, of_classes)
     learned = getattr(classifier, "traffic_", None)
     if stays and learned == former:

@@ -24,7 +24,8 @@ MANIFEST = "skellipsoid.json"
 CARD = "README.md"
 _LOCK = ".skellipsoid.lock"
 FORMAT, FORMAT_VERSION = "skellipsoid", 8
-#: The first format that is read. Since 7 the boundaries of a classifier are one record, since 8 there are learned messages.
+#: The first format that is read. Since 7 the boundaries of a classifier are one record; since 8 a
+#: classifier holds the messages that it has learned.
 FIRST_VERSION = 6
 #: What ``save`` writes into the manifest, the hash of everything else first.
 _KEYS = {

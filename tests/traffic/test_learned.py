@@ -62,7 +62,7 @@ def test_learned_messages_are_not_offered_again(world, taught):
         assert more.weights.sum() == pytest.approx(N - len(seen), rel=0.15)
         seen |= set(more.rows)
         model = learn_from_traffic(model, log, sheet(truth, more.rows))
-    with pytest.raises(ValueError, match="^All 30 messages were learned before; pass messages that came since"):
+    with pytest.raises(ValueError, match=r"^All 30 messages were learned before; pass messages that came since"):
         choose_to_label(model, log[chosen.rows])
 
 
@@ -158,7 +158,9 @@ def test_what_was_learned_is_saved_and_follows_the_classes(world, taught, tmp_pa
     merged = merge_classes(loaded, {3: [3, 4]})
     assert np.sum(merged._learned.labels == 3) == np.sum(np.isin(truth[chosen.rows], (3, 4)))
     more = np.setdiff1d(np.arange(N), chosen.rows)[:8]
-    assert len(learn_from_traffic(fewer, log[more], np.where(truth[more] == 3, -1, truth[more]))._learned) > 30 - of_three
+    assert (
+        len(learn_from_traffic(fewer, log[more], np.where(truth[more] == 3, -1, truth[more]))._learned) > 30 - of_three
+    )
 
 
 def test_names_of_two_sheets_become_a_class_together(world):
