@@ -160,7 +160,7 @@ def with_learned(
 
 
 def _codes_among(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int64]:
-    """Number of each label among the classes, their number if it is none of them."""
+    """Give the number of each label among the classes, their number if it is none of them."""
     codes = np.searchsorted(classes, labels).clip(0, len(classes) - 1)
     return np.where(classes[codes] == labels, codes, len(classes)).astype(np.int64)
 

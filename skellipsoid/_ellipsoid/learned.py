@@ -49,7 +49,7 @@ class Learned:
         return replace(self, labels=np.where(np.isin(self.labels, labels), new, self.labels))
 
     def find(self, features: NDArray[np.float32]) -> NDArray[np.int64]:
-        """Number of the learned message that each message is equal to, (n_messages,); −1 where there is none."""
+        """Give the number of the learned message that each message is equal to, (n_messages,); −1: none."""
         if not len(features):
             return np.zeros(0, dtype=np.int64)
         nearest, distances = pairwise_distances_argmin_min(features, self.features)
@@ -70,7 +70,7 @@ def learned_of(classifier: Any) -> Learned | None:
 
 
 def find_learned(classifier: Any, features: Any) -> NDArray[np.int64]:
-    """Number of the learned message that each message is equal to, (n_messages,); −1 where there is none."""
+    """Give the number of the learned message that each message is equal to, (n_messages,); −1: none."""
     learned = learned_of(classifier)
     if learned is None:
         return np.full(len(features), -1, dtype=np.int64)

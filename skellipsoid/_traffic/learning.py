@@ -36,7 +36,8 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
     """Choose messages of a log to label, and say what each of them counts.
 
     They are drawn evenly along the score, so that all kinds of messages occur; those of the lowest scores, where known
-    and open messages meet, twice as often as others. The weights undo that. Copies of a message are drawn once.
+    and open messages meet, twice as often as others. The weights undo that. Copies of a message are drawn once, and
+    messages that were learned not again.
 
     Parameters
     ----------
@@ -142,7 +143,9 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
         A fitted :class:`EllipsoidOpenSetClassifier` that kept its samples, as it does by default, or a Pipeline that
         ends in one.
     X : array-like
-        A log: texts, if the Pipeline begins with an encoder, else features. Use messages that were not learned yet.
+        A log: texts, if the Pipeline begins with an encoder, else features. Messages that were learned before count
+        once: a sheet that is filled week by week gives what one sheet gives. With another label than before, a message
+        is learned anew.
     y : array-like of shape (n_samples,)
         Labels, ``None`` or NaN where nobody has labelled. The ``open_label`` says that a message is of no class.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -169,7 +172,7 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     Warns
     -----
     UserWarning
-        If a new name has too few messages to become a class: they count as open. If labelled known messages lie farther
+        If some labelled messages were learned before. If a new name has too few messages to become a class: they count as open. If labelled known messages lie farther
         out than the training samples. And what a fit warns of.
 
     See Also

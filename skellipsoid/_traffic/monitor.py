@@ -85,8 +85,10 @@ class OpenShareMonitor(BaseEstimator):
     change after thousands of samples is noticed as well. The capital of all samples, or the mean capital of the
     classes, raises an alarm at 2 / ``false_alarm_rate`` (inequality of Ville).
 
-    Messages that the estimator has learned (:func:`learn_from_traffic`) are left out: they look more known than others.
-    They are in no count. The monitor keeps the score of every sample, twelve bytes, and an update sorts them: 10 ms after 100,000 samples. A
+    Messages that the estimator has learned (:func:`learn_from_traffic`) are left out of everything: they look more
+    known than others.
+
+    The monitor keeps the score of every sample, twelve bytes, and an update sorts them: 10 ms after 100,000 samples. A
     sample that is new at first and then frequent becomes usual: after an alarm, find out what came, and ``fit`` again.
     Also ``fit`` again, with a newer reference, when the estimator was fitted again: its scores are others.
 

@@ -27,6 +27,9 @@ def estimate_open_share(
     Without labels ``low`` and ``high`` allow for known messages that lie farther out than the training samples, as
     those of users do; if they lie still farther out, even ``low`` is too large. Labels of some messages say how far.
 
+    After :func:`learn_from_traffic` the estimate starts from the labels that were learned, and those of this log count
+    in full. Those of other logs count together as ten for the share, which differs from week to week.
+
     Read more in the :ref:`User Guide <open_share>`.
 
     Parameters
@@ -111,7 +114,7 @@ def _note(log: Log, held_out: HeldOutScores, low: float) -> str | None:
         return (
             f"The limits rest on the labels that were learned, {n_here} of them in this log."
             if n_here
-            else "The limits rest on labels that were learned, none of them of this log; label about 30 of its messages "
+            else "The limits rest on labels that were learned, none of this log; label about 30 of its messages "
             "if its open share may be another one."
         )
     note = (
