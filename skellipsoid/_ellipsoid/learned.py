@@ -79,7 +79,7 @@ def find_learned(classifier: Any, features: Any) -> NDArray[np.int64]:
 
 def standardized(classifier: Any, features: NDArray[Any]) -> NDArray[np.float32]:
     """Give features as the training samples are kept."""
-    return ((features - classifier._kept.mean) / classifier.scale_).astype(np.float32)
+    return np.asarray((features - classifier._kept.mean) / classifier.scale_, dtype=np.float32)
 
 
 def in_units_of_X(classifier: Any, features: NDArray[np.float32]) -> Floats:

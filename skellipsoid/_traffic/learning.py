@@ -172,8 +172,8 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     Warns
     -----
     UserWarning
-        If some labelled messages were learned before. If a new name has too few messages to become a class: they count as open. If labelled known messages lie farther
-        out than the training samples. And what a fit warns of.
+        If some labelled messages were learned before. If a new name has too few messages to become a class: they count
+        as open. If labelled known messages lie farther out than the training samples. And what a fit warns of.
 
     See Also
     --------
