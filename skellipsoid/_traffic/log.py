@@ -137,12 +137,14 @@ def _beside_learned(
     scores = log.scores.copy()
     scores[found >= 0] = learned.scores[found[found >= 0]]
     # Of equal messages only the first one counts.
-    reads = np.append(is_new | rows | (found >= 0), np.ones(len(elsewhere), dtype=bool))
+    reads = np.append(is_new | (found >= 0), np.ones(len(elsewhere), dtype=bool))
     counts_once = np.append(is_new | rows, np.ones(len(elsewhere), dtype=bool))[reads]
     truth = np.append(truth, of_learned[elsewhere])[reads]
     weights = with_usual(np.append(weights, learned.weights[elsewhere])[reads]) * counts_once
     labels = Labels.of(reads, truth == len(classifier.classes_), weights)
-    is_elsewhere = np.flatnonzero(reads) >= n
+    # A learned message that is equal to another one stands at the end, but is of this log where the other one is.
+    is_of_log = np.isin(learned.find(learned.features), places)
+    is_elsewhere = np.append(np.zeros(n, dtype=bool), ~is_of_log[elsewhere])[reads]
     return Log(
         scores=np.append(scores, learned.scores[elsewhere]),
         assigned=np.append(log.assigned, of_learned[elsewhere].clip(max=len(classifier.classes_) - 1)),
