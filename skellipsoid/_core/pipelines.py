@@ -81,7 +81,7 @@ def fingerprint(estimator: Any) -> str:
     digest = sha256()
     for step in (*steps, last):
         for name, value in sorted(vars(step).items()):
-            if name in ("class_offsets_", "_kept"):  # samples that are kept say nothing more
+            if name in ("class_offsets_", "_kept", "_learned"):  # samples that are kept say nothing more
                 continue
             for array in _arrays(value):
                 head = array.flat[:_HEAD]

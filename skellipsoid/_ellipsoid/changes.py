@@ -18,8 +18,11 @@ from .._core.validation import check_groups, check_squares, enumerated, in_memor
 from .._core.warn import warn
 from .._samples.samples import find_outliers
 from .._samples.training_samples import TrainingSamples
+from .learned import WEIGHT, Learned, in_units_of_X
 from .math.covariance import FEWEST_CLASSES_OF_BACKGROUND
 
+#: No new class.
+NO_NAMES: NDArray[Any] = np.empty(0)
 #: Fitted attributes that do not depend on the samples.
 _CARRIED = ("n_features_in_", "feature_names_in_", "open_label_", "_norm_range")
 
@@ -37,8 +40,13 @@ def without_classes(clf: Any, labels: ArrayLike) -> Any:
     names = clf.classes_[np.sort(codes)]
     places = np.full(len(clf.classes_), -1)
     places[stay] = np.arange(len(stay))
-    change = _change("remove", names, int(kept.copies[gone].sum()))
-    return _fitted_anew(clf, kept.where(~gone).with_places(places), clf.classes_[stay], change, places)
+    learned = clf._learned
+    n_gone = int(kept.copies[gone].sum())
+    if learned is not None:
+        n_gone += int(np.isin(learned.labels, names).sum())
+        learned = learned.without(names)
+    change = _change("remove", names, n_gone)
+    return _fitted_anew(clf, kept.where(~gone).with_places(places), clf.classes_[stay], change, places, learned=learned)
 
 
 def with_merged(clf: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
@@ -59,7 +67,7 @@ def with_merged(clf: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
 def refreshed(clf: Any) -> Any:
     """Choose shares and size anew."""
     change = _change("refresh", clf.classes_[:0], 0)
-    return _fitted_anew(clf, kept_samples(clf), clf.classes_, change, anew=True)
+    return _fitted_anew(clf, kept_samples(clf), clf.classes_, change, anew=True, learned=clf._learned)
 
 
 def kept_samples(clf: Any) -> TrainingSamples:
@@ -91,15 +99,8 @@ def with_samples(
     y: Any,
     groups: ArrayLike | None = None,
     what: str = "add",
-    *,
-    weight: float = 1.0,
-    anew: bool = False,
-    chosen_by: Any = None,
 ) -> Any:
-    """Add samples of known and of new classes; shares and size are chosen as ``_fitted_anew`` says.
-
-    A sample has ``weight`` times the mean weight of the old ones.
-    """
+    """Add samples of known and of new classes; shares and size stay."""
     kept = kept_samples(clf)
     X, y = clf._validate_scored_data(X), as_labels(y, "y")
     if len(X) != len(y):
@@ -117,15 +118,72 @@ def with_samples(
     used = _without_outliers(clf, kept, features, codes, ~is_open)
     if used.any():
         own = None if numbers is None else numbers[used]
-        kept = kept.with_samples(features[used], codes[used], own, clf.duplicates, weight=weight)
+        kept = kept.with_samples(features[used], codes[used], own, clf.duplicates)
     kept = kept.with_open(features[is_open])
     change = _change(what, np.unique(y[~is_open]), len(y))
     altered = np.searchsorted(classes, np.unique(y[~is_open]))
-    changed = _fitted_anew(clf, kept, classes, change, old, altered, anew=anew, chosen_by=chosen_by)
-    usual, given = clf._norm_range, usual_norms(X[used], codes[used]) if used.any() else None
+    changed = _fitted_anew(clf, kept, classes, change, old, altered, learned=clf._learned)
+    _widen_norms(changed, X[used], codes[used])
+    return changed
+
+
+def with_learned(
+    clf: Any, learned: Learned, names: NDArray[Any] = NO_NAMES, n_new: int = 0, *, chosen_by: Any = None
+) -> Any:
+    """Fit with these messages in place of those that were learned.
+
+    Parameters
+    ----------
+    clf : EllipsoidOpenSetClassifier
+    learned : Learned
+        All messages; the last ``n_new`` are new, and a warning names the outliers among them.
+    names : ndarray
+        Names that become classes.
+    chosen_by : EllipsoidOpenSetClassifier, default=None
+        Fit with whose shares and size are taken; ``None``: they are chosen anew.
+    """
+    kept = kept_samples(clf)
+    classes = np.unique(np.append(clf.classes_, names)) if len(names) else clf.classes_
+    sampled = np.append(np.isin(np.arange(len(clf.classes_)), kept.classes), False)
+    places = np.searchsorted(clf.classes_, classes).clip(0, len(clf.classes_) - 1)
+    has_samples = (clf.classes_[places] == classes) & sampled[places]
+    classes = classes[has_samples | np.isin(classes, learned.labels)]
+    old = np.where(np.isin(clf.classes_, classes), np.searchsorted(classes, clf.classes_), -1)
+    altered = np.flatnonzero(np.isin(classes, learned.labels))
+    change = _change("learn", classes[altered], n_new)
+    changed = _fitted_anew(
+        clf, kept.with_places(old), classes, change, old, altered, anew=chosen_by is None, chosen_by=chosen_by,
+        learned=learned, n_new=n_new,
+    )  # fmt: skip
+    codes = _codes_among(classes, learned.labels)
+    is_known = codes < len(classes)
+    _widen_norms(changed, in_units_of_X(clf, learned.features[is_known]), codes[is_known])
+    return changed
+
+
+def _codes_among(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Give the number of each label among the classes, their number if it is none of them."""
+    codes = np.searchsorted(classes, labels).clip(0, len(classes) - 1)
+    return np.where(classes[codes] == labels, codes, len(classes)).astype(np.int64)
+
+
+def _widen_norms(changed: Any, X: NDArray[Any], codes: NDArray[np.int64]) -> None:
+    """Let the usual norms be also those of new samples."""
+    usual, given = changed._norm_range, usual_norms(X, codes) if len(X) else None
     if usual is not None and given is not None:
         changed._norm_range = np.array([min(usual[0], given[0]), max(usual[1], given[1])])
-    return changed
+
+
+def _joined(clf: Any, kept: TrainingSamples, learned: Learned | None, classes: NDArray[Any], n_new: int) -> Any:
+    """Add the learned messages to the training samples; in one order, however they came."""
+    if learned is None:
+        return kept
+    order = np.lexsort(learned.features.T[::-1])
+    features, codes = learned.features[order], _codes_among(classes, learned.labels)[order]
+    used = _without_outliers(clf, kept, features, codes, codes < len(classes), order - (len(learned) - n_new))
+    if used.any():
+        kept = kept.with_samples(features[used], codes[used], None, clf.duplicates, weight=WEIGHT)
+    return kept.with_open(features[codes == len(classes)])
 
 
 def _without_outliers(
@@ -134,15 +192,20 @@ def _without_outliers(
     features: NDArray[np.float32],
     codes: NDArray[np.int64],
     is_known: NDArray[np.bool_],
+    called: NDArray[np.int64] | None = None,
 ) -> NDArray[np.bool_]:
-    """Mark known samples that are no outliers, (n_samples,); a warning names the outliers."""
+    """Mark known samples that are no outliers, (n_samples,).
+
+    A warning names the outliers, as they are ``called`` if that is given; those of a negative number were named before.
+    """
     if clf.outliers == "keep":
         return is_known
     numbers = np.flatnonzero(is_known)
     together = np.concatenate([kept.features, features[numbers]]).astype(np.float64)
     found = find_outliers(together, np.concatenate([kept.classes, codes[numbers]]))
     outlying = numbers[found[found >= len(kept)] - len(kept)]
-    warn_of_outliers(outlying)
+    named = outlying if called is None else np.sort(called[outlying])
+    warn_of_outliers(named[named >= 0])
     used = is_known.copy()
     used[outlying] = False
     return used
@@ -166,9 +229,11 @@ def _merged(clf: Any, kept: TrainingSamples, new: Any, labels: NDArray[Any]) -> 
         mine = kept.classes == place
         kept = kept.with_samples(*empty, None, clf.duplicates, altered=mine)
     n_samples = int(kept.copies[kept.classes == place].sum())
+    learned = None if clf._learned is None else clf._learned.renamed(new, clf.classes_[codes])
+    n_samples += 0 if learned is None else int((learned.labels == new[0]).sum())
     change = _change("merge", labels, n_samples) | {"into": new.tolist()[0]}
     altered = np.array([place] if len(codes) > 1 else [], dtype=np.int64)
-    return _fitted_anew(clf, kept, classes, change, places, altered)
+    return _fitted_anew(clf, kept, classes, change, places, altered, learned=learned)
 
 
 def _fitted_anew(
@@ -181,8 +246,10 @@ def _fitted_anew(
     *,
     anew: bool = False,
     chosen_by: Any = None,
+    learned: Learned | None,
+    n_new: int = 0,
 ) -> Any:
-    """Fit a new classifier to the samples that are kept.
+    """Fit a new classifier to the samples that are kept, and to the messages that are ``learned``.
 
     ``places`` are the new numbers of the old classes, −1 for those that are removed, and ``altered`` the new
     numbers of classes with other samples than before. Shares and radius scale are those of this classifier, or of
@@ -202,10 +269,17 @@ def _fitted_anew(
     changed.offset_, changed.traffic_ = (0.0, None) if anew else (clf.offset_, clf.traffic_)
     for number in altered:
         same.pop(int(number), None)
-    kept = kept.normalized().centred(clf.scale_)
-    kept = replace(kept, groups=changed._check_single_groups(kept.groups, kept.units, kept.classes))
-    changed.groups_ = kept.groups
-    changed._fit_samples(kept, clf.scale_, None if anew else chosen_by or clf, same)
+    kept = kept.normalized()
+    samples = _joined(clf, kept, learned, classes, n_new)
+    moved = samples.constants()
+    samples, kept = (part.moved(moved, clf.scale_) for part in (samples, kept))
+    samples = replace(samples, groups=changed._check_single_groups(samples.groups, samples.units, samples.classes))
+    changed.groups_ = samples.groups
+    changed._fit_samples(samples, clf.scale_, None if anew else chosen_by or clf, same)
+    changed._learned = learned
+    if learned is not None:
+        changed._learned = replace(learned, features=learned.features - moved)
+        changed._kept = kept.decided_by(changed._kept)
     few, many = len(clf.classes_), len(classes)
     if not anew and clf._boundaries.chosen is not None and few < FEWEST_CLASSES_OF_BACKGROUND <= many:
         warn(

@@ -35,6 +35,7 @@ from .._torch.threads import one_thread_each
 from . import axes, scoring, state
 from .elidecide import EliDecide
 from .fit import method_of, warn_of_made_up
+from .learned import Learned
 from .math.boundaries import Boundaries, Fitted
 
 
@@ -136,6 +137,8 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
 
     _boundaries: Boundaries
     _kept: TrainingSamples | None
+    #: Messages of logs, which are not among the samples that are kept.
+    _learned: Learned | None = None
     changes_: list[dict[str, Any]]
     n_iter_: int
     loss_curve_: list[float]
@@ -296,7 +299,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
             self._fit_samples(samples, scale)
         if not self.keep_samples:
             self._kept = None
-        self.changes_ = []
+        self.changes_, self._learned = [], None
 
     @one_thread_each()
     def _fit_samples(

@@ -18,11 +18,13 @@ from .._core.state_rules import (
     Sizes,
     floats,
     integers,
+    is_array,
     or_none,
     refuse,
     rising,
 )
 from .._samples.training_samples import TrainingSamples
+from .learned import Learned
 from .math.boundaries import Boundaries, Chosen, Metric, Moments, Shapes, Shrinkage
 from .math.geometry import Factors
 
@@ -77,6 +79,14 @@ _KEPT = Record(
     open_features=floats("n_open", "n_features"),
     open_validates=integers("n_open", least=-1, most=1),
 )
+_LEARNED = Record(
+    Learned,
+    nullable=True,
+    features=floats("n_learned", "n_features"),
+    labels=Rule("an array of labels", is_array("biufUTO"), ("n_learned",)),
+    weights=floats("n_learned", least=0),
+    scores=floats("n_learned"),
+)
 #: Columns of ``_kept`` that had another name in earlier versions.
 _EARLIER = {
     "rows": "features",
@@ -105,6 +115,7 @@ STATE: dict[str, Rule | Record] = {
     "validation_scores_": or_none(NUMBERS),
     "changes_": CHANGES,
     "_kept": _KEPT,
+    "_learned": _LEARNED,
 }
 
 
@@ -113,8 +124,15 @@ def check(classifier: Any, sizes: Sizes) -> None:
     if classifier.held_out_scores_ is not None:
         refuse((np.diff(classifier.held_out_scores_) < 0).any(), "held_out_scores_ must be in ascending order")
     if classifier._kept is not None:
-        found = np.unique(classifier._kept.classes)
-        refuse(not np.array_equal(found, np.arange(sizes["n_classes"])), "_kept must hold samples of each class")
+        sampled = np.isin(np.arange(sizes["n_classes"]), classifier._kept.classes)
+        if classifier._learned is not None:
+            sampled |= np.isin(classifier.classes_, classifier._learned.labels)
+        refuse(not sampled.all(), "_kept must hold samples of each class")
+    if (learned := classifier._learned) is not None:
+        refuse(not len(learned) or classifier._kept is None, "_learned must be null where nothing was learned")
+        are_texts = {isinstance(label, str) for label in learned.labels.tolist()}
+        is_wrong = are_texts != {isinstance(classifier.open_label_, str)}
+        refuse(is_wrong, "labels of _learned must be of the kind of classes_")
     boundaries: Boundaries = classifier._boundaries
     metric, wanted = boundaries.shapes.metric, sizes["n_features"]
     if metric.axes is not None:
@@ -125,7 +143,7 @@ def check(classifier: Any, sizes: Sizes) -> None:
 
 def of_earlier_version(state: dict[str, Any]) -> dict[str, Any]:
     """Read state that was saved when columns of ``_kept`` had other names, or when each array was an attribute."""
-    old = dict(state)
+    old = {"_learned": None, **state}  # since format 8
     if isinstance(kept := old.get("_kept"), dict):
         old["_kept"] = {_EARLIER.get(name, name): column for name, column in kept.items()}
     if "_boundaries" in old or "_centers" not in old:

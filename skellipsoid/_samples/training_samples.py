@@ -98,14 +98,26 @@ class TrainingSamples:
         features, classes = torch.from_numpy(self.features).to(device), torch.from_numpy(self.classes).to(device)
         return Samples.of(features, classes, n_classes, self.weights, self.units, self.groups)
 
-    def centred(self, scale: float) -> "TrainingSamples":
-        """Make constant features 0, as in a fit."""
-        constant = np.ptp(self.features, axis=0) == 0
-        moved = np.where(constant, self.features[0], np.float32(0))
-        if not moved.any():
+    def constants(self) -> NDArray[Any]:
+        """Values of constant features, 0 for the others, (n_features,): in a fit, a constant feature is 0."""
+        return np.where(np.ptp(self.features, axis=0) == 0, self.features[0], np.float32(0))
+
+    def moved(self, by: NDArray[Any], scale: float) -> "TrainingSamples":
+        """Move the mean."""
+        if not by.any():
             return self
-        features, open_features = self.features - moved, self.open_features - moved
-        return replace(self, mean=self.mean + scale * moved, features=features, open_features=open_features)
+        features, open_features = self.features - by, self.open_features - by
+        return replace(self, mean=self.mean + scale * by, features=features, open_features=open_features)
+
+    def decided_by(self, fitted: "TrainingSamples") -> "TrainingSamples":
+        """Take over which samples are validation samples, from a fit to these samples and to others."""
+        decided = {
+            (row.tobytes(), code): validates
+            for row, code, validates in zip(fitted.features, fitted.classes, fitted.validates, strict=True)
+        }
+        rows = zip(self.features, self.classes, strict=True)
+        validates = np.array([decided[row.tobytes(), code] for row, code in rows], dtype=np.int8)
+        return replace(self, validates=validates, open_validates=fitted.open_validates[: len(self.open_features)])
 
     def with_samples(
         self,

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import pairwise_distances_argmin_min
-from sklearn.utils import Bunch, check_random_state
+from sklearn.utils import Bunch, check_consistent_length, check_random_state
 
 from .._changes import changed
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.results import Result
-from .._core.validation import enumerated
+from .._core.validation import enumerated, only_column
 from .._core.warn import silenced, warn
-from .._ellipsoid.changes import kept_samples, with_samples
+from .._ellipsoid.changes import kept_samples, with_learned
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
+from .._ellipsoid.learned import Learned, find_learned, in_units_of_X, learned_of, standardized, with_usual
 from .._held_out.scores import Floats, HeldOutScores, Integers
 from .log import MEMBERS, Log, read_log, score
+from .log_model import Labels
 from .operating_point.line import place_line
 
-#: A labelled message counts as so many training samples (skellipsoid-bench/TRIED.md).
-WEIGHT = 3.0
 #: Labelled messages are scored without themselves in so many parts.
 N_PARTS = 5
 #: A new name becomes a class if so many different messages have it.
 FEWEST_OF_NEW = 5
-#: Messages are equal to a kept sample within this share of their length: batches of a text model round otherwise.
-_SAME = 1e-4
 #: The lowest scores are drawn so many times as often as the others.
 LOW_SHARE, LOW_WEIGHT = 0.4, 2.0
 
@@ -38,7 +36,8 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
     """Choose messages of a log to label, and say what each of them counts.
 
     They are drawn evenly along the score, so that all kinds of messages occur; those of the lowest scores, where known
-    and open messages meet, twice as often as others. The weights undo that. Copies of a message are drawn once.
+    and open messages meet, twice as often as others. The weights undo that. Copies of a message are drawn once, and
+    messages that were learned not again.
 
     Parameters
     ----------
@@ -84,11 +83,15 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
     (30, np.float64(400.0))
     """
     classifier, features = read_estimator(estimator, X, MEMBERS, "choose_to_label")
-    log = Log.unlabelled(*score(classifier, features))
+    fresh = np.flatnonzero(find_learned(classifier, features) < 0)
+    scores, assigned = score(classifier, features)
+    log = Log.unlabelled(scores[fresh], assigned[fresh])
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n={n!r} is not a number of messages to label; use a whole number of at least 1.")
+    if not len(fresh):
+        raise ValueError(f"All {len(scores)} messages were learned before; pass messages that came since.")
     rows, weights = drawn(log.scores, log.copies, n, check_random_state(random_state).uniform())
-    return Result(rows=rows, weights=weights)
+    return Result(rows=fresh[rows], weights=weights)
 
 
 def drawn(scores: Floats, copies: Integers, n: int, start: float) -> tuple[Integers, Floats]:
@@ -120,14 +123,6 @@ def _chances(sizes: Floats, n: int) -> Floats:
         is_sure |= chances >= 1
 
 
-class _Labelled(NamedTuple):
-    """Labelled messages of a log, with the labels that they are learned by."""
-
-    features: NDArray[Any]
-    y: NDArray[Any]
-    parts: Integers  # (n_labelled,) copies are in one part
-
-
 def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Any:
     """Learn from a log with some labels: classes, shapes, size and the limit.
 
@@ -148,7 +143,9 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
         A fitted :class:`EllipsoidOpenSetClassifier` that kept its samples, as it does by default, or a Pipeline that
         ends in one.
     X : array-like
-        A log: texts, if the Pipeline begins with an encoder, else features. Use messages that were not learned yet.
+        A log: texts, if the Pipeline begins with an encoder, else features. Messages that were learned before count
+        once: a sheet that is filled week by week gives what one sheet gives. With another label than before, a message
+        is learned anew.
     y : array-like of shape (n_samples,)
         Labels, ``None`` or NaN where nobody has labelled. The ``open_label`` says that a message is of no class.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -175,8 +172,8 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     Warns
     -----
     UserWarning
-        If a new name has too few messages to become a class: they count as open. If labelled known messages lie farther
-        out than the training samples. And what a fit warns of.
+        If some labelled messages were learned before. If a new name has too few messages to become a class: they count
+        as open. If labelled known messages lie farther out than the training samples. And what a fit warns of.
 
     See Also
     --------
@@ -206,19 +203,24 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     classifier = copy(classifier)  # the names of the features were compared
     if hasattr(named, "feature_names_in_"):
         del classifier.feature_names_in_
-    before = read_log(classifier, features, y, sample_weight, "learn_from_traffic", takes_new=True)
-    given = _labelled(classifier, features, y, before)
-    _refuse_learned(classifier, given)
+    kept_samples(classifier)  # or an error
     held_out = HeldOutScores.of(classifier, "learn_from_traffic")
+    earlier, rows, y, sample_weight = _not_learned(classifier, features, y, sample_weight)
+    reading = {"with_learned": False, "takes_new": True}
+    before = read_log(classifier, features[rows], y, sample_weight, "learn_from_traffic", **reading)
+    given, names = _labelled(classifier, features[rows], y, sample_weight, before, earlier)
     shifted = before.shift_seen(held_out)
     if shifted is not None:
         warn(shifted)
-    learned = with_samples(classifier, given.features, given.y, what="learn", weight=WEIGHT, anew=True)
-    log = _scored_without_themselves(classifier, learned, features, given, before)
+    n_new, messages = before.n_new, given if earlier is None else earlier.and_also(given)
+    learned = with_learned(classifier, messages, names, n_new)
+    others = features[rows][~before.labels.labelled]
+    log = _scored_without_themselves(classifier, learned, messages, names, others)
     held_now = HeldOutScores.of(learned, "learn_from_traffic")
     found = log.fit(held_now)
     line = place_line(held_now, found, log.scores, len(learned.classes_))
     learned.offset_, learned.traffic_ = line.offset, found.traffic()
+    learned._learned = replace(learned._learned, scores=log.scores[: len(messages)])
     change = _described(classifier, learned, before, held_out, line.rejected, line.rejected_error)
     learned.changes_ = [*classifier.changes_, change]
     if hasattr(named, "feature_names_in_"):
@@ -226,69 +228,102 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     return changed(estimator, lambda _: learned)
 
 
-def _labelled(classifier: EllipsoidOpenSetClassifier, features: NDArray[Any], y: ArrayLike, log: Log) -> _Labelled:
-    """Read labels; a new name with few different messages is open."""
+def _not_learned(
+    classifier: EllipsoidOpenSetClassifier, features: NDArray[Any], y: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[Learned | None, Integers, NDArray[np.object_], NDArray[Any] | None]:
+    """Leave out what was learned before, among the given rows; a message with another label than then is learned anew.
+
+    Returns
+    -------
+    earlier : Learned or None
+        What was learned and stays.
+    rows : ndarray of shape (n_rows,)
+        Numbers of the other messages.
+    y, sample_weight : ndarray of shape (n_rows,)
+        Of these.
+    """
     labels, labelled = as_partial_labels(y)
-    numbers = np.flatnonzero(labelled)
-    counted = log.labels.labelled[numbers]
-    labels, numbers = as_kind_of(labels, classifier.classes_, "y", "classes_")[counted], numbers[counted]
-    copies = log.copies[numbers]
-    is_new = ~np.isin(labels, [*classifier.classes_, classifier.open_label_])
-    names = np.unique(labels[is_new])
-    few = [name for name in names if len(np.unique(copies[labels == name])) < FEWEST_OF_NEW]
-    if few:
+    weights = None if sample_weight is None else np.asarray(only_column(sample_weight, "sample_weight"))
+    check_consistent_length(features, labelled, weights)
+    given = np.full(len(labelled), None, dtype=object)
+    given[labelled] = labels
+    learned = learned_of(classifier)
+    if learned is None:
+        return None, np.arange(len(labelled)), given, weights
+    found = find_learned(classifier, features)
+    again = found[labelled]
+    is_other = (again >= 0) & (as_kind_of(labels, classifier.classes_, "y", "classes_") != learned.labels[again])
+    found[np.flatnonzero(labelled)[is_other]] = -1
+    n_again = int((found[labelled] >= 0).sum())
+    if n_again == len(labels):
+        raise ValueError(
+            f"All {len(labels)} labelled messages were learned before, so that they say nothing about messages to "
+            "come; label others, which choose_to_label and skellipsoid review name."
+        )
+    if n_again:
+        warn(f"{n_again} of the {len(labels)} labelled messages were learned before; they count once.")
+    rows = np.flatnonzero(found < 0)
+    stays = ~np.isin(np.arange(len(learned)), again[is_other])
+    earlier = learned.where(stays) if stays.any() else None
+    return earlier, rows, given[rows], None if weights is None else weights[rows]
+
+
+def _labelled(
+    classifier: EllipsoidOpenSetClassifier,
+    features: NDArray[Any],
+    y: NDArray[np.object_],
+    sample_weight: NDArray[Any] | None,
+    log: Log,
+    earlier: Learned | None,
+) -> tuple[Learned, NDArray[Any]]:
+    """Read labels, and the names that become classes; a name with few different messages is open."""
+    numbers = np.flatnonzero(log.labels.labelled)
+    labels = as_kind_of(as_partial_labels(y[numbers])[0], classifier.classes_, "y", "classes_")
+    weights = np.zeros(len(numbers)) if sample_weight is None else sample_weight[numbers].astype(np.float64)
+    given = Learned(standardized(classifier, features[numbers]), labels, weights, np.zeros(len(numbers)))
+    messages = given if earlier is None else earlier.and_also(given)
+    names, few = [], []
+    for name in np.setdiff1d(messages.labels, [*classifier.classes_, classifier.open_label_]):
+        own = messages.features[messages.labels == name]
+        is_class = len(np.unique(np.round(own, 4), axis=0)) >= FEWEST_OF_NEW
+        (names if is_class else few).append(name)
+    if few := [name for name in few if name in labels]:
         warn(
             f"{enumerated(np.array(few))} has fewer than {FEWEST_OF_NEW} different messages, too few for a class: they "
             "count as open; label more of them, or write the name of a known class."
         )
-        labels = labels.astype(np.result_type(labels, np.asarray(classifier.open_label_)))
-        labels[np.isin(labels, few)] = classifier.open_label_
-    return _Labelled(features[numbers], labels, np.unique(copies, return_inverse=True)[1] % N_PARTS)
-
-
-def _refuse_learned(classifier: EllipsoidOpenSetClassifier, given: _Labelled) -> None:
-    """Raise an error if all messages were learned before: among the kept samples, they look better than fresh ones."""
-    if not any(change["what"] == "learn" for change in classifier.changes_):
-        return
-    kept, is_open = kept_samples(classifier), given.y == classifier.open_label_
-    messages = ((given.features - kept.mean) / classifier.scale_).astype(np.float32)
-    for part, learned in ((messages[~is_open], kept.features), (messages[is_open], kept.open_features)):
-        if len(part) and (not len(learned) or _farthest(part, learned) > _SAME):
-            return
-    raise ValueError(
-        f"All {len(given.y)} labelled messages were learned before, so that they say nothing about messages to come; "
-        "label others, which choose_to_label and skellipsoid review name."
-    )
-
-
-def _farthest(messages: NDArray[np.float32], learned: NDArray[np.float32]) -> float:
-    """Largest distance of a message to the nearest one that was learned, relative to the length of the messages."""
-    distances = pairwise_distances_argmin_min(messages, learned)[1]
-    return float(distances.max() / max(np.linalg.norm(messages, axis=1).max(), np.finfo(np.float32).tiny))
+    return given, np.array(names, dtype=messages.labels.dtype)
 
 
 def _scored_without_themselves(
     classifier: EllipsoidOpenSetClassifier,
     learned: EllipsoidOpenSetClassifier,
-    features: NDArray[Any],
-    given: _Labelled,
-    before: Log,
+    messages: Learned,
+    names: NDArray[Any],
+    others: NDArray[Any],
 ) -> Log:
-    """Log as the learned classifier scores it; labelled messages are scored by fits without them."""
+    """Learned messages, scored by fits without them, and the other messages as the learned classifier scores them."""
+    features = in_units_of_X(classifier, messages.features)
     scores, assigned = score(learned, features)
-    labelled = np.flatnonzero(before.labels.labelled)
-    for part in np.unique(given.parts):
-        own, without = given.parts == part, classifier
-        if not own.all():
-            rest = given.features[~own], given.y[~own]
-            with silenced():  # the learned classifier has said it
-                without = with_samples(classifier, *rest, what="learn", weight=WEIGHT, chosen_by=learned)
-        scores[labelled[own]], assigned_there = score(without, given.features[own])
-        assigned[labelled[own]] = learned._encode(without.classes_[assigned_there])
-    log = Log.unlabelled(scores, assigned)
-    truth = learned._encode(given.y)
-    labels = before.labels._replace(is_open=truth == len(learned.classes_))
-    return log._replace(copies=before.copies, labels=labels, truth=truth)
+    parts = Log.unlabelled(scores, assigned).copies % N_PARTS
+    for part in np.unique(parts):
+        own, without = parts == part, classifier
+        with silenced():  # the learned classifier has said it
+            if not own.all():
+                without = with_learned(classifier, messages.where(~own), names, chosen_by=learned)
+            elif learned_of(classifier) is not None:
+                without = with_learned(classifier, None, chosen_by=learned)
+        scores[own], assigned_there = score(without, features[own])
+        assigned[own] = learned._encode(without.classes_[assigned_there])
+    truth = learned._encode(messages.labels)
+    if len(others):  # copies of labelled messages count with these
+        others = others[messages.find(standardized(classifier, others)) < 0]
+    if len(others):
+        more = score(learned, others)
+        scores, assigned = np.append(scores, more[0]), np.append(assigned, more[1])
+    is_labelled = np.arange(len(scores)) < len(messages)
+    labels = Labels.of(is_labelled, truth == len(learned.classes_), with_usual(messages.weights))
+    return Log.unlabelled(scores, assigned)._replace(labels=labels, truth=truth, n_new=len(truth))
 
 
 def _described(

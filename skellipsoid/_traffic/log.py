@@ -3,13 +3,15 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn.utils import check_consistent_length
 
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import read_estimator
 from .._core.spelling import refuse_other_spellings, warn_of_strangers
-from .._core.validation import only_column, read_weight_shares
+from .._core.validation import only_column, read_weight_shares, read_weights
+from .._ellipsoid.learned import Learned, find_learned, learned_of, with_usual
 from .._held_out.scores import Floats, HeldOutScores, Integers
 from .log_model import Labels, LogModel, NormalScores, fit_log, open_of
 
@@ -20,13 +22,24 @@ SHIFT_LEVEL, FEWEST_KNOWN = 0.01, 5
 
 
 class Log(NamedTuple):
-    """Scores of messages, the classes that they are assigned to, copies, and labels."""
+    """Scores of messages, the classes that they are assigned to, copies, and labels.
+
+    Messages that were learned are labelled, and have the scores of fits without them. Those that are not in the log
+    stand at its end.
+    """
 
     scores: Floats  # (n_messages,)
     assigned: Integers  # (n_messages,)
     copies: Integers  # (n_messages,) equal numbers for copies
     labels: Labels
     truth: Integers  # (n_labelled,) class of each labelled message, the number of classes if it is open
+    n_elsewhere: int = 0  # learned messages that are not in the log
+    n_new: int = 0  # labels that were not learned
+
+    @property
+    def own_scores(self) -> Floats:
+        """Scores of the messages of this log."""
+        return self.scores[: len(self.scores) - self.n_elsewhere]
 
     @classmethod
     def empty(cls) -> "Log":
@@ -65,8 +78,19 @@ class Log(NamedTuple):
         )
 
 
-def read_log(estimator: Any, X: Any, y: Any, sample_weight: Any, caller: str, *, takes_new: bool = False) -> Log:
-    """Score a log, and read its labels; with ``takes_new`` unknown names are no open messages yet.
+def read_log(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    caller: str,
+    *,
+    with_learned: bool = True,
+    takes_new: bool = False,
+) -> Log:
+    """Score a log, and read its labels; beside them stand those that the classifier has learned.
+
+    With ``takes_new`` unknown names are no open messages yet.
 
     Raises
     ------
@@ -81,25 +105,72 @@ def read_log(estimator: Any, X: Any, y: Any, sample_weight: Any, caller: str, *,
         return Log.empty()
     classifier, features = read_estimator(estimator, X, MEMBERS, caller)
     log = Log.unlabelled(*score(classifier, features))
+    labelled, truth, weights = np.zeros(len(log.scores), dtype=bool), log.truth, np.zeros(0)
     if y is None:
         if sample_weight is not None:
             raise ValueError("sample_weight weighs the labels of a log, but there are none; pass y.")
+    else:
+        labels, labelled = as_partial_labels(y)
+        check_consistent_length(log.scores, labelled)
+        labels = as_kind_of(labels, classifier.classes_, "y", "classes_")
+        weights = np.zeros(len(labels))
+        if sample_weight is not None:
+            check_consistent_length(log.scores, given := only_column(sample_weight, "sample_weight"))
+            of_labels = np.asarray(given)[labelled]
+            labelled[labelled] = counted = read_weight_shares(of_labels, len(labels)) > 0
+            labels, weights = labels[counted], read_weights(of_labels, len(counted))[counted]
+        refuse_other_spellings(labels, classifier.classes_, classifier.open_label_, among_new=takes_new)
+        if not takes_new:
+            warn_of_strangers(labels, classifier.classes_, classifier.open_label_)
+        truth = classifier._encode(labels)
+    learned = learned_of(classifier) if with_learned else None
+    if learned is not None:
+        return _beside_learned(classifier, learned, features, log, (labelled, truth, weights))
+    if not len(truth):
         return log
-    labels, labelled = as_partial_labels(y)
-    check_consistent_length(log.scores, labelled)
-    labels = as_kind_of(labels, classifier.classes_, "y", "classes_")
-    truth = classifier._encode(labels)
-    weights = np.ones(len(truth))
-    if sample_weight is not None:
-        check_consistent_length(log.scores, given := only_column(sample_weight, "sample_weight"))
-        weights = read_weight_shares(np.asarray(given)[labelled], len(truth))
-    counted = weights > 0
-    labelled[labelled] = counted
-    labels, truth, weights = labels[counted], truth[counted], weights[counted]
-    refuse_other_spellings(labels, classifier.classes_, classifier.open_label_, among_new=takes_new)
-    if not takes_new:
-        warn_of_strangers(labels, classifier.classes_, classifier.open_label_)
-    return log._replace(labels=Labels.of(labelled, truth == len(classifier.classes_), weights), truth=truth)
+    is_open, weights = truth == len(classifier.classes_), np.where(weights > 0, weights, 1.0)
+    return log._replace(labels=Labels.of(labelled, is_open, weights), truth=truth, n_new=len(truth))
+
+
+def _beside_learned(
+    classifier: Any, learned: Learned, features: Any, log: Log, given: tuple[NDArray[np.bool_], Integers, Floats]
+) -> Log:
+    """Let learned messages take the place of those of the log that are equal, and stand at its end otherwise.
+
+    They count once: of several equal ones, and of a label that is given again, nothing more is read.
+    """
+    n, labelled = len(log.scores), given[0]
+    found = find_learned(classifier, features)
+    is_new = labelled & (found < 0)
+    places, first = np.unique(found, return_index=True)
+    first = first[places >= 0]
+    elsewhere = np.setdiff1d(np.arange(len(learned)), places)
+    rows = np.zeros(n, dtype=bool)
+    rows[first] = True
+    truth, weights = np.zeros(n, dtype=np.int64), np.zeros(n)
+    truth[labelled], weights[labelled] = given[1], given[2]
+    of_learned = classifier._encode(learned.labels)
+    truth[first], weights[first] = of_learned[found[first]], learned.weights[found[first]]
+    scores = log.scores.copy()
+    scores[found >= 0] = learned.scores[found[found >= 0]]
+    # Of equal messages only the first one counts.
+    reads = np.append(is_new | (found >= 0), np.ones(len(elsewhere), dtype=bool))
+    counts_once = np.append(is_new | rows, np.ones(len(elsewhere), dtype=bool))[reads]
+    truth = np.append(truth, of_learned[elsewhere])[reads]
+    weights = with_usual(np.append(weights, learned.weights[elsewhere])[reads]) * counts_once
+    labels = Labels.of(reads, truth == len(classifier.classes_), weights)
+    # A learned message that is equal to another one stands at the end, but is of this log where the other one is.
+    is_of_log = np.isin(learned.find(learned.features), places)
+    is_elsewhere = np.append(np.zeros(n, dtype=bool), ~is_of_log[elsewhere])[reads]
+    return Log(
+        scores=np.append(scores, learned.scores[elsewhere]),
+        assigned=np.append(log.assigned, of_learned[elsewhere].clip(max=len(classifier.classes_) - 1)),
+        copies=np.append(log.copies, log.copies.max(initial=-1) + 1 + np.arange(len(elsewhere))),
+        labels=labels.of_elsewhere(is_elsewhere),
+        truth=truth,
+        n_elsewhere=len(elsewhere),
+        n_new=int(is_new.sum()),
+    )
 
 
 def score(classifier: Any, features: Any) -> tuple[Floats, Integers]:

@@ -34,6 +34,8 @@ MEAN_PLACE, MEAN_WIDTH, LEAST_WIDTH = 2.8, 0.6, 0.2
 LEAST_APART, LOOK_KNOWN = 0.6, 0.02
 #: A log counts as at most so many messages: the model of its scores is not the truth.
 MOST_MESSAGES = 50
+#: Labels of earlier logs tell the open share of this one like so many of its own: the share differs from week to week.
+MOST_ELSEWHERE = 10
 #: A number that somebody tells is right within this factor (one standard deviation of its logarithm).
 TOLD_ERROR = 0.45
 #: Shares beyond these limits are not distinguished from them.
@@ -72,16 +74,25 @@ class Labels(NamedTuple):
     labelled: NDArray[np.bool_]  # (n_messages,)
     is_open: NDArray[np.bool_]  # (n_labelled,)
     counts: Floats  # (n_labelled,) their sum is the number of labels drawn at random that tell as much
+    of_share: Floats  # (n_labelled,) what each counts for the open share: less, if it is of another log
 
     @classmethod
     def of(cls, labelled: NDArray[np.bool_], is_open: NDArray[np.bool_], weights: Floats) -> "Labels":
         """Scale weights, one over the chance of being labelled, to counts."""
-        return cls(labelled, is_open, weights * weights.sum() / max(np.square(weights).sum(), 1e-300))
+        shares = weights / max(weights.max(initial=0.0), np.finfo(float).tiny)  # their squares do not overflow
+        counts = shares * shares.sum() / max(np.square(shares).sum(), 1e-300)
+        return cls(labelled, is_open, counts, counts)
 
     @classmethod
     def none(cls, n_messages: int) -> "Labels":
         """No labels."""
-        return cls(np.zeros(n_messages, dtype=bool), np.zeros(0, dtype=bool), np.zeros(0))
+        return cls(np.zeros(n_messages, dtype=bool), np.zeros(0, dtype=bool), np.zeros(0), np.zeros(0))
+
+    def of_elsewhere(self, elsewhere: NDArray[np.bool_]) -> "Labels":
+        """Let labels of other logs, (n_labelled,), tell little of the open share of this one."""
+        n = self.counts[elsewhere].sum()
+        factors = np.where(elsewhere, min(1.0, MOST_ELSEWHERE / max(n, 1e-9)), 1.0)
+        return self._replace(of_share=self.counts * factors)
 
 
 def shares_of(open_share: float | tuple[float, float] | None, labels: Labels) -> Floats:
@@ -94,7 +105,7 @@ def shares_of(open_share: float | tuple[float, float] | None, labels: Labels) ->
         value = np.clip(open_share, 0.005, 0.99)
         shares = value * np.exp(TOLD_ERROR * norm.ppf(levels * ndtr(-np.log(value) / TOLD_ERROR)))  # below 1
     elif len(labels.counts):
-        n, n_open = labels.counts.sum(), labels.counts[labels.is_open].sum()
+        n, n_open = labels.of_share.sum(), labels.of_share[labels.is_open].sum()
         shares = beta.ppf(levels, n_open + 0.5, n - n_open + 0.5)
     else:
         shares = levels
@@ -203,8 +214,8 @@ def fit_log(
         each = min(MOST_MESSAGES, n_independent) / n
         logs += np.log((1 - shares) * known + shares * opened + 1e-12) @ unlabelled * each
     if open_share is not None and len(counts):
-        n_open = counts[labels.is_open].sum()
-        logs += n_open * np.log(shares[:, 0]) + (counts.sum() - n_open) * np.log(1 - shares[:, 0])
+        n_open = labels.of_share[labels.is_open].sum()
+        logs += n_open * np.log(shares[:, 0]) + (labels.of_share.sum() - n_open) * np.log(1 - shares[:, 0])
     of_labelled = bins[labels.labelled]
     logs += np.log(known[:, of_labelled[~labels.is_open]] + 1e-9) @ counts[~labels.is_open]
     logs += np.log(opened[:, of_labelled[labels.is_open]] + 1e-9) @ counts[labels.is_open]

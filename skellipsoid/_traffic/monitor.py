@@ -14,8 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.pipelines import fingerprint, less_class_offsets, read_estimator, split_estimator
+from .._core.sklearn import take_rows
 from .._core.state_rules import CLASSES, COUNT, NUMBER, TEXT, Rule, Sizes, floats, integers, measured
 from .._core.warn import warn
+from .._ellipsoid.learned import find_learned, learned_of
 
 #: Suspicions that are bet on: a share of the traffic is new, and its p-values lie below a level.
 _SHARES = (0.05, 0.1, 0.2, 0.4)
@@ -82,6 +84,9 @@ class OpenShareMonitor(BaseEstimator):
     otherwise. Stakes on 24 pairs of e and q run side by side. They are paid out of an idle capital over time, so that a
     change after thousands of samples is noticed as well. The capital of all samples, or the mean capital of the
     classes, raises an alarm at 2 / ``false_alarm_rate`` (inequality of Ville).
+
+    Messages that the estimator has learned (:func:`learn_from_traffic`) are left out of everything: they look more
+    known than others.
 
     The monitor keeps the score of every sample, twelve bytes, and an update sorts them: 10 ms after 100,000 samples. A
     sample that is new at first and then frequent becomes usual: after an alarm, find out what came, and ``fit`` again.
@@ -161,6 +166,8 @@ class OpenShareMonitor(BaseEstimator):
         _check_settings(self.false_alarm_rate, self.random_state)
         classes, scores, codes, is_open = self._read(X)
         self._fingerprint = fingerprint(self.estimator)
+        if not len(scores):
+            raise ValueError("All samples of the reference were learned before; pass others.")
         if len(scores) < _SMALL_REFERENCE:
             warn(
                 f"The reference has {len(scores)} samples, so that a change will be noticed late: pass several hundred "
@@ -205,6 +212,8 @@ class OpenShareMonitor(BaseEstimator):
                 "The estimator was fitted again since the reference was scored, so that new scores cannot be compared "
                 "with it: call fit with a new reference."
             )
+        if not len(scores):
+            return self
         n_seen, last = self.n_seen_, len(self.classes_)
         # Of copies: an interruption leaves the old ones.
         capital = _Capital(self._idle.copy(), self._stakes.copy(), self._n_bets.copy())
@@ -257,6 +266,11 @@ class OpenShareMonitor(BaseEstimator):
         """Read the classes, and of each sample its score, its nearest class's code, and whether it is answered open."""
         members = ("score_samples", "predict_known", "offset_", "class_offsets_")
         classifier, features = read_estimator(self.estimator, X, members, type(self).__name__)
+        if learned_of(classifier) is not None:  # what was learned looks more known than other messages
+            features = take_rows(features, np.flatnonzero(find_learned(classifier, features) < 0))
+        if not len(features):
+            none = np.zeros(0)
+            return classifier.classes_, none, none.astype(np.int32), none.astype(bool)
         scores, nearest = np.asarray(classifier.score_samples(features)), classifier.predict_known(features)
         is_open = less_class_offsets(classifier, scores, nearest) < classifier.offset_
         codes = np.searchsorted(classifier.classes_, nearest).astype(np.int32)

@@ -27,6 +27,9 @@ def estimate_open_share(
     Without labels ``low`` and ``high`` allow for known messages that lie farther out than the training samples, as
     those of users do; if they lie still farther out, even ``low`` is too large. Labels of some messages say how far.
 
+    After :func:`learn_from_traffic` the estimate starts from the labels that were learned, and those of this log count
+    in full. Those of other logs count together as ten for the share, which differs from week to week.
+
     Read more in the :ref:`User Guide <open_share>`.
 
     Parameters
@@ -97,8 +100,8 @@ def estimate_open_share(
     found = log.fit(held_out)
     low, high = found.interval()
     share = found.traffic()["open_share"]
-    known = 1 - found.open_probability()[bins_of(NormalScores(held_out)(log.scores))]
-    of_class = np.bincount(log.assigned, known, minlength=len(classifier.classes_))
+    known = 1 - found.open_probability()[bins_of(NormalScores(held_out)(log.own_scores))]
+    of_class = np.bincount(log.assigned[: len(known)], known, minlength=len(classifier.classes_))
     return Result(
         share=share,
         low=low,
@@ -110,8 +113,16 @@ def estimate_open_share(
 
 def _note(log: Log, held_out: HeldOutScores, low: float) -> str | None:
     """Say what the limits rest on."""
-    if len(log.truth):
+    if log.n_new:
         return log.shift_seen(held_out)
+    if len(log.truth):
+        n_here = len(log.truth) - log.n_elsewhere
+        return (
+            f"The limits rest on the labels that were learned, {n_here} of them in this log."
+            if n_here
+            else "The limits rest on labels that were learned, none of this log; label about 30 of its messages "
+            "if its open share may be another one."
+        )
     note = (
         "Nothing without labels tells known messages that have moved from new ones: the limits hold if known messages "
         "lie at most about 1.5 standard deviations farther out than held-out training samples do; label about 30 "

@@ -18,7 +18,7 @@ from ._change import check_names, check_target, save_where_asked
 from ._given import lines_of_input, with_content
 from ._text_files.read import accepted_labels, read_file, read_rows, read_texts
 from ._traffic import check_unlabelled
-from ._use import answered, load_model
+from ._use import answered, load_model, weights_of
 
 #: Columns that ``review`` writes after those of the log.
 COLUMNS = ("message", "proposed_label", "nearest_text", "weight", "label")
@@ -92,7 +92,7 @@ def learn(options: argparse.Namespace) -> None:
     weights = None if weights is None else np.append(weights, np.ones(len(others)))
     learned = learn_from_traffic(model, X, y, sample_weight=weights)
     folder = save_where_asked(learned, manifest, options)
-    print(*_told(split_estimator(learned)[1], labelled, len(others), folder), sep="\n")
+    print(*_told(split_estimator(learned)[1], len(others), folder), sep="\n")
 
 
 def _reviewed(
@@ -118,15 +118,8 @@ def _reviewed(
             f"The column 'label' of {str(path)!r} holds a label that is no whole number, but the labels of the model "
             "are numbers; write the number of an intent, or the open label."
         ) from error
-    weights = None
-    if "weight" in table.names:
-        cells = table.named_cells("weight")
-        try:
-            weights = np.array([float(cell) if label else 1.0 for cell, label in zip(cells, labels, strict=True)])
-        except ValueError as error:
-            raise ValueError(
-                f"The column 'weight' of {str(path)!r} holds a cell that is no number; leave it as review wrote it."
-            ) from error
+    columns = {"weight": table.named_cells("weight")} if "weight" in table.names else {}
+    weights = weights_of(columns, y, path)
     texts = table.named_cells("message")
     rows = [row for row, text in enumerate(texts) if text]
     return (
@@ -142,13 +135,14 @@ def _without(log: list[str], reviewed: list[str]) -> list[str]:
     return [text for text in log if text.strip() and _one_line(text) not in gone]
 
 
-def _told(classifier: Any, labelled: list[Any], n_others: int, folder: Path) -> list[str]:
+def _told(classifier: Any, n_others: int, folder: Path) -> list[str]:
     """Say what was learned, in numbers that can be checked."""
     change, learned = classifier.changes_[-1], classifier.traffic_
-    n_open = sum(label == classifier.open_label_ for label in labelled)
+    n_learned = change["n_samples"]
+    n_open = int(np.sum(classifier._learned.labels[-n_learned:] == classifier.open_label_))
     new = f", new is {enumerated(np.array(change['classes']))}" if change["classes"] else ""
     lines = [
-        f"Learned {numbered(len(labelled), 'message')}, {n_open} of them open, beside {n_others} without a label. The "
+        f"Learned {numbered(n_learned, 'message')}, {n_open} of them open, beside {n_others} without a label. The "
         f"model in {folder} knows {len(classifier.classes_)} classes{new}.",
         f"Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % of the messages are new.",
     ]

@@ -14,7 +14,7 @@ from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from .._traffic.operating_point.set import open_set_classifier
 from ..persistence._save import save_changed
 from ._beside import warn_of_stale_export
-from ._use import load_model, log_of_file
+from ._use import load_model, log_of_file, weights_of
 
 
 def set_line(options: argparse.Namespace) -> None:
@@ -22,7 +22,7 @@ def set_line(options: argparse.Namespace) -> None:
     _check_options(options)
     model, manifest = load_model(options.model)
     classifier, log = open_set_classifier(model), None
-    texts, labels, _ = log_of_file(options, classifier)
+    texts, labels, columns = log_of_file(options, classifier)
     if texts is not None:
         log = read_estimator(model, texts, MEMBERS, "set-line")[1]
     before, offset, of_classes = _effect(classifier, log), classifier.offset_, classifier.class_offsets_
@@ -30,7 +30,10 @@ def set_line(options: argparse.Namespace) -> None:
     if options.rejection_rate is not None:
         _set_rate(classifier, options.rejection_rate)
     else:
-        set_operating_point(classifier, log, labels, open_share=options.open_share)  # with nothing, as fitted
+        weights = weights_of(columns, labels, options.data)
+        set_operating_point(
+            classifier, log, labels, open_share=options.open_share, sample_weight=weights
+        )  # with nothing, as fitted
     stays = classifier.offset_ == offset and np.array_equal(classifier.class_offsets_, of_classes)
     learned = getattr(classifier, "traffic_", None)
     if stays and learned == former:

@@ -16,7 +16,7 @@ from .._traffic.log import MEMBERS
 from .._traffic.share import estimate_open_share
 from ._given import with_content
 from ._text_files.read import read_file, read_labels
-from ._use import load_model, log_of_file
+from ._use import load_model, log_of_file, weights_of
 
 #: Intents that are listed.
 _N_INTENTS = 5
@@ -38,7 +38,7 @@ def traffic(options: argparse.Namespace) -> None:
         log = read_traffic(pipeline, texts, "traffic --save", members=MEMBERS)
         classifier, features = log.classifier, log.features
     print(f"{len(texts)} texts, {len(set(texts))} of them different")
-    for line in describe(classifier, features, labels):
+    for line in describe(classifier, features, labels, weights_of(columns, labels, options.data)):
         print(line)
     if options.save is not None:
         groups = group_open(log)
@@ -47,9 +47,9 @@ def traffic(options: argparse.Namespace) -> None:
         print(_described_groups(groups, options.save))
 
 
-def describe(classifier: Any, features: Any, labels: Any = None) -> list[str]:
+def describe(classifier: Any, features: Any, labels: Any = None, weights: Any = None) -> list[str]:
     """Tell the open share, the most frequent intents, and how much the limit rejects."""
-    found = estimate_open_share(classifier, features, labels)
+    found = estimate_open_share(classifier, features, labels, sample_weight=weights)
     frequent = [code for code in np.argsort(-found.class_shares)[:_N_INTENTS] if found.class_shares[code] >= 0.005]
     intents = [
         f"{printable(str(classifier.classes_[code]))} {100 * found.class_shares[code]:.0f} %" for code in frequent

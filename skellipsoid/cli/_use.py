@@ -69,6 +69,20 @@ def open_because(others: Counter[str]) -> str:
     return f"open, because the model does not know the {named('label', counts)}"
 
 
+def weights_of(columns: dict[str, list[str]], labels: Any, path: Path | None) -> NDArray[np.float64] | None:
+    """Weights of labels, by the column ``weight`` that ``review`` wrote; ``None`` where there is none."""
+    if labels is None or "weight" not in columns:
+        return None
+    try:
+        return np.array(
+            [1.0 if label is None else float(cell) for cell, label in zip(columns["weight"], labels, strict=True)]
+        )
+    except ValueError as error:
+        raise ValueError(
+            f"The column 'weight' of {str(path)!r} holds a cell that is no number; leave it as review wrote it."
+        ) from error
+
+
 def load_model(
     folder: Path, options: argparse.Namespace | None = None, *, is_used: bool = True
 ) -> tuple[Any, dict[str, Any]]:

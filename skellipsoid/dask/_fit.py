@@ -236,7 +236,7 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
     result = fit_closed_form(samples, features[~known], fitted.alpha, fitted.beta, seed)
     is_random = priorities(keys, seed) <= limits[:n_classes].min()
     fitted._store(result._replace(held_out=_of_random_samples(result.held_out, samples, is_random)), mean, scale)
-    fitted._kept, fitted.changes_, fitted.groups_ = None, [], groups
+    fitted._kept, fitted._learned, fitted.changes_, fitted.groups_ = None, None, [], groups
     warn_of_few(fitted.classes_, codes, groups, result.degenerate)
 
 

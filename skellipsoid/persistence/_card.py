@@ -135,9 +135,10 @@ def _training_data(parts: list[tuple[str, Any]]) -> Iterator[str]:
                 "out."
             )
         if getattr(part, "keep_samples", False) and part._kept is not None:
+            learned = "" if part._learned is None else f" and of {len(part._learned)} learned messages"
             yield (
-                f"## Training samples\n\nThis folder holds the features of {len(part._kept)} training samples, "
-                "with which classes can be added. Whoever has the folder can read them. Save the model with "
+                f"## Training samples\n\nThis folder holds the features of {len(part._kept)} training samples{learned}"
+                ", with which classes can be added. Whoever has the folder can read them. Save the model with "
                 "`keep_samples=False` to leave them out."
             )
 

@@ -93,7 +93,7 @@ def _describe_part(
                 raise TypeError(
                     f"{what} is no attribute that a fit sets, and load would refuse it; delete it, and save again."
                 )
-            if name == "_kept" and not estimator.keep_samples:  # set to False since the fit
+            if name in ("_kept", "_learned") and not estimator.keep_samples:  # set to False since the fit
                 value = None
             described["state"][name] = replace(part, fitted=True).encode(rules[name].saved(value), name, what)
     part.files[f"{folder}/{ARRAYS}"] = safetensors.numpy.save(part.arrays)

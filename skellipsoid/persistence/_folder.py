@@ -23,8 +23,9 @@ from .._version import __version__
 MANIFEST = "skellipsoid.json"
 CARD = "README.md"
 _LOCK = ".skellipsoid.lock"
-FORMAT, FORMAT_VERSION = "skellipsoid", 7
-#: The first format that is read. Since 7 the boundaries of a classifier are one record.
+FORMAT, FORMAT_VERSION = "skellipsoid", 8
+#: The first format that is read. Since 7 the boundaries of a classifier are one record; since 8 a
+#: classifier holds the messages that it has learned.
 FIRST_VERSION = 6
 #: What ``save`` writes into the manifest, the hash of everything else first.
 _KEYS = {

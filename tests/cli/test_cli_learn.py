@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from skellipsoid import choose_to_label, learn_from_traffic, load
+from skellipsoid import choose_to_label, estimate_open_share, learn_from_traffic, load
 from skellipsoid.cli import main
 
 
@@ -130,6 +131,32 @@ def test_a_sheet_is_learned_once(folder, log, tmp_path, capsys):
     assert main(words) == 2
     assert "All 20 labelled messages were learned before" in capsys.readouterr().err
     assert (folder / "skellipsoid.json").read_bytes() == before
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_after_learning_others_are_offered_and_traffic_knows_the_labels(folder, log, tmp_path, capsys):
+    path, truth = log
+    first, second = tmp_path / "1.tsv", tmp_path / "2.tsv"
+    words = ["--model", str(folder), "--quiet"]
+    assert main(["review", *words, "--data", str(path), "-n", "20", "--save", str(first)]) == 0
+    fill_in(first, truth)
+    sheet = [*words, "--data", str(first), "--text-column", "message", "--label-column", "label"]
+    assert main(["traffic", *sheet]) == 0
+    rows = read(first)
+    found = estimate_open_share(
+        load(folder),
+        [row["message"] for row in rows],
+        [row["label"] for row in rows],
+        sample_weight=[float(row["weight"]) for row in rows],
+    )
+    assert f"about {100 * found.share:.0f} %" in capsys.readouterr().out
+    assert main(["learn", *words, "--data", str(first), "--log", str(path)]) == 0
+    assert main(["review", *words, "--data", str(path), "-n", "20", "--save", str(second)]) == 0
+    assert not {row["message"] for row in rows} & {row["message"] for row in read(second)}
+    capsys.readouterr()
+    assert main(["traffic", *words, "--data", str(path), "--text-column", "text"]) == 0
+    out = capsys.readouterr().out  # some texts are equal for the tiny model
+    assert re.search(r"The limits rest on the labels that were learned, [1-9][0-9]* of them in this log\.", out)
 
 
 def test_lines_of_standard_input_can_be_reviewed(folder, texts, tmp_path, give_input, capsys):

@@ -160,8 +160,9 @@ def set_operating_point(
                 "others, or open_share."
             )
         found = log.fit(held_out, share)
-        line = place_line(held_out, found, log.scores, len(classifier.classes_), costs)
-        for sentence in (log.shift_seen(held_out), describe(line, found, in_costs=costs is not None)):
+        line = place_line(held_out, found, log.own_scores, len(classifier.classes_), costs)
+        shifted = log.shift_seen(held_out) if log.n_new else None
+        for sentence in (shifted, describe(line, found, in_costs=costs is not None)):
             if sentence is not None:
                 warn(sentence)
         offset, traffic = line.offset, found.traffic()

@@ -1,0 +1,87 @@
+"""Messages that were learned: kept apart from the training samples, so that each counts once, whenever it came."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import pairwise_distances_argmin_min
+
+Floats = NDArray[np.float64]
+
+#: A learned message counts as so many training samples (skellipsoid-bench/TRIED.md).
+WEIGHT = 3.0
+#: Messages are equal to a learned one within this share of their length: batches of a text model round otherwise.
+_SAME = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Labelled messages. Their features are those of the training samples, less the same mean, in the same scale."""
+
+    features: NDArray[np.float32]  # (n_learned, n_features)
+    labels: NDArray[Any]  # (n_learned,) as given: a class, a name that is no class yet, or the open label
+    weights: Floats  # (n_learned,) one over the chance of being labelled; 0 where nobody said it
+    scores: Floats  # (n_learned,) by fits without the message
+
+    def __len__(self) -> int:
+        """Return the number of messages."""
+        return len(self.features)
+
+    def where(self, chosen: NDArray[np.bool_]) -> Self:
+        """Select messages."""
+        return replace(self, **{name: getattr(self, name)[chosen] for name in vars(self)})
+
+    def and_also(self, others: Self) -> Self:
+        """Append messages."""
+        return replace(
+            self, **{name: np.concatenate([column, getattr(others, name)]) for name, column in vars(self).items()}
+        )
+
+    def without(self, labels: NDArray[Any]) -> "Self | None":
+        """Leave out the messages of some labels; ``None`` if no other is there."""
+        stays = ~np.isin(self.labels, labels)
+        return self.where(stays) if stays.any() else None
+
+    def renamed(self, new: NDArray[Any], labels: Sequence[Any] | NDArray[Any]) -> Self:
+        """Give the messages of some labels a ``new`` one, an array of one."""
+        return replace(self, labels=np.where(np.isin(self.labels, labels), new, self.labels))
+
+    def find(self, features: NDArray[np.float32]) -> NDArray[np.int64]:
+        """Give the number of the learned message that each message is equal to, (n_messages,); −1: none."""
+        if not len(features):
+            return np.zeros(0, dtype=np.int64)
+        nearest, distances = pairwise_distances_argmin_min(features, self.features)
+        longest = max(float(np.linalg.norm(features, axis=1).max()), float(np.finfo(np.float32).tiny))
+        return np.where(distances <= _SAME * longest, nearest, -1)
+
+
+def with_usual(weights: Floats) -> Floats:
+    """Let labels that nobody gave a weight, 0, weigh as the others do in the mean."""
+    given = weights > 0
+    return np.where(given, weights, weights[given].mean() if given.any() else 1.0)
+
+
+def learned_of(classifier: Any) -> Learned | None:
+    """Messages that a classifier has learned; ``None`` if there are none."""
+    found: Learned | None = getattr(classifier, "_learned", None)
+    return found
+
+
+def find_learned(classifier: Any, features: Any) -> NDArray[np.int64]:
+    """Give the number of the learned message that each message is equal to, (n_messages,); −1: none."""
+    learned = learned_of(classifier)
+    if learned is None:
+        return np.full(len(features), -1, dtype=np.int64)
+    return learned.find(standardized(classifier, classifier._validate_scored_data(features)))
+
+
+def standardized(classifier: Any, features: NDArray[Any]) -> NDArray[np.float32]:
+    """Give features as the training samples are kept."""
+    return np.asarray((features - classifier._kept.mean) / classifier.scale_, dtype=np.float32)
+
+
+def in_units_of_X(classifier: Any, features: NDArray[np.float32]) -> Floats:
+    """Give kept features as they came."""
+    return np.asarray(classifier._kept.mean + classifier.scale_ * features.astype(np.float64))

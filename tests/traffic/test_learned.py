@@ -1,0 +1,175 @@
+"""Messages that were learned: not offered again, counted once, and no part of what scores are to tell."""
+
+import numpy as np
+import pytest
+
+import skellipsoid
+from skellipsoid import (
+    EllipsoidOpenSetClassifier,
+    OpenShareMonitor,
+    choose_to_label,
+    estimate_open_share,
+    learn_from_traffic,
+    merge_classes,
+    remove_classes,
+    set_operating_point,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+N = 240
+
+
+@pytest.fixture(scope="module")
+def world():
+    """A fitted model, a log whose known messages are worded in a second way, its labels, and thirty chosen ones."""
+    rng = np.random.default_rng(0)
+    means, apart = 4 * rng.normal(size=(12, 6)), 1.5 * rng.normal(size=(12, 6))
+
+    def draw(classes, both):
+        other = (rng.random(len(classes)) < 0.6) & both
+        return means[classes] + other[:, np.newaxis] * apart[classes] + rng.normal(size=(len(classes), 6))
+
+    y = np.repeat(np.arange(8), 15)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(draw(y, False), y)
+    truth = np.where(rng.random(N) < 0.2, rng.integers(8, 12, size=N), rng.integers(8, size=N))
+    log = draw(truth, True)
+    return clf, log, np.where(truth >= 8, -1, truth), choose_to_label(clf, log, 30)
+
+
+def sheet(truth, rows):
+    labels = np.full(N, None, dtype=object)
+    labels[rows] = truth[rows]
+    return labels
+
+
+@pytest.fixture(scope="module")
+def taught(world):
+    """The model after one sheet, and its labels and weights."""
+    clf, log, truth, chosen = world
+    weights = np.ones(N)
+    weights[chosen.rows] = chosen.weights
+    labels = sheet(truth, chosen.rows)
+    return learn_from_traffic(clf, log, labels, sample_weight=weights), labels, weights
+
+
+def test_learned_messages_are_not_offered_again(world, taught):
+    _, log, truth, chosen = world
+    model, seen = taught[0], set(chosen.rows)
+    for _ in range(2):
+        more = choose_to_label(model, log, 30)
+        assert len(more.rows) == 30
+        assert not seen & set(more.rows)
+        assert more.weights.sum() == pytest.approx(N - len(seen), rel=0.15)
+        seen |= set(more.rows)
+        model = learn_from_traffic(model, log, sheet(truth, more.rows))
+    with pytest.raises(ValueError, match=r"^All 30 messages were learned before; pass messages that came since"):
+        choose_to_label(model, log[chosen.rows])
+
+
+@pytest.mark.parametrize("ends", [(10, 20, 30), (29, 30)])
+def test_a_sheet_that_is_filled_week_by_week_is_one_sheet(world, taught, ends):
+    clf, log, truth, chosen = world
+    once, _, weights = taught
+    model = clf
+    for end in ends:
+        model = learn_from_traffic(model, log, sheet(truth, chosen.rows[:end]), sample_weight=weights)
+    assert [change["n_samples"] for change in model.changes_] == np.diff([0, *ends]).tolist()
+    assert len(model._learned) == len(once._learned) == 30
+    np.testing.assert_array_equal(model._kept.features, clf._kept.features)
+    np.testing.assert_allclose(model.score_samples(log), once.score_samples(log), atol=1e-4)
+    assert model.offset_ == pytest.approx(once.offset_, abs=1e-3)
+    for name, value in once.traffic_.items():
+        assert model.traffic_[name] == pytest.approx(value, abs=1e-3), name
+
+
+def test_labels_that_are_given_again_are_said_once_and_left_out_of_the_figures(world, taught):
+    _, log, truth, chosen = world
+    rows = np.append(chosen.rows, np.setdiff1d(np.arange(N), chosen.rows)[:10])
+    with pytest.warns(UserWarning, match=r"^30 of the 40 labelled messages were learned before; they count once\.$"):
+        both = learn_from_traffic(taught[0], log, sheet(truth, rows)).changes_[-1]
+    alone = learn_from_traffic(taught[0], log, sheet(truth, rows[30:])).changes_[-1]
+    assert {**both, "when": None} == {**alone, "when": None}
+
+
+def test_another_label_takes_the_place_of_the_first(world, taught):
+    clf, log, truth, chosen = world
+    wrong = truth.copy()
+    wrong[chosen.rows[:5]] = (np.maximum(truth[chosen.rows[:5]], 0) + 1) % 8
+    model = learn_from_traffic(clf, log, sheet(wrong, chosen.rows), sample_weight=taught[2])
+    model = learn_from_traffic(model, log, taught[1], sample_weight=taught[2])
+    assert model.changes_[-1]["n_samples"] == 5
+    np.testing.assert_allclose(model.score_samples(log), taught[0].score_samples(log), atol=1e-4)
+
+
+def test_the_share_starts_from_what_was_learned_and_labels_count_once(world, taught):
+    clf, log, truth, _ = world
+    model, labels, weights = taught
+    untold, told = estimate_open_share(clf, log), estimate_open_share(model, log)
+    assert told.high - told.low < 0.7 * (untold.high - untold.low)
+    assert told.low < np.mean(truth == -1) < told.high
+    assert told.note == "The limits rest on the labels that were learned, 30 of them in this log."
+    again = estimate_open_share(model, log, labels, sample_weight=weights)
+    assert (again.low, again.share, again.high) == (told.low, told.share, told.high)
+    assert told.share == pytest.approx(model.traffic_["open_share"], abs=0.02)
+    twice = estimate_open_share(model, np.concatenate([log, log[labels != None]]))  # noqa: E711
+    assert twice.share == pytest.approx(told.share, abs=1e-9)
+    assert told.class_shares.sum() == pytest.approx(1 - told.share)
+
+
+def test_another_log_may_have_another_share(world, taught):
+    _, log, truth, chosen = world
+    rest = np.setdiff1d(np.arange(N), chosen.rows)
+    opened = rest[truth[rest] == -1]
+    much = np.concatenate([opened, rest[truth[rest] != -1][: len(opened)]])
+    found = estimate_open_share(taught[0], log[much])
+    assert found.low < 0.5 < found.high
+    assert "none of this log" in found.note
+
+
+def test_the_line_of_the_same_log_stays_where_learning_placed_it(world, taught):
+    _, log, _, _ = world
+    model, labels, weights = taught
+    before = model.offset_
+    set_operating_point(model, log, labels, sample_weight=weights)
+    assert model.offset_ == pytest.approx(before, abs=0.02)
+    model.offset_ = before
+
+
+def test_the_monitor_leaves_learned_messages_out(world, taught):
+    model, log = taught[0], world[1]
+    watching = OpenShareMonitor(model).fit(log)
+    assert watching.n_reference_ == N - 30
+    learned = log[world[3].rows]
+    assert watching.update(learned).n_seen_ == 0
+    with pytest.raises(ValueError, match="were learned before; pass others"):
+        OpenShareMonitor(model).fit(learned)
+
+
+def test_what_was_learned_is_saved_and_follows_the_classes(world, taught, tmp_path):
+    _, log, truth, chosen = world
+    skellipsoid.save(taught[0], tmp_path / "model")
+    loaded = skellipsoid.load(tmp_path / "model")
+    for name, column in vars(taught[0]._learned).items():
+        np.testing.assert_array_equal(getattr(loaded._learned, name), column, err_msg=name)
+    assert estimate_open_share(loaded, log).share == estimate_open_share(taught[0], log).share
+    of_three = int(np.sum(truth[chosen.rows] == 3))
+    fewer = remove_classes(loaded, 3)
+    assert len(fewer._learned) == 30 - of_three
+    merged = merge_classes(loaded, {3: [3, 4]})
+    assert np.sum(merged._learned.labels == 3) == np.sum(np.isin(truth[chosen.rows], (3, 4)))
+    more = np.setdiff1d(np.arange(N), chosen.rows)[:8]
+    assert (
+        len(learn_from_traffic(fewer, log[more], np.where(truth[more] == 3, -1, truth[more]))._learned) > 30 - of_three
+    )
+
+
+def test_names_of_two_sheets_become_a_class_together(world):
+    clf, log, truth, _ = world
+    opened = np.flatnonzero(truth == -1)[:6]
+    named = np.where(np.isin(np.arange(N), opened), 77, truth)
+    model = learn_from_traffic(clf, log, sheet(named, opened[:3]))
+    assert 77 not in model.classes_
+    model = learn_from_traffic(model, log, sheet(named, opened))
+    assert 77 in model.classes_
+    assert learn_from_traffic(model, log, sheet(named, np.arange(12))).classes_.tolist() == [*range(8), 77]
+    assert remove_classes(model, 77).classes_.tolist() == list(range(8))
