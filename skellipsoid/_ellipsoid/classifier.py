@@ -27,6 +27,7 @@ from .._core.validation import (
     unfit,
 )
 from .._held_out.kept import KeepsHeldOutMixin
+from .._held_out.scores import Expected
 from .._samples.samples import find_scale
 from .._samples.training_samples import TrainingSamples
 from .._torch.devices import explain_out_of_memory, resolve_device
@@ -144,6 +145,8 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "beta": [Interval(Real, 0, None, closed="left")],
+        "open_share": [Interval(Real, 0, 1, closed="both"), "array-like", None],
+        "known_shift": [Interval(Real, None, None, closed="neither"), None],
         "trainer": [EliDecide, None],
         "duplicates": [StrOptions({"once", "each", "off"})],
         "outliers": [StrOptions({"drop", "keep"})],
@@ -159,6 +162,8 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         *,
         alpha: float = 0.6,
         beta: float = 0.5,
+        open_share: float | tuple[float, float] | None = None,
+        known_shift: float | None = None,
         trainer: EliDecide | None = None,
         duplicates: str = "once",
         outliers: str = "drop",
@@ -170,6 +175,8 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     ) -> None:
         self.alpha = alpha
         self.beta = beta
+        self.open_share = open_share
+        self.known_shift = known_shift
         self.trainer = trainer
         self.duplicates = duplicates
         self.outliers = outliers
@@ -239,6 +246,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         """
         if self.trainer is not None:
             validate_params(self.trainer)
+        Expected.by(self)  # an error for a share that is none
         unfit(self)
         try:
             X, y = self._validate_training_data(X, y)

@@ -18,9 +18,9 @@ from .._core.validation import enumerated
 from .._core.warn import silenced, warn
 from .._ellipsoid.changes import kept_samples, with_samples
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
+from .._held_out.line import foretell, place_limit
 from .._held_out.scores import Floats, HeldOutScores, Integers
 from .log import MEMBERS, Log, read_log, score
-from .operating_point.line import place_line
 
 #: A labelled message counts as so many training samples (skellipsoid-bench/TRIED.md).
 WEIGHT = 3.0
@@ -217,9 +217,10 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     log = _scored_without_themselves(classifier, learned, features, given, before)
     held_now = HeldOutScores.of(learned, "learn_from_traffic")
     found = log.fit(held_now)
-    line = place_line(held_now, found, log.scores, len(learned.classes_))
-    learned.offset_, learned.traffic_ = line.offset, found.traffic()
-    change = _described(classifier, learned, before, held_out, line.rejected, line.rejected_error)
+    learned.offset_ = place_limit(held_now, found, log.scores, len(learned.classes_))
+    learned.traffic_ = found.traffic()
+    now = foretell(held_now, found, learned.offset_, len(learned.classes_), log.scores).rejected
+    change = _described(classifier, learned, before, held_out, now.mean, now.error)
     learned.changes_ = [*classifier.changes_, change]
     if hasattr(named, "feature_names_in_"):
         learned.feature_names_in_ = named.feature_names_in_

@@ -3,14 +3,15 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn.utils import check_consistent_length
 
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import read_estimator
 from .._core.validation import only_column, read_weights
+from .._held_out.log_model import Labels, LogModel, NormalScores, model_of
 from .._held_out.scores import Floats, HeldOutScores, Integers
-from .log_model import Labels, LogModel, NormalScores, fit_log, open_of
 
 #: What the classifier must have.
 MEMBERS = ("score_samples", "predict_known", "classes_")
@@ -39,10 +40,14 @@ class Log(NamedTuple):
         copies = np.unique(np.stack([assigned, np.round(scores, 6)]), axis=1, return_inverse=True)[1].ravel()
         return cls(scores, assigned, copies, Labels.none(len(scores)), np.zeros(0, dtype=np.int64))
 
+    def labelled(self, rows: NDArray[np.bool_], truth: Integers, weights: Floats, n_classes: int) -> "Log":
+        """Give the same log with labels of some ``rows``, (n_messages,) Boolean."""
+        labels = Labels.of(rows, truth == n_classes, truth == self.assigned[rows], weights)
+        return self._replace(labels=labels, truth=truth)
+
     def fit(self, held_out: HeldOutScores, open_share: float | tuple[float, float] | None = None) -> LogModel:
         """Fit the model of the log's scores."""
-        normal = NormalScores(held_out)
-        return fit_log(normal(self.scores), self.copies, self.labels, open_share, open_of(held_out, normal))
+        return model_of(held_out, self.scores, self.copies, self.labels, open_share)
 
     def shift_seen(self, held_out: HeldOutScores) -> str | None:
         """Say that labelled known messages lie farther out than held-out samples, if they do (one-sided t-test)."""
@@ -92,8 +97,7 @@ def read_log(estimator: Any, X: Any, y: Any, sample_weight: Any, caller: str) ->
         weights = read_weights(np.asarray(given)[labelled], len(truth))
     counted = weights > 0
     labelled[labelled] = counted
-    truth, weights = truth[counted], weights[counted]
-    return log._replace(labels=Labels.of(labelled, truth == len(classifier.classes_), weights), truth=truth)
+    return log.labelled(labelled, truth[counted], weights[counted], len(classifier.classes_))
 
 
 def score(classifier: Any, features: Any) -> tuple[Floats, Integers]:

@@ -11,9 +11,9 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from .._core.pipelines import read_estimator
+from .._held_out.log_model import CENTRES, NormalScores, Unknowns, falling, open_probability
 from .._held_out.scores import Floats, HeldOutScores
 from .log import MEMBERS, Log, score
-from .log_model import CENTRES, NormalScores, Unknowns, falling, open_probability
 
 #: Open share if nothing is known of the traffic, which is the middle of those that the size of the boundaries is chosen
 #: for.

@@ -8,9 +8,9 @@ import numpy as np
 from .._core.answers import read_closed_set_rows, trade_off_at
 from .._core.pipelines import less_class_offsets
 from .._held_out.kept import held_out_rows
+from .._held_out.line import place_line
 from .._held_out.scores import HeldOutScores
 from .._traffic.log import Log
-from .._traffic.operating_point.line import place_line
 
 #: Shares of known texts that the table's rows reject at most.
 _RATES = (0.02, 0.05, 0.1, 0.2)

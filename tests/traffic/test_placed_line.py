@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier, set_operating_point
+from skellipsoid._held_out.line import place_line
+from skellipsoid._held_out.log_model import Labels, NormalScores
 from skellipsoid._held_out.scores import HeldOutScores
 from skellipsoid._traffic.log import Log
-from skellipsoid._traffic.log_model import Labels, NormalScores
-from skellipsoid._traffic.operating_point.line import place_line
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 

@@ -13,13 +13,13 @@ from scipy.special import expit, logit, ndtr
 from scipy.stats import beta, norm, qmc
 from sklearn.linear_model import LogisticRegression
 
-from .._held_out.scores import Floats, HeldOutScores, Integers
+from .scores import Floats, HeldOutScores, Integers, Share
 
 #: Candidates of the line, and the centres of the bins that they divide; the bin i ends at the candidate i.
 CANDIDATES = np.linspace(-4.5, 1.5, 61)
 CENTRES = np.append(CANDIDATES, 1.6) - 0.05
-#: Draws of the five unknowns, evenly spread: no random numbers, so that the same log gives the same answer.
-UNIFORM = np.clip(qmc.Sobol(5, seed=0).random(2048), 1e-4, 1 - 1e-4)
+#: Draws of the six unknowns, evenly spread: no random numbers, so that the same log gives the same answer.
+UNIFORM = np.clip(qmc.Sobol(6, seed=0).random(2048), 1e-4, 1 - 1e-4)
 NORMAL = norm.ppf(UNIFORM)
 # Each prior was chosen on text, as mean and standard deviation: skellipsoid-bench/results/real_lines.rst has others.
 #: Known messages lie 0.6 to 1.4 farther out than held-out samples on three live bots, texts of the same hand 0 to 0.3.
@@ -30,6 +30,8 @@ SPREAD = (0.0, 0.1)
 #: samples of held-out classes do, those of other domains up to 2 farther out: so the usual place is nearer to 2.8.
 PLACE, WIDTH = (0.0, 0.8), (0.0, 0.3)
 MEAN_PLACE, MEAN_WIDTH, LEAST_WIDTH = 2.8, 0.6, 0.2
+#: How far the log-odds of the right class lie below those of held-out samples of the same score.
+CONFUSION = (0.5, 0.5)
 #: Open messages lie at least this far below known ones; so many of them look known.
 LEAST_APART, LOOK_KNOWN = 0.6, 0.02
 #: A log counts as at most so many messages: the model of its scores is not the truth.
@@ -71,20 +73,24 @@ class Labels(NamedTuple):
 
     labelled: NDArray[np.bool_]  # (n_messages,)
     is_open: NDArray[np.bool_]  # (n_labelled,)
+    is_right: NDArray[np.bool_]  # (n_labelled,) assigned to the class of the label
     counts: Floats  # (n_labelled,) their sum is the number of labels drawn at random that tell as much
 
     @classmethod
-    def of(cls, labelled: NDArray[np.bool_], is_open: NDArray[np.bool_], weights: Floats) -> "Labels":
+    def of(
+        cls, labelled: NDArray[np.bool_], is_open: NDArray[np.bool_], is_right: NDArray[np.bool_], weights: Floats
+    ) -> "Labels":
         """Scale weights, one over the chance of being labelled, to counts."""
-        return cls(labelled, is_open, weights * weights.sum() / max(np.square(weights).sum(), 1e-300))
+        return cls(labelled, is_open, is_right, weights * weights.sum() / max(np.square(weights).sum(), 1e-300))
 
     @classmethod
     def none(cls, n_messages: int) -> "Labels":
         """No labels."""
-        return cls(np.zeros(n_messages, dtype=bool), np.zeros(0, dtype=bool), np.zeros(0))
+        none = np.zeros(0, dtype=bool)
+        return cls(np.zeros(n_messages, dtype=bool), none, none, np.zeros(0))
 
 
-def shares_of(open_share: float | tuple[float, float] | None, labels: Labels) -> Floats:
+def shares_of(open_share: Share | None, labels: Labels) -> Floats:
     """Draws of the open share before the scores are read, (n_draws, 1): told, or by the labels alone."""
     levels = UNIFORM[:, :1]
     if isinstance(open_share, tuple):
@@ -124,6 +130,7 @@ class LogModel(NamedTuple):
     unknowns: Unknowns  # each (n_draws, 1)
     known: Floats  # (n_draws, n_bins)
     opened: Floats  # (n_draws, n_bins)
+    right: Floats  # (n_draws, n_bins) probability that a known message of each bin is assigned to its class
 
     @property
     def shares(self) -> Floats:
@@ -172,8 +179,10 @@ def fit_log(
     z: Floats,
     copies: Integers,
     labels: Labels,
-    open_share: float | tuple[float, float] | None,
+    open_share: Share | None,
     usual: tuple[float, float],
+    right: Floats,
+    known_shift: float | None = None,
 ) -> LogModel:
     """Weigh the draws by the normal scores of a log and its labels.
 
@@ -188,11 +197,21 @@ def fit_log(
         What somebody tells; ``None``: what the labels tell.
     usual : pair of float
         Usual place and width of open messages.
+    right : ndarray of shape (n_bins,)
+        Log-odds that a held-out sample of each bin is assigned to its class.
+    known_shift : float, default=None
+        How much farther out known messages lie than held-out samples, if it is known.
     """
     shares, columns = shares_of(open_share, labels), NORMAL.T[1:, :, np.newaxis]
-    shift, spread, place, width = (
-        mean + deviation * z for (mean, deviation), z in zip((SHIFT, SPREAD, PLACE, WIDTH), columns, strict=True)
+    priors = SHIFT, SPREAD, PLACE, WIDTH, CONFUSION
+    if known_shift is not None:
+        as_known = (0.0, 0.0)
+        of_spread, of_confusion = (SPREAD, CONFUSION) if known_shift else (as_known, as_known)
+        priors = (known_shift, 0.0), of_spread, PLACE, WIDTH, of_confusion
+    shift, spread, place, width, confusion = (
+        mean + deviation * z for (mean, deviation), z in zip(priors, columns, strict=True)
     )
+    right = expit(right - confusion)
     unknowns = Unknowns(shares, shift, np.exp(spread), usual[0] + place, usual[1] * np.exp(width))
     known, opened = unknowns.of_bins()
     logs = np.where(unknowns.open_place - shift < LEAST_APART, -8.0, 0.0)[:, 0]
@@ -208,8 +227,10 @@ def fit_log(
     of_labelled = bins[labels.labelled]
     logs += np.log(known[:, of_labelled[~labels.is_open]] + 1e-9) @ counts[~labels.is_open]
     logs += np.log(opened[:, of_labelled[labels.is_open]] + 1e-9) @ counts[labels.is_open]
+    of_known, is_right = of_labelled[~labels.is_open], labels.is_right[~labels.is_open]
+    logs += np.log(np.where(is_right, right[:, of_known], 1 - right[:, of_known]) + 1e-9) @ counts[~labels.is_open]
     weights = np.exp(logs - logs.max())
-    return LogModel(weights / weights.sum(), unknowns, known, opened)
+    return LogModel(weights / weights.sum(), unknowns, known, opened, right)
 
 
 def bins_of(z: Floats) -> Integers:
@@ -218,11 +239,25 @@ def bins_of(z: Floats) -> Integers:
 
 
 def right_of(held_out: HeldOutScores, normal: NormalScores) -> Floats:
-    """Probability that a known message of each bin is assigned to its class, (n_bins,): a logistic regression."""
+    """Log-odds that a held-out sample of each bin is assigned to its class, (n_bins,): a logistic regression."""
     right = held_out.assigned == held_out.classes
     if right.all() or not right.any():
-        return np.full(len(CENTRES), float(right.all()))
+        return np.full(len(CENTRES), 10.0 if right.all() else -10.0)
     model = LogisticRegression().fit(
         normal(held_out.known)[:, np.newaxis], right, held_out.weights / held_out.weights.mean()
     )
-    return np.asarray(model.predict_proba(CENTRES[:, np.newaxis])[:, 1])
+    return np.asarray(model.decision_function(CENTRES[:, np.newaxis]))
+
+
+def model_of(
+    held_out: HeldOutScores,
+    scores: Floats,
+    copies: Integers,
+    labels: Labels,
+    open_share: Share | None = None,
+) -> LogModel:
+    """Fit the model to the scores of a log and its labels, as ``fit_log``."""
+    normal = NormalScores(held_out)
+    of_held_out = open_of(held_out, normal), right_of(held_out, normal), held_out.expected.known_shift
+    return fit_log(normal(scores), copies, labels, open_share, *of_held_out)
+
