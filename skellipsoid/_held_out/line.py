@@ -3,13 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
 
 from .log_model import CANDIDATES, CENTRES, Labels, LogModel, NormalScores, bins_of, model_of
 from .scores import Floats, HeldOutScores
 
-#: Candidates are as good as the best one if they are expected to lose no more of F1, or of the cost.
-AS_GOOD = 0.001
+#: The limit is a mean of the candidates. Each counts exp(−loss / NEAR), by its expected loss of F1, or of the cost, to
+#: the best one.
+NEAR = 0.001
 #: The model of the log is off by so much where it foretells a share (one standard deviation).
 MODEL_ERROR = 0.02
 #: Probability that a figure of a forecast lies in its interval.
@@ -32,9 +32,8 @@ class Figure(NamedTuple):
         order = np.argsort(draws)
         levels = np.cumsum(weights[order]) - weights[order] / 2
         low, high = np.interp([(1 - CERTAINTY) / 2, (1 + CERTAINTY) / 2], levels, draws[order])
-        # The error of the model widens the interval as it widens the deviation.
-        more = float(norm.ppf((1 + CERTAINTY) / 2)) * ((variance + of_model) ** 0.5 - variance**0.5)
-        return cls(mean, (variance + of_model) ** 0.5, max(float(low) - more, 0.0), min(float(high) + more, 1.0))
+        limits = max(float(low) - MODEL_ERROR, 0.0), min(float(high) + MODEL_ERROR, 1.0)
+        return cls(mean, (variance + of_model) ** 0.5, *limits)
 
 
 class Forecast(NamedTuple):
@@ -76,7 +75,7 @@ def place_limit(
     else:
         quality = -parts.cost(*costs) / sum(costs)
     mean = found.weights @ quality
-    return float(normal.inverse(CANDIDATES[mean >= mean.max() - AS_GOOD].mean()))
+    return float(normal.inverse(np.average(CANDIDATES, weights=np.exp((mean - mean.max()) / NEAR))))
 
 
 def limit_of(held_out: HeldOutScores, n_classes: int) -> float:

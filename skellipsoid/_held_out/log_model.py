@@ -22,16 +22,20 @@ CENTRES = np.append(CANDIDATES, 1.6) - 0.05
 UNIFORM = np.clip(qmc.Sobol(6, seed=0).random(2048), 1e-4, 1 - 1e-4)
 NORMAL = norm.ppf(UNIFORM)
 # Each prior was chosen on text, as mean and standard deviation: skellipsoid-bench/results/real_lines.rst has others.
-#: Known messages lie 0.6 to 1.4 farther out than held-out samples on three live bots, texts of the same hand 0 to 0.3.
-SHIFT = (0.3, 0.6)
+#: Known messages lie 0.3 to 1.4 farther out than held-out samples on four live bots, texts of the same hand 0 to 0.3:
+#: an exponential distribution of this mean, so never nearer.
+SHIFT = 0.5
 #: The logarithm of their spread.
 SPREAD = (0.0, 0.1)
-#: The place of open messages, and the logarithm of their width over the usual one. Those of held-out classes lie where
-#: samples of held-out classes do, those of other domains up to 2 farther out: so the usual place is nearer to 2.8.
-PLACE, WIDTH = (0.0, 0.8), (0.0, 0.3)
+#: The place of open messages less the usual one, and the logarithm of their width over the usual one. Those of held-out
+#: classes lie where samples of held-out classes do, those of other domains up to 2 farther out.
+PLACE, WIDTH = (0.4, 0.45), (0.0, 0.3)
 MEAN_PLACE, MEAN_WIDTH, LEAST_WIDTH = 2.8, 0.6, 0.2
-#: How far the log-odds of the right class lie below those of held-out samples of the same score.
-CONFUSION = (0.5, 0.5)
+#: Part of the samples of synthetic classes in the usual place: it is how α acts on the limit.
+SYNTHETIC_PART = 0.25
+#: How far the log-odds of the right class lie below those of held-out samples of the same score, less the shift: where
+#: messages lie farther out, they are also confused more often.
+CONFUSION = (-0.3, 0.6)
 #: Open messages lie at least this far below known ones; so many of them look known.
 LEAST_APART, LOOK_KNOWN = 0.6, 0.02
 #: A log counts as at most so many messages: the model of its scores is not the truth.
@@ -166,13 +170,19 @@ def falling(probabilities: Floats) -> Floats:
 
 
 def open_of(held_out: HeldOutScores, normal: NormalScores) -> tuple[float, float]:
-    """Usual place and width of open messages: the mean of those of texts and of samples of held-out classes."""
-    if not len(held_out.opened):
-        return MEAN_PLACE, MEAN_WIDTH
-    z = normal(held_out.opened)
-    mean = np.average(z, weights=held_out.open_weights)
-    width = np.average(np.square(z - mean), weights=held_out.open_weights) ** 0.5
-    return float(MEAN_PLACE - mean) / 2, max(float(MEAN_WIDTH + width) / 2, LEAST_WIDTH)
+    """Usual place and width of open messages.
+
+    The mean of those of texts and of samples of held-out classes; the place, less those of synthetic classes.
+    """
+    place, width = MEAN_PLACE, MEAN_WIDTH
+    if len(held_out.opened):
+        z = normal(held_out.opened)
+        mean = np.average(z, weights=held_out.open_weights)
+        place -= (MEAN_PLACE + float(mean)) / 2
+        width += (float(np.average(np.square(z - mean), weights=held_out.open_weights)) ** 0.5 - MEAN_WIDTH) / 2
+    if len(held_out.synthetic):
+        place -= SYNTHETIC_PART * (place + float(normal(held_out.synthetic).mean()))
+    return place, max(width, LEAST_WIDTH)
 
 
 def fit_log(
@@ -203,14 +213,16 @@ def fit_log(
         How much farther out known messages lie than held-out samples, if it is known.
     """
     shares, columns = shares_of(open_share, labels), NORMAL.T[1:, :, np.newaxis]
-    priors = SHIFT, SPREAD, PLACE, WIDTH, CONFUSION
-    if known_shift is not None:
-        as_known = (0.0, 0.0)
-        of_spread, of_confusion = (SPREAD, CONFUSION) if known_shift else (as_known, as_known)
-        priors = (known_shift, 0.0), of_spread, PLACE, WIDTH, of_confusion
-    shift, spread, place, width, confusion = (
-        mean + deviation * z for (mean, deviation), z in zip(priors, columns, strict=True)
+    spread, place, width, confusion = (
+        mean + deviation * z for (mean, deviation), z in zip((SPREAD, PLACE, WIDTH, CONFUSION), columns[1:], strict=True)
     )
+    if known_shift is None:
+        shift = -SHIFT * np.log(1 - UNIFORM[:, 1:2])
+    else:
+        shift = np.full_like(shares, known_shift)
+        if known_shift == 0:  # known messages are as held-out samples
+            spread, confusion = np.zeros_like(shares), np.zeros_like(shares)
+    confusion = confusion + shift
     right = expit(right - confusion)
     unknowns = Unknowns(shares, shift, np.exp(spread), usual[0] + place, usual[1] * np.exp(width))
     known, opened = unknowns.of_bins()

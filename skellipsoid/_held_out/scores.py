@@ -13,7 +13,7 @@ Integers = NDArray[np.int64]
 Share = float | tuple[float, float]
 
 #: Share of open samples in traffic of which nothing is told, with a probability of 95 %.
-TRAFFIC = (0.05, 0.75)
+TRAFFIC = (0.08, 0.7)
 #: β with which an accepted open sample counts as much as a rejected known one: the paper's value.
 NEUTRAL_BETA = 0.5
 
