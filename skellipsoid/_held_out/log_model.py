@@ -214,7 +214,8 @@ def fit_log(
     """
     shares, columns = shares_of(open_share, labels), NORMAL.T[1:, :, np.newaxis]
     spread, place, width, confusion = (
-        mean + deviation * z for (mean, deviation), z in zip((SPREAD, PLACE, WIDTH, CONFUSION), columns[1:], strict=True)
+        mean + deviation * z
+        for (mean, deviation), z in zip((SPREAD, PLACE, WIDTH, CONFUSION), columns[1:], strict=True)
     )
     if known_shift is None:
         shift = -SHIFT * np.log(1 - UNIFORM[:, 1:2])
@@ -272,4 +273,3 @@ def model_of(
     normal = NormalScores(held_out)
     of_held_out = open_of(held_out, normal), right_of(held_out, normal), held_out.expected.known_shift
     return fit_log(normal(scores), copies, labels, open_share, *of_held_out)
-

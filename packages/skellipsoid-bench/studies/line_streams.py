@@ -166,6 +166,7 @@ VARIANTS = {
 
 def varied(name, value):
     """Place the line with another value of a constant."""
+
     def place(case, stream, share):
         before = getattr(log_model, name)
         setattr(log_model, name, value)
