@@ -52,16 +52,26 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     """Open-set classifier with one ellipsoid around each known class.
 
     A sample is assigned to the class with the nearest mean. It is open if it lies outside the ellipsoid of this class,
-    { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }. By default the ellipsoids are computed in closed form, from covariances, and their
-    size is chosen with samples and classes that are held out. ``trainer=EliDecide()`` is the method of the paper [1]_,
+    { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }. By default the ellipsoids are computed in closed form, from covariances. Their size
+    is best for traffic of users, as far as samples and classes that are held out foretell it. ``trainer=EliDecide()`` is the method of the paper [1]_,
     which trains the matrices by gradient descent. Read more in the :ref:`User Guide <method>`.
 
     Parameters
     ----------
     alpha : float, default=0.6
-        α of the mixtures (eq. 14): below 1 they lie close to one class, with large values half-way between classes.
+        α of the mixtures (eq. 14): below 1 they lie close to one class, with large values half-way between classes. In
+        the closed form they are a quarter of what says where open samples lie.
     beta : float, default=0.5
-        β, strength of the contraction (eq. 15). A larger value makes the boundaries smaller.
+        β, strength of the contraction (eq. 15). A larger value makes the boundaries smaller: in the closed form an
+        accepted open sample counts 2β times as much as a rejected known one in the F1 that is maximized.
+    open_share : float in [0, 1] or pair of floats, default=None
+        Share of open samples that is expected, or an interval that it lies in (with a probability of 95 %). ``None`` is
+        traffic of users, (0.08, 0.7). The protocol of the literature is (0.25, 0.75). Without effect on the fit of a
+        trainer.
+    known_shift : float, default=None
+        How much farther out than held-out samples known ones are expected, in their standard deviations. ``None``: as
+        far as messages of users lie, 0 to 1.5. 0: new samples come as the training samples did. Without effect on the
+        fit of a trainer.
     trainer : EliDecide or None, default=None
         ``None``: the closed form. An :class:`EliDecide` object: the training of the paper, which takes much longer.
     duplicates : {"once", "each", "off"}, default="once"
@@ -99,7 +109,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     scale_ : float
         Divisor of the features: the root mean squared distance of the known samples to their mean.
     offset_, class_offsets_ : float, ndarray of shape (n_classes,)
-        ``predict`` answers open below their sum. 0 after ``fit``; :func:`set_operating_point` changes them.
+        ``predict`` answers open below their sum, the limit. 0 after ``fit``; :func:`set_operating_point` changes them.
     groups_ : ndarray of shape (n_samples,)
         Samples with the same number were held out together; those with −1 were not used.
     changes_ : list of dict

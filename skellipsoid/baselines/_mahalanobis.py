@@ -50,6 +50,9 @@ class MahalanobisClassifier(ThresholdedClassifier):
         The publications set none.
         {chosen_threshold}
 
+    open_share, known_shift : float, pair of floats or None, default=None
+        The traffic that ``threshold="auto"`` expects, as of :class:`~skellipsoid.EllipsoidOpenSetClassifier`.
+
     {duplicates open_label}
 
     Attributes
