@@ -207,12 +207,17 @@ def score(options):
         X, parts = train.X, (known.X, opened.X)
         if options.encoder == "head":
             X, parts = headed(train, known, opened)
-        clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(X, train.y)
-        (k_scores, k_assigned), (o_scores, o_assigned) = (score_messages(clf, part) for part in parts)
-        arrays = {"k_scores": k_scores, "k_assigned": k_assigned, "k_truth": clf._encode(known.y)}
-        arrays |= {"o_scores": o_scores, "o_assigned": o_assigned, "n_classes": len(clf.classes_), "n_train": len(X)}
-        np.savez(place, **clf._held_out, **arrays)
+        keep(place, X, train.y, *parts, known.y)
         print(name, flush=True)
+
+
+def keep(place, X, y, known, opened, truth):
+    """Fit, and keep the held-out scores, and those of known and open messages."""
+    clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(X, y)
+    (k_scores, k_assigned), (o_scores, o_assigned) = (score_messages(clf, part) for part in (known, opened))
+    arrays = {"k_scores": k_scores, "k_assigned": k_assigned, "k_truth": clf._encode(truth)}
+    arrays |= {"o_scores": o_scores, "o_assigned": o_assigned, "n_classes": len(clf.classes_), "n_train": len(X)}
+    np.savez(place, **clf._held_out, **arrays)
 
 
 def headed(train, known, opened):
