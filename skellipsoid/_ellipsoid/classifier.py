@@ -53,8 +53,9 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
 
     A sample is assigned to the class with the nearest mean. It is open if it lies outside the ellipsoid of this class,
     { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }. By default the ellipsoids are computed in closed form, from covariances. Their size
-    is best for traffic of users, as far as samples and classes that are held out foretell it. ``trainer=EliDecide()`` is the method of the paper [1]_,
-    which trains the matrices by gradient descent. Read more in the :ref:`User Guide <method>`.
+    is best for traffic of users, as far as samples and classes that are held out foretell it. ``trainer=EliDecide()``
+    is the method of the paper [1]_, which trains the matrices by gradient descent. Read more in the
+    :ref:`User Guide <method>`.
 
     Parameters
     ----------

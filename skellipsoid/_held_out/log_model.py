@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtr
 from scipy.stats import beta, norm, qmc
+from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
 from .scores import Floats, HeldOutScores, Integers, Share
@@ -21,6 +22,8 @@ CENTRES = np.append(CANDIDATES, 1.6) - 0.05
 #: Draws of the six unknowns, evenly spread: no random numbers, so that the same log gives the same answer.
 UNIFORM = np.clip(qmc.Sobol(6, seed=0).random(2048), 1e-4, 1 - 1e-4)
 NORMAL = norm.ppf(UNIFORM)
+#: Of Student's t: the place of open messages is far from the usual one now and then.
+HEAVY = student.ppf(UNIFORM[:, 3:4], 4)
 # Each prior was chosen on text, as mean and standard deviation: skellipsoid-bench/results/real_lines.rst has others.
 #: Known messages lie 0.3 to 1.4 farther out than held-out samples on four live bots, texts of the same hand 0 to 0.3:
 #: an exponential distribution of this mean, so never nearer.
@@ -29,13 +32,16 @@ SHIFT = 0.5
 SPREAD = (0.0, 0.1)
 #: The place of open messages less the usual one, and the logarithm of their width over the usual one. Those of held-out
 #: classes lie where samples of held-out classes do, those of other domains up to 2 farther out.
-PLACE, WIDTH = (0.4, 0.45), (0.0, 0.3)
+PLACE, WIDTH = (0.4, 0.4), (0.0, 0.3)
 MEAN_PLACE, MEAN_WIDTH, LEAST_WIDTH = 2.8, 0.6, 0.2
 #: Part of the samples of synthetic classes in the usual place: it is how α acts on the limit.
 SYNTHETIC_PART = 0.25
 #: How far the log-odds of the right class lie below those of held-out samples of the same score, less the shift: where
 #: messages lie farther out, they are also confused more often.
 CONFUSION = (-0.3, 0.6)
+#: Held-out samples count as so many where they say how the right class depends on the score, real open samples of the
+#: training as at most so many messages of the traffic: they were gathered otherwise.
+EVIDENCE, MOST_REAL = 200.0, 20
 #: Open messages lie at least this far below known ones; so many of them look known.
 LEAST_APART, LOOK_KNOWN = 0.6, 0.02
 #: A log counts as at most so many messages: the model of its scores is not the truth.
@@ -53,8 +59,7 @@ class NormalScores:
     """Scores as normal scores of held-out known samples; both ways, continued as a line beyond the lowest."""
 
     def __init__(self, held_out: HeldOutScores) -> None:
-        order = np.argsort(held_out.known, kind="stable")
-        weights, known = held_out.weights[order], held_out.known[order]
+        known, weights = _merged(held_out.known, held_out.weights)
         levels = (np.cumsum(weights) - weights / 2) / weights.sum()
         chosen = np.linspace(levels[0], levels[-1], min(len(known), 101))
         knots, z = np.interp(chosen, levels, known), norm.ppf(chosen)
@@ -70,6 +75,14 @@ class NormalScores:
     def inverse(self, z: Floats) -> Floats:
         """Scores of normal scores."""
         return np.asarray(np.interp(z, self._z, self._scores))
+
+
+def _merged(scores: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Ascending scores of which no two are equal up to rounding, and the weight of each: copies count as they weigh."""
+    order = np.argsort(scores, kind="stable")
+    scores, weights = scores[order], weights[order]
+    is_first = np.append(True, np.diff(scores) > 1e-6 * max(float(scores[-1] - scores[0]), 1e-300))
+    return scores[is_first], np.add.reduceat(weights, np.flatnonzero(is_first))
 
 
 class Labels(NamedTuple):
@@ -192,6 +205,7 @@ def fit_log(
     open_share: Share | None,
     usual: tuple[float, float],
     right: Floats,
+    real: Floats,
     known_shift: float | None = None,
 ) -> LogModel:
     """Weigh the draws by the normal scores of a log and its labels.
@@ -209,25 +223,25 @@ def fit_log(
         Usual place and width of open messages.
     right : ndarray of shape (n_bins,)
         Log-odds that a held-out sample of each bin is assigned to its class.
+    real : ndarray of shape (n_real,)
+        Normal scores of real open samples of the training.
     known_shift : float, default=None
         How much farther out known messages lie than held-out samples, if it is known.
     """
     shares, columns = shares_of(open_share, labels), NORMAL.T[1:, :, np.newaxis]
-    spread, place, width, confusion = (
-        mean + deviation * z
-        for (mean, deviation), z in zip((SPREAD, PLACE, WIDTH, CONFUSION), columns[1:], strict=True)
-    )
+    spread, width = (mean + deviation * z for (mean, deviation), z in ((SPREAD, columns[1]), (WIDTH, columns[3])))
+    place = PLACE[0] + PLACE[1] * HEAVY
     if known_shift is None:
         shift = -SHIFT * np.log(1 - UNIFORM[:, 1:2])
     else:
         shift = np.full_like(shares, known_shift)
         if known_shift == 0:  # known messages are as held-out samples
-            spread, confusion = np.zeros_like(shares), np.zeros_like(shares)
-    confusion = confusion + shift
-    right = expit(right - confusion)
+            spread = np.zeros_like(shares)
     unknowns = Unknowns(shares, shift, np.exp(spread), usual[0] + place, usual[1] * np.exp(width))
     known, opened = unknowns.of_bins()
     logs = np.where(unknowns.open_place - shift < LEAST_APART, -8.0, 0.0)[:, 0]
+    if len(real):
+        logs += np.log(opened[:, bins_of(real)] + 1e-9).mean(axis=1) * min(len(real), MOST_REAL)
     bins, counts = bins_of(z), labels.counts
     unlabelled = np.bincount(bins[~labels.labelled], minlength=len(CENTRES))
     if n := unlabelled.sum():
@@ -240,10 +254,30 @@ def fit_log(
     of_labelled = bins[labels.labelled]
     logs += np.log(known[:, of_labelled[~labels.is_open]] + 1e-9) @ counts[~labels.is_open]
     logs += np.log(opened[:, of_labelled[labels.is_open]] + 1e-9) @ counts[labels.is_open]
-    of_known, is_right = of_labelled[~labels.is_open], labels.is_right[~labels.is_open]
-    logs += np.log(np.where(is_right, right[:, of_known], 1 - right[:, of_known]) + 1e-9) @ counts[~labels.is_open]
     weights = np.exp(logs - logs.max())
-    return LogModel(weights / weights.sum(), unknowns, known, opened, right)
+    weights /= weights.sum()
+    of_known, is_right = of_labelled[~labels.is_open], labels.is_right[~labels.is_open]
+    confusion = shift
+    if known_shift != 0:
+        moved = right[of_known] - float(weights @ shift[:, 0])
+        confusion = shift + _confusion(moved, is_right, counts[~labels.is_open])[:, np.newaxis]
+    return LogModel(weights, unknowns, known, opened, expit(right - confusion))
+
+
+def _confusion(log_odds: Floats, is_right: NDArray[np.bool_], counts: Floats) -> Floats:
+    """Draws of how far the log-odds of the right class lie below those that are foretold, (n_draws,).
+
+    Labelled known messages tell it: their ``log_odds`` as foretold, and whether their class is right. Nothing else is
+    learned from that, since a wrong class may be an error of the label.
+    """
+    mean, deviation = CONFUSION
+    candidates = mean + deviation * np.linspace(-4, 4, 81)
+    odds = log_odds[:, np.newaxis] - candidates  # (n_known, n_candidates)
+    logs = counts @ -np.logaddexp(0, np.where(is_right[:, np.newaxis], -odds, odds)) + norm.logpdf(
+        candidates, mean, deviation
+    )
+    levels = np.cumsum(np.exp(logs - logs.max()))
+    return np.asarray(np.interp(UNIFORM[:, 5], levels / levels[-1], candidates))
 
 
 def bins_of(z: Floats) -> Integers:
@@ -256,9 +290,8 @@ def right_of(held_out: HeldOutScores, normal: NormalScores) -> Floats:
     right = held_out.assigned == held_out.classes
     if right.all() or not right.any():
         return np.full(len(CENTRES), 10.0 if right.all() else -10.0)
-    model = LogisticRegression().fit(
-        normal(held_out.known)[:, np.newaxis], right, held_out.weights / held_out.weights.mean()
-    )
+    weights = EVIDENCE * held_out.weights / held_out.weights.sum()
+    model = LogisticRegression().fit(normal(held_out.known)[:, np.newaxis], right, weights)
     return np.asarray(model.decision_function(CENTRES[:, np.newaxis]))
 
 
@@ -271,5 +304,5 @@ def model_of(
 ) -> LogModel:
     """Fit the model to the scores of a log and its labels, as ``fit_log``."""
     normal = NormalScores(held_out)
-    of_held_out = open_of(held_out, normal), right_of(held_out, normal), held_out.expected.known_shift
-    return fit_log(normal(scores), copies, labels, open_share, *of_held_out)
+    of_held_out = open_of(held_out, normal), right_of(held_out, normal), normal(held_out.real)
+    return fit_log(normal(scores), copies, labels, open_share, *of_held_out, held_out.expected.known_shift)

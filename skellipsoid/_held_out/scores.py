@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .kept import KeepsHeldOutMixin, are_synthetic
-from .table import KNOWN, SYNTHETIC, HeldOut
+from .table import KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -61,15 +61,18 @@ class HeldOutScores(NamedTuple):
     opened: Floats  # (n_open,)
     open_weights: Floats  # (n_open,)
     synthetic: Floats = np.zeros(0)  # (n_synthetic,) samples of synthetic classes
+    real: Floats = np.zeros(0)  # (n_real,) training samples with the open label
     expected: Expected = Expected()
 
     @classmethod
     def of_table(cls, table: HeldOut, expected: Expected) -> "HeldOutScores":
         """Read them off the table of a fit, before it has chosen a size: scores are distances times −1."""
-        is_known, is_synthetic = table.kinds == KNOWN, table.kinds == SYNTHETIC
-        opened, scores = ~is_known & ~is_synthetic, -table.distances
+        is_known, opened, is_synthetic, is_real = (
+            table.kinds == kind for kind in (KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL)
+        )
+        scores = -table.distances
         of_known = [column[is_known] for column in (scores, table.assigned, table.classes, table.weights)]
-        return cls(*of_known, scores[opened], table.weights[opened], scores[is_synthetic], expected)
+        return cls(*of_known, scores[opened], table.weights[opened], scores[is_synthetic], scores[is_real], expected)
 
     @classmethod
     def of(cls, classifier: Any, caller: str) -> "HeldOutScores":
@@ -101,6 +104,8 @@ class HeldOutScores(NamedTuple):
             )
         nearest, classes = held_out["nearest"].astype(np.int64), held_out["classes"].astype(np.int64)
         is_synthetic, scores, weights = are_synthetic(held_out), held_out["scores"], held_out["weights"]
-        known, opened = ~held_out["is_open"], held_out["is_open"] & ~is_synthetic
+        known, is_real = ~held_out["is_open"], ~is_synthetic & (classes == len(classifier.classes_))
+        opened = held_out["is_open"] & ~is_synthetic & ~is_real
         of_known = [column[known] for column in (scores, nearest, classes, weights)]
-        return cls(*of_known, scores[opened], weights[opened], scores[is_synthetic], Expected.by(classifier))
+        of_open = scores[opened], weights[opened], scores[is_synthetic], scores[is_real]
+        return cls(*of_known, *of_open, Expected.by(classifier))

@@ -84,7 +84,7 @@ def former(case):
     codes = (case.table[name].astype(np.int64) for name in ("nearest", "classes"))
     distances, weights = 1 - case.table["scores"], case.table["weights"]
     table = HeldOut(kinds, distances, *codes, weights, np.arange(len(kinds)), case.n_classes)
-    return 1 - best_scale(table, table.strictness)[0]
+    return 1 - best_scale(table)[0]
 
 
 def expecting(expected):

@@ -10,7 +10,6 @@ from scipy.special import ndtr
 from scipy.stats import beta
 
 from skellipsoid._held_out.line import place_limit
-from skellipsoid._held_out.log_model import Labels
 from skellipsoid._traffic.learning import drawn
 from skellipsoid._traffic.log import Log
 from skellipsoid._traffic.proba import of_scores
