@@ -28,6 +28,7 @@ from .._core.validation import (
     unfit,
 )
 from .._held_out.kept import KeepsHeldOutMixin
+from .._held_out.scores import Expected
 from .._samples.samples import find_scale
 from .._samples.training_samples import TrainingSamples
 from .._torch.devices import explain_out_of_memory, resolve_device
@@ -53,16 +54,27 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     """Open-set classifier with one ellipsoid around each known class.
 
     A sample is assigned to the class with the nearest mean. It is open if it lies outside the ellipsoid of this class,
-    { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }. By default the ellipsoids are computed in closed form, from covariances, and their
-    size is chosen with samples and classes that are held out. ``trainer=EliDecide()`` is the method of the paper [1]_,
-    which trains the matrices by gradient descent. Read more in the :ref:`User Guide <method>`.
+    { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }. By default the ellipsoids are computed in closed form, from covariances. Their size
+    is best for traffic of users, as far as samples and classes that are held out foretell it. ``trainer=EliDecide()``
+    is the method of the paper [1]_, which trains the matrices by gradient descent. Read more in the
+    :ref:`User Guide <method>`.
 
     Parameters
     ----------
     alpha : float, default=0.6
-        α of the mixtures (eq. 14): below 1 they lie close to one class, with large values half-way between classes.
+        α of the mixtures (eq. 14): below 1 they lie close to one class, with large values half-way between classes. In
+        the closed form they are a quarter of what says where open samples lie.
     beta : float, default=0.5
-        β, strength of the contraction (eq. 15). A larger value makes the boundaries smaller.
+        β, strength of the contraction (eq. 15). A larger value makes the boundaries smaller: in the closed form an
+        accepted open sample counts 2β times as much as a rejected known one in the F1 that is maximized.
+    open_share : float in [0, 1] or pair of floats, default=None
+        Share of open samples that is expected, or an interval that it lies in (with a probability of 95 %). ``None`` is
+        traffic of users, (0.08, 0.7). The protocol of the literature is (0.25, 0.75). Without effect on the fit of a
+        trainer.
+    known_shift : float, default=None
+        How much farther out than held-out samples known ones are expected, in their standard deviations. ``None``: as
+        far as messages of users lie, 0 to 1.5. 0: new samples come as the training samples did. Without effect on the
+        fit of a trainer.
     trainer : EliDecide or None, default=None
         ``None``: the closed form. An :class:`EliDecide` object: the training of the paper, which takes much longer.
     duplicates : {"once", "each", "off"}, default="once"
@@ -102,7 +114,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     scale_ : float
         Divisor of the features: the root mean squared distance of the known samples to their mean.
     offset_, class_offsets_ : float, ndarray of shape (n_classes,)
-        ``predict`` answers open below their sum. 0 after ``fit``; :func:`set_operating_point` changes them.
+        ``predict`` answers open below their sum, the limit. 0 after ``fit``; :func:`set_operating_point` changes them.
     groups_ : ndarray of shape (n_samples,)
         Samples with the same number were held out together; those with −1 were not used.
     changes_ : list of dict
@@ -150,6 +162,8 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "beta": [Interval(Real, 0, None, closed="left")],
+        "open_share": [Interval(Real, 0, 1, closed="both"), "array-like", None],
+        "known_shift": [Interval(Real, None, None, closed="neither"), None],
         "trainer": [EliDecide, None],
         "duplicates": [StrOptions({"once", "each", "off"})],
         "outliers": [StrOptions({"drop", "keep"})],
@@ -165,6 +179,8 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         *,
         alpha: float = 0.6,
         beta: float = 0.5,
+        open_share: float | tuple[float, float] | None = None,
+        known_shift: float | None = None,
         trainer: EliDecide | None = None,
         duplicates: str = "once",
         outliers: str = "drop",
@@ -176,6 +192,8 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     ) -> None:
         self.alpha = alpha
         self.beta = beta
+        self.open_share = open_share
+        self.known_shift = known_shift
         self.trainer = trainer
         self.duplicates = duplicates
         self.outliers = outliers
@@ -246,6 +264,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         """
         if self.trainer is not None:
             validate_params(self.trainer)
+        Expected.by(self)  # an error for a share that is none
         unfit(self)
         try:
             X, y = self._validate_training_data(X, y)

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_memory
 
 from .._core.validation import enumerated
 from .._core.warn import warn
+from .._held_out.scores import Expected
 from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.duplicates import equal_samples, find_duplicates
 from .._samples.made_up import made_up_classes
@@ -43,6 +44,7 @@ class Method:
 
     alpha: float
     beta: float
+    expected: Expected
     trainer: Any
     random_state: Any
     duplicates: str
@@ -95,7 +97,7 @@ class ClosedForm(Method):
         seed = 0 if chosen else resolve_seed(self.random_state)
         cached = check_memory(None if chosen else self.memory).cache(_prepared)
         prepared = cached(samples, len(classes), str(self.device), seed, chosen, _made_by())
-        fitted = finish(prepared, self.alpha, self.beta)
+        fitted = finish(prepared, self.alpha, self.expected)
         trains = samples.validates != 1
         warn_of_few(classes, samples.classes[trains], samples.groups[trains], fitted.degenerate)
         return fitted, samples
@@ -190,8 +192,8 @@ class Training(Method):
 def method_of(classifier: Any) -> ClosedForm | Training:
     """Choose the fit that the parameters of a classifier ask for."""
     method = ClosedForm if classifier.trainer is None else Training
-    given = classifier.alpha, classifier.beta, classifier.trainer, classifier.random_state, classifier.duplicates
-    return method(*given, resolve_device(classifier.device), classifier.memory)
+    given = classifier.alpha, classifier.beta, Expected.by(classifier), classifier.trainer, classifier.random_state
+    return method(*given, classifier.duplicates, resolve_device(classifier.device), classifier.memory)
 
 
 def warn_of_made_up(classes: NDArray[Any], X: NDArray[Any], codes: Codes) -> None:

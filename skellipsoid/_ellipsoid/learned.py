@@ -24,6 +24,7 @@ class Learned:
     labels: NDArray[Any]  # (n_learned,) as given: a class, a name that is no class yet, or the open label
     weights: Floats  # (n_learned,) one over the chance of being labelled; 0 where nobody said it
     scores: Floats  # (n_learned,) by fits without the message
+    right: NDArray[np.bool_]  # (n_learned,) whether these assign it to the class of its label
 
     def __len__(self) -> int:
         """Return the number of messages."""

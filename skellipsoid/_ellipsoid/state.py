@@ -86,6 +86,7 @@ _LEARNED = Record(
     labels=Rule("an array of labels", is_array("biufUTO"), ("n_learned",)),
     weights=floats("n_learned", least=0),
     scores=floats("n_learned"),
+    right=Rule("an array of Booleans", is_array("b"), ("n_learned",)),
 )
 #: Columns of ``_kept`` that had another name in earlier versions.
 _EARLIER = {

@@ -6,9 +6,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .kept import KeepsHeldOutMixin, are_synthetic
+from .table import KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Share = float | tuple[float, float]
+
+#: Share of open samples in traffic of which nothing is told, with a probability of 95 %.
+TRAFFIC = (0.08, 0.7)
+#: β with which an accepted open sample counts as much as a rejected known one: the paper's value.
+NEUTRAL_BETA = 0.5
+
+
+class Expected(NamedTuple):
+    """What is expected of traffic that nobody has seen, by the parameters of a classifier."""
+
+    open_share: Share = TRAFFIC
+    known_shift: float | None = None  # None: as messages of users lie, which the prior says
+    open_weight: float = 1.0  # of an accepted open sample, against a rejected known one
+
+    @classmethod
+    def by(cls, classifier: Any) -> "Expected":
+        """Read the parameters; β of a classifier without one is neutral."""
+        share, beta = getattr(classifier, "open_share", None), getattr(classifier, "beta", NEUTRAL_BETA)
+        shift = getattr(classifier, "known_shift", None)
+        return cls(TRAFFIC if share is None else read_share(share), shift, beta / NEUTRAL_BETA)
+
+
+def read_share(open_share: Any) -> Share:
+    """Read a share, or the limits of one.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    limits = open_share if isinstance(open_share, tuple | list | np.ndarray) else (open_share, open_share)
+    are_numbers = all(isinstance(part, int | float | np.number) and not isinstance(part, bool) for part in limits)
+    if not (are_numbers and len(limits) == 2 and 0 <= limits[0] <= limits[1] <= 1):
+        raise ValueError(
+            f"open_share={open_share!r} is not a share; use a number from 0 to 1, or two for an interval, such as "
+            "(0.02, 0.1)."
+        )
+    return (float(limits[0]), float(limits[1])) if limits[0] < limits[1] else float(limits[0])
 
 
 class HeldOutScores(NamedTuple):
@@ -20,6 +60,19 @@ class HeldOutScores(NamedTuple):
     weights: Floats  # (n_known,)
     opened: Floats  # (n_open,)
     open_weights: Floats  # (n_open,)
+    synthetic: Floats = np.zeros(0)  # (n_synthetic,) samples of synthetic classes
+    real: Floats = np.zeros(0)  # (n_real,) training samples with the open label
+    expected: Expected = Expected()
+
+    @classmethod
+    def of_table(cls, table: HeldOut, expected: Expected) -> "HeldOutScores":
+        """Read them off the table of a fit, before it has chosen a size: scores are distances times −1."""
+        is_known, opened, is_synthetic, is_real = (
+            table.kinds == kind for kind in (KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL)
+        )
+        scores = -table.distances
+        of_known = [column[is_known] for column in (scores, table.assigned, table.classes, table.weights)]
+        return cls(*of_known, scores[opened], table.weights[opened], scores[is_synthetic], scores[is_real], expected)
 
     @classmethod
     def of(cls, classifier: Any, caller: str) -> "HeldOutScores":
@@ -50,6 +103,9 @@ class HeldOutScores(NamedTuple):
                 "different samples of a class (with a trainer, a share of them is held out)."
             )
         nearest, classes = held_out["nearest"].astype(np.int64), held_out["classes"].astype(np.int64)
-        known, opened = ~held_out["is_open"], held_out["is_open"] & ~are_synthetic(held_out)
-        of_known = [column[known] for column in (held_out["scores"], nearest, classes, held_out["weights"])]
-        return cls._make([*of_known, held_out["scores"][opened], held_out["weights"][opened]])
+        is_synthetic, scores, weights = are_synthetic(held_out), held_out["scores"], held_out["weights"]
+        known, is_real = ~held_out["is_open"], ~is_synthetic & (classes == len(classifier.classes_))
+        opened = held_out["is_open"] & ~is_synthetic & ~is_real
+        of_known = [column[known] for column in (scores, nearest, classes, weights)]
+        of_open = scores[opened], weights[opened], scores[is_synthetic], scores[is_real]
+        return cls(*of_known, *of_open, Expected.by(classifier))

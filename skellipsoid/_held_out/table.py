@@ -145,12 +145,6 @@ class HeldOut:
         """Effective number of independent known samples."""
         return effective_number(self.known.weights, self.known.sets)
 
-    @property
-    def strictness(self) -> float:
-        """Share by which the independent known samples are fewer than ``FEWEST_OF_CLASS`` per class, in [0, 1]."""
-        n_classes = max(1, len(np.unique(self.known.classes)))
-        return max(0.0, 1 - self.n_independent / (n_classes * FEWEST_OF_CLASS))
-
 
 #: Columns of the table, one entry for each sample.
 _COLUMNS = [column.name for column in fields(HeldOut) if column.name not in ("n_classes", "mean_error")]
@@ -225,12 +219,11 @@ def _accepted(samples: HeldOut, scales: NDArray[np.float64]) -> NDArray[np.float
     return np.asarray(counts.reshape(len(scales) + 1, n_classes)[:-1].cumsum(axis=0))
 
 
-def best_scale(held_out: HeldOut, strictness: float = 0.0) -> tuple[float, float]:
+def best_scale(held_out: HeldOut) -> tuple[float, float]:
     """Radius scale by ``expected_f1``, and the best F1 of any candidate; (1, 0) without a distance above 0.
 
     The single best candidate is a noisy estimate. So the scale is the geometric mean of all candidates, weighted by
-    ``near_best``, less ``strictness`` times their standard deviation. Without open samples it is the smallest of the
-    best candidates.
+    ``near_best``. Without open samples it is the smallest of the best candidates.
     """
     scales = _candidate_scales(held_out)
     if not len(scales):
@@ -240,9 +233,7 @@ def best_scale(held_out: HeldOut, strictness: float = 0.0) -> tuple[float, float
     if not held_out.open:
         return float(scales[scores.argmax()]), best
     weights = near_best(scores, F1_STANDARD_ERROR / held_out.n_independent**0.5)
-    mean = np.average(np.log(scales), weights=weights)
-    deviation = np.average((np.log(scales) - mean) ** 2, weights=weights) ** 0.5
-    return float(np.exp(mean - strictness * deviation)), best
+    return float(np.exp(np.average(np.log(scales), weights=weights))), best
 
 
 def _candidate_scales(held_out: HeldOut) -> NDArray[np.float64]:

@@ -19,10 +19,9 @@ from .._core.warn import silenced, warn
 from .._ellipsoid.changes import kept_samples, with_learned
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.learned import Learned, find_learned, in_units_of_X, learned_of, standardized, with_usual
+from .._held_out.line import foretell, place_limit
 from .._held_out.scores import Floats, HeldOutScores, Integers
 from .log import MEMBERS, Log, read_log, score
-from .log_model import Labels
-from .operating_point.line import place_line
 
 #: Labelled messages are scored without themselves in so many parts.
 N_PARTS = 5
@@ -218,10 +217,12 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     log = _scored_without_themselves(classifier, learned, messages, names, others)
     held_now = HeldOutScores.of(learned, "learn_from_traffic")
     found = log.fit(held_now)
-    line = place_line(held_now, found, log.scores, len(learned.classes_))
-    learned.offset_, learned.traffic_ = line.offset, found.traffic()
-    learned._learned = replace(learned._learned, scores=log.scores[: len(messages)])
-    change = _described(classifier, learned, before, held_out, line.rejected, line.rejected_error)
+    n_classes = len(learned.classes_)
+    learned.offset_, learned.traffic_ = place_limit(held_now, found, log.scores, n_classes), found.traffic()
+    of_messages = log.scores[: len(messages)], log.labels.is_right
+    learned._learned = replace(learned._learned, scores=of_messages[0], right=of_messages[1])
+    now = foretell(held_now, found, learned.offset_, n_classes, log.scores).rejected
+    change = _described(classifier, learned, before, held_out, now.mean, now.error)
     learned.changes_ = [*classifier.changes_, change]
     if hasattr(named, "feature_names_in_"):
         learned.feature_names_in_ = named.feature_names_in_
@@ -280,7 +281,13 @@ def _labelled(
     numbers = np.flatnonzero(log.labels.labelled)
     labels = as_kind_of(as_partial_labels(y[numbers])[0], classifier.classes_, "y", "classes_")
     weights = np.zeros(len(numbers)) if sample_weight is None else sample_weight[numbers].astype(np.float64)
-    given = Learned(standardized(classifier, features[numbers]), labels, weights, np.zeros(len(numbers)))
+    given = Learned(
+        standardized(classifier, features[numbers]),
+        labels,
+        weights,
+        np.zeros(len(numbers)),
+        np.zeros(len(numbers), dtype=bool),
+    )
     messages = given if earlier is None else earlier.and_also(given)
     names, few = [], []
     for name in np.setdiff1d(messages.labels, [*classifier.classes_, classifier.open_label_]):
@@ -322,8 +329,10 @@ def _scored_without_themselves(
         more = score(learned, others)
         scores, assigned = np.append(scores, more[0]), np.append(assigned, more[1])
     is_labelled = np.arange(len(scores)) < len(messages)
-    labels = Labels.of(is_labelled, truth == len(learned.classes_), with_usual(messages.weights))
-    return Log.unlabelled(scores, assigned)._replace(labels=labels, truth=truth, n_new=len(truth))
+    log = Log.unlabelled(scores, assigned)
+    return log.labelled(is_labelled, truth, with_usual(messages.weights), len(learned.classes_))._replace(
+        n_new=len(truth)
+    )
 
 
 def _described(

@@ -12,8 +12,8 @@ from .._core.pipelines import read_estimator
 from .._core.spelling import refuse_other_spellings, warn_of_strangers
 from .._core.validation import only_column, read_weight_shares, read_weights
 from .._ellipsoid.learned import Learned, find_learned, learned_of, with_usual
+from .._held_out.log_model import Labels, LogModel, NormalScores, model_of
 from .._held_out.scores import Floats, HeldOutScores, Integers
-from .log_model import Labels, LogModel, NormalScores, fit_log, open_of
 
 #: What the classifier must have.
 MEMBERS = ("score_samples", "predict_known", "classes_")
@@ -53,10 +53,14 @@ class Log(NamedTuple):
         copies = np.unique(np.stack([assigned, np.round(scores, 6)]), axis=1, return_inverse=True)[1].ravel()
         return cls(scores, assigned, copies, Labels.none(len(scores)), np.zeros(0, dtype=np.int64))
 
+    def labelled(self, rows: NDArray[np.bool_], truth: Integers, weights: Floats, n_classes: int) -> "Log":
+        """Give the same log with labels of some ``rows``, (n_messages,) Boolean."""
+        labels = Labels.of(rows, truth == n_classes, truth == self.assigned[rows], weights)
+        return self._replace(labels=labels, truth=truth)
+
     def fit(self, held_out: HeldOutScores, open_share: float | tuple[float, float] | None = None) -> LogModel:
         """Fit the model of the log's scores."""
-        normal = NormalScores(held_out)
-        return fit_log(normal(self.scores), self.copies, self.labels, open_share, open_of(held_out, normal))
+        return model_of(held_out, self.scores, self.copies, self.labels, open_share)
 
     def shift_seen(self, held_out: HeldOutScores) -> str | None:
         """Say that labelled known messages lie farther out than held-out samples, if they do (one-sided t-test)."""
@@ -128,8 +132,8 @@ def read_log(
         return _beside_learned(classifier, learned, features, log, (labelled, truth, weights))
     if not len(truth):
         return log
-    is_open, weights = truth == len(classifier.classes_), np.where(weights > 0, weights, 1.0)
-    return log._replace(labels=Labels.of(labelled, is_open, weights), truth=truth, n_new=len(truth))
+    weights = np.where(weights > 0, weights, 1.0)
+    return log.labelled(labelled, truth, weights, len(classifier.classes_))._replace(n_new=len(truth))
 
 
 def _beside_learned(
@@ -147,8 +151,10 @@ def _beside_learned(
     elsewhere = np.setdiff1d(np.arange(len(learned)), places)
     rows = np.zeros(n, dtype=bool)
     rows[first] = True
-    truth, weights = np.zeros(n, dtype=np.int64), np.zeros(n)
+    truth, weights, is_right = np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n, dtype=bool)
     truth[labelled], weights[labelled] = given[1], given[2]
+    is_right[labelled] = given[1] == log.assigned[labelled]
+    is_right[first] = learned.right[found[first]]
     of_learned = classifier._encode(learned.labels)
     truth[first], weights[first] = of_learned[found[first]], learned.weights[found[first]]
     scores = log.scores.copy()
@@ -158,7 +164,8 @@ def _beside_learned(
     counts_once = np.append(is_new | rows, np.ones(len(elsewhere), dtype=bool))[reads]
     truth = np.append(truth, of_learned[elsewhere])[reads]
     weights = with_usual(np.append(weights, learned.weights[elsewhere])[reads]) * counts_once
-    labels = Labels.of(reads, truth == len(classifier.classes_), weights)
+    is_right = np.append(is_right, learned.right[elsewhere])[reads]
+    labels = Labels.of(reads, truth == len(classifier.classes_), is_right, weights)
     # A learned message that is equal to another one stands at the end, but is of this log where the other one is.
     is_of_log = np.isin(learned.find(learned.features), places)
     is_elsewhere = np.append(np.zeros(n, dtype=bool), ~is_of_log[elsewhere])[reads]

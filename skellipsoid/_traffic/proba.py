@@ -11,13 +11,10 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from .._core.pipelines import read_estimator
+from .._held_out.log_model import CENTRES, NormalScores, Unknowns, falling, open_probability
 from .._held_out.scores import Floats, HeldOutScores
 from .log import MEMBERS, Log, score
-from .log_model import CENTRES, NormalScores, Unknowns, falling, open_probability
 
-#: Open share if nothing is known of the traffic, which is the middle of those that the size of the boundaries is chosen
-#: for.
-USUAL_SHARE = 0.5
 SMALLEST_SHARE, LARGEST_SHARE = 0.001, 0.999
 #: Quantile of the held-out known scores below which the probability of the assigned class does not fall.
 LOWEST = 0.05
@@ -39,7 +36,7 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
         Features, or texts for a text Pipeline.
     open_share : float in [0, 1], default=None
         Share of open samples in the traffic; below 0.001 it counts as 0.001, above 0.999 as 0.999. ``None`` takes what
-        :func:`set_operating_point` learned (``traffic_``), or else a half.
+        :func:`set_operating_point` learned (``traffic_``), or else what the classifier expects (its ``open_share``).
 
     Returns
     -------
@@ -89,8 +86,7 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
     scores, assigned = score(classifier, features)
     share, traffic = _read_share(open_share), classifier.traffic_
     if traffic is None:
-        share = USUAL_SHARE if share is None else share
-        traffic = Log.empty().fit(held_out, share).traffic()
+        traffic = Log.empty().fit(held_out, held_out.expected.open_share if share is None else share).traffic()
     share = float(np.clip(traffic["open_share"] if share is None else share, SMALLEST_SHARE, LARGEST_SHARE))
     is_open = of_scores(held_out, scores, {**traffic, "open_share": share})
     columns = np.asarray(classifier._score_all(classifier._validate_scored_data(features)), dtype=np.float64)

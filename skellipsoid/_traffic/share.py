@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.pipelines import split_estimator
 from .._core.results import Result
+from .._held_out.log_model import NormalScores, bins_of
 from .._held_out.scores import HeldOutScores
 from .log import Log, read_log
-from .log_model import NormalScores, bins_of
 
 #: Above this share hardly any sample tells how known traffic scores.
 LARGE_SHARE = 0.8

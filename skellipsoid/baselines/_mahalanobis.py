@@ -50,6 +50,9 @@ class MahalanobisClassifier(ThresholdedClassifier):
         The publications set none.
         {chosen_threshold}
 
+    open_share, known_shift : float, pair of floats or None, default=None
+        The traffic that ``threshold="auto"`` expects, as of :class:`~skellipsoid.EllipsoidOpenSetClassifier`.
+
     {duplicates open_label}
 
     Attributes
@@ -92,6 +95,8 @@ class MahalanobisClassifier(ThresholdedClassifier):
     covariance: str = "shared"
     shrinkage: str | float = "auto"
     pooling: float = 0.5
+    open_share: float | tuple[float, float] | None = None
+    known_shift: float | None = None
 
     _state: ClassVar[dict[str, Rule]] = {
         **THRESHOLDED,
@@ -113,6 +118,8 @@ class MahalanobisClassifier(ThresholdedClassifier):
         "covariance": [StrOptions({"shared", "class", "relative"})],
         "shrinkage": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "pooling": [Interval(Real, 0, 1, closed="both")],
+        "open_share": [Interval(Real, 0, 1, closed="both"), "array-like", None],
+        "known_shift": [Interval(Real, None, None, closed="neither"), None],
     }
 
     def _check_state(self, sizes: Sizes) -> None:

@@ -18,8 +18,9 @@ PARAGRAPHS = {
     "chosen_threshold": """
         ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` also
         holds out a fifth of the classes in each fold, and their samples are open. It chooses the threshold by the
-        expected F1, as the size of the ellipsoids is chosen (:ref:`thresholds`). With fewer than three classes and no
-        samples of ``open_label`` it is ``"quantile"``.
+        expected F1 (:ref:`thresholds`): of :class:`MahalanobisClassifier` for the traffic that it expects, of others
+        for a quarter, a half and three quarters of open samples. For these it is ``"quantile"`` with fewer than three
+        classes and no samples of ``open_label``.
         """,
     "frozen_estimator": """
         A frozen estimator cannot be fitted without a fold. So pass samples that it was not fitted on, and for

@@ -18,7 +18,7 @@ from .._core.texts import first_of_equal
 from .._torch import machine
 from .._traffic.explain import explain
 from ._split import Split, split_table
-from ._trade_off import of_hundred
+from ._trade_off import forecast_sentence, of_hundred
 from ._train import Tested, check_folder, fit_with_features, keep, print_report, read, run_test
 
 _SENTENCES = (
@@ -58,17 +58,20 @@ def demo(options: argparse.Namespace) -> None:
     show(options.sentences or _SENTENCES)
     # A test needs a model that has not seen its texts; of the shipped corpus the test part is no training text.
     tested = run_test(split, options, facts, pipeline if options.data is None else None)
-    _print_test(split, tested, options)
+    _print_test(split, tested, pipeline["clf"], options)
     if options.save is not None:
         keep(pipeline, options, facts, replaced)
     if not options.sentences and machine.is_terminal(sys.stdin):
         _converse(show)
 
 
-def _print_test(split: Split, tested: Tested | None, options: argparse.Namespace) -> None:
+def _print_test(split: Split, tested: Tested | None, classifier: Any, options: argparse.Namespace) -> None:
     print()
     if tested is not None:
+        print("Of texts by the same hand:")
         print(summarize(split.test_labels, tested.predicted, options.open_label))
+    if (sentence := forecast_sentence(classifier)) is not None:
+        print(sentence)
     for gap in split.gaps:
         print(gap)
     if options.report:

@@ -8,14 +8,14 @@ import numpy as np
 from .._core.answers import read_closed_set_rows, trade_off_at
 from .._core.pipelines import less_class_offsets
 from .._held_out.kept import held_out_rows
+from .._held_out.line import Figure, foretell, place_limit
 from .._held_out.scores import HeldOutScores
 from .._traffic.log import Log
-from .._traffic.operating_point.line import place_line
 
 #: Shares of known texts that the table's rows reject at most.
 _RATES = (0.02, 0.05, 0.1, 0.2)
-#: Shares of new texts that are forecast.
-_SHARES = (0.02, 0.05, 0.2, 0.5)
+#: Shares of new messages that are forecast.
+_SHARES = (0.05, 0.2, 0.5)
 #: What a test calls of a classifier.
 MEMBERS = ("predict", "predict_known", "score_samples", "offset_", "class_offsets_")
 _HEADER = (
@@ -36,24 +36,46 @@ def held_out_trade_off(classifier: Any) -> str | None:
     )
 
 
-def share_forecast(classifier: Any) -> str:
-    """Forecast F1 at the shares of new texts that operators have, as fitted and with the limit for the share."""
+def traffic_forecast(classifier: Any) -> str:
+    """Foretell how users' messages are answered: as fitted, and with the limit for the shares that operators have."""
     held, log, n_classes = HeldOutScores.of(classifier, "train"), Log.empty(), len(classifier.classes_)
-    lines = []
+    expected = log.fit(held, held.expected.open_share)
+    rows = [("as fitted", foretell(held, expected, classifier.offset_, n_classes))]
     for share in _SHARES:
-        line = place_line(held, log.fit(held, share), log.scores, n_classes)
-        known, f1, set_f1 = (100 * part for part in (line.rejected, line.f1_fitted, line.f1))
-        lines.append(f"{100 * share:5.0f} %{f1:12.0f}{set_f1:15.0f}{known:15.0f}{100 * line.noticed:12.0f}")
+        found = log.fit(held, share)
+        limit = place_limit(held, found, log.scores, n_classes)
+        rows.append((f"limit for {100 * share:.0f} % new", foretell(held, found, limit, n_classes)))
     return "\n".join(
         [
-            "What to expect of users' messages, by how many of them are new. It is a forecast, not a test: known ones",
-            "may lie as far from the training texts as those of other bots did (30 labels tell, see review --help):",
+            "What to expect of users' messages, each with an interval of 90 %. It is a forecast, not a test: users",
+            "word their messages otherwise than training texts, and 30 labels tell how much (see review --help).",
             "",
-            "                  F1              of 100 known  of 100 new",
-            "    new   as fitted   limit for it   to a person     noticed",
-            *lines,
+            "                           of 100 known messages               of 100 new ones",
+            "                        right        wrong     to a person         noticed",
+            *(f"{name:18}" + "".join(f"{written(figure):>14}" for figure in found[:4]) for name, found in rows),
         ]
     )
+
+
+def forecast_sentence(classifier: Any) -> str | None:
+    """Say in one sentence how users' messages are answered; ``None`` if nothing was held out."""
+    try:
+        held = HeldOutScores.of(classifier, "demo")
+    except ValueError:
+        return None
+    found = foretell(
+        held, Log.empty().fit(held, held.expected.open_share), classifier.offset_, len(classifier.classes_)
+    )
+    right, wrong, rejected, noticed = (f"{100 * part.low:.0f} to {100 * part.high:.0f}" for part in found[:4])
+    return (
+        f"Of 100 known messages of users, expect {right} to be answered right, {wrong} wrong, {rejected} to go to a "
+        f"person; of 100 new ones {noticed} to be noticed."
+    )
+
+
+def written(figure: Figure) -> str:
+    """Write a foretold share in percent, with its interval."""
+    return f"{100 * figure.mean:.0f} ({100 * figure.low:.0f}-{100 * figure.high:.0f})"
 
 
 def tested_trade_off(classifier: Any, features: Any, y_true: Any, advice: str) -> str | None:

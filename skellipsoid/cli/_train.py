@@ -24,11 +24,11 @@ from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from ..persistence._folder import is_vacant, read_manifest
 from ..persistence._save import save_changed
 from ._beside import warn_of_stale_export
-from ._evaluate import metrics, report
+from ._evaluate import intents, metrics, report
 from ._options import OPEN_LABEL
 from ._split import Split, split_table
 from ._text_files.read import LabelledTexts, read_table
-from ._trade_off import MEMBERS, held_out_trade_off, share_forecast, tested_trade_off
+from ._trade_off import MEMBERS, held_out_trade_off, tested_trade_off, traffic_forecast
 from ._use import explained
 
 #: Share of each intent's texts that sets the operating point.
@@ -61,13 +61,15 @@ def train(options: argparse.Namespace) -> None:
         print_report(tested)
         trade_off = tested and tested.trade_off
     pipeline = fit(texts, labels, options)
+    if options.report and (table := intents(pipeline["clf"])):
+        print(f"\n{table}", flush=True)
     # One forecast: what was tested is not estimated as well.
     estimated = held_out_trade_off(pipeline["clf"])
     trade_off = trade_off or estimated
     if trade_off and not options.quiet:
         print(f"\n{trade_off}", flush=True)
         if estimated:  # what is forecast needs held-out texts, too
-            print(f"\n{share_forecast(pipeline['clf'])}", flush=True)
+            print(f"\n{traffic_forecast(pipeline['clf'])}", flush=True)
     keep(pipeline, options, facts, replaced)
 
 
@@ -202,7 +204,7 @@ def print_report(tested: Tested | None) -> None:
         print("There is no report, because no text is left to test.")
         return
     trained = "" if tested.seconds is None else f"Trained in {tested.seconds:.0f} s. "
-    print(f"\n{trained}On the test texts:\n\n{tested.report}", flush=True)
+    print(f"\n{trained}On the test texts, which the same hand wrote:\n\n{tested.report}", flush=True)
 
 
 def fit(

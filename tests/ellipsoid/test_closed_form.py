@@ -24,6 +24,7 @@ from skellipsoid._ellipsoid.math.frames import (
 from skellipsoid._ellipsoid.math.geometry import class_spheres
 from skellipsoid._ellipsoid.math.left_out_shapes import LeftOutShapes
 from skellipsoid._ellipsoid.math.table_maker import TableMaker
+from skellipsoid._held_out.scores import Expected
 from skellipsoid._held_out.table import best_scale
 from skellipsoid._samples.samples import Samples
 from skellipsoid._torch import devices, threads
@@ -34,7 +35,7 @@ TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 #: Candidates of ρ.
 SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
 
-ALPHA, BETA = 0.6, 0.5
+ALPHA, EXPECTED = 0.6, Expected()
 #: Two groups of each of these sizes make a class.
 GROUP_SIZES = np.repeat([1, 2, 3, 7], 2)
 WEIGHTS = [Shrinkage(0.3, 0.2, 0.4), Shrinkage(0.05, 0.6, 0.9), Shrinkage(1.0, 0.9, 0.1)]
@@ -406,7 +407,8 @@ def test_few_classes_have_no_background():
     weights = Shrinkage(0.3, None, 0.4)
     check_against(found.fit(weights), Refits(found, weights))
     assert (
-        fit_closed_form(found.samples(), torch.empty(0, 4), ALPHA, BETA, 0).boundaries.chosen.shrinkage.between is None
+        fit_closed_form(found.samples(), torch.empty(0, 4), ALPHA, EXPECTED, 0).boundaries.chosen.shrinkage.between
+        is None
     )
 
 
@@ -642,7 +644,7 @@ def test_of_many_samples_a_draw_of_2048_chooses_the_shapes(monkeypatch):
         closed_form, "_choose_shares", lambda *given: (judged.append(given[1][0].sources), weights_of(*given))[1]
     )
     for seed in (0, 0, 1):
-        fitted = fit_closed_form(found.samples(), torch.empty(0, 3), ALPHA, BETA, seed)
+        fitted = fit_closed_form(found.samples(), torch.empty(0, 3), ALPHA, EXPECTED, seed)
         # All of them choose the radius.
         assert len(fitted.held_out.margins[~fitted.held_out.is_open]) == 2400
     for rows, of_weights in zip(drawn, judged, strict=True):
@@ -671,7 +673,7 @@ def test_the_likelihood_is_that_of_rows_by_the_class_of_the_others():
 
 def test_the_radius_is_the_mean_radius_times_the_radius_scale():
     found = groups_of_four_sizes()
-    fitted = fit_closed_form(found.samples(), torch.empty(0, 4), ALPHA, BETA, 0)
+    fitted = fit_closed_form(found.samples(), torch.empty(0, 4), ALPHA, EXPECTED, 0)
     spheres = class_spheres(found.samples())
     # Without the radius scale a distance is a multiple of the paper's mean radius: 1 is the mean of left-out rows.
     means = [(1 - fitted.held_out.margins[: len(found.rows)])[found.classes == k].mean() for k in range(5)]
@@ -684,7 +686,7 @@ def test_the_radius_is_the_mean_radius_times_the_radius_scale():
 def test_all_numbers_of_classes_fit(n_classes, n_open):
     found = groups_of_four_sizes(n_classes)
     real_open = torch.from_numpy(np.random.default_rng(9).normal(size=(n_open, 4)))
-    fitted = fit_closed_form(found.samples(), real_open, ALPHA, BETA, 0)
+    fitted = fit_closed_form(found.samples(), real_open, ALPHA, EXPECTED, 0)
     assert np.isfinite(fitted.boundaries.shapes.radii).all()
     assert len(fitted.held_out.margins[~fitted.held_out.is_open]) == len(found.rows)
 
@@ -694,7 +696,7 @@ def counted_fit(n_classes, n_of_class, n_features=16):
     classes = np.repeat(np.arange(n_classes), n_of_class)
     rows = rng.normal(size=(n_classes, n_features))[classes] + rng.normal(size=(len(classes), n_features))
     with Operators() as found:
-        fit_closed_form(table(rows, classes).samples(), torch.empty(0, n_features), ALPHA, BETA, 0)
+        fit_closed_form(table(rows, classes).samples(), torch.empty(0, n_features), ALPHA, EXPECTED, 0)
     return found.counts
 
 
@@ -718,9 +720,9 @@ def test_the_operators_of_a_fit_do_not_depend_on_the_number_of_classes_or_sample
 
 def test_small_chunks_give_the_same_boundaries(monkeypatch):
     found = weighted(across_classes(groups_of_four_sizes(6, 4))).samples()
-    whole = fit_closed_form(found, torch.empty(0, 4), ALPHA, BETA, 0)
+    whole = fit_closed_form(found, torch.empty(0, 4), ALPHA, EXPECTED, 0)
     monkeypatch.setattr(left_out, "chunk_bytes", lambda device: 2**12)
-    parts = fit_closed_form(found, torch.empty(0, 4), ALPHA, BETA, 0)
+    parts = fit_closed_form(found, torch.empty(0, 4), ALPHA, EXPECTED, 0)
     np.testing.assert_allclose(parts.boundaries.shapes.radii, whole.boundaries.shapes.radii, rtol=1e-9)
 
 

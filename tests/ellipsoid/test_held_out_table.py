@@ -7,7 +7,6 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 
-from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid.math.geometry import Factors, assigned_norms
 from skellipsoid._ellipsoid.paper.fit import PaperValidator
 from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, SYNTHETIC, HeldOut, best_scale, expected_f1, loss_scale
@@ -110,25 +109,6 @@ def test_best_scale_is_the_mean_of_the_good_ones(seed, weigh):
     assert best == pytest.approx(values.max())
     assert scale == pytest.approx(np.exp(np.sum(weights * np.log(candidates)) / weights.sum()))
     assert expected_f1(validation, np.array([scale]))[0] > best - 3 * error
-
-
-@pytest.mark.parametrize("strictness", [0.0, 0.3, 1.0])
-def test_a_strict_scale_is_smaller_by_standard_deviations_of_the_good_ones(strictness):
-    validation = some_validation()
-    candidates = np.sort(validation.known.distances)
-    values = np.array([brute_force_f1(validation, scale) for scale in candidates])
-    weights = np.exp((values - values.max()) / (0.3 / np.sqrt(len(candidates))))
-    mean = np.average(np.log(candidates), weights=weights)
-    deviation = np.sqrt(np.average((np.log(candidates) - mean) ** 2, weights=weights))
-    assert best_scale(validation, strictness)[0] == pytest.approx(np.exp(mean - strictness * deviation))
-
-
-@pytest.mark.parametrize(("of_class", "strictness"), [(2, 0.8), (5, 0.5), (9, 0.1), (10, 0.0), (24, 0.0)])
-def test_boundaries_are_strict_below_ten_samples_of_a_class(of_class, strictness):
-    classes = np.repeat(np.arange(7), of_class)
-    # A class without validation samples does not count.
-    validation = unweighted(np.linspace(0.5, 1, len(classes)), classes, classes, [], 8)
-    assert validation.strictness == pytest.approx(strictness)
 
 
 def test_the_scale_lies_in_the_gap_between_known_and_open_samples():
@@ -271,26 +251,3 @@ def test_held_out_rows_of_one_class_are_never_open():
         validation.known.distances,
         assigned_norms(rows, classes.long(), centroids, Factors.from_components(components).padded()),
     )
-
-
-@pytest.mark.filterwarnings("error")
-def test_boundaries_of_few_samples_are_stricter():
-    """The number of left-out samples alone decides: nothing changes at ten samples of each class."""
-    rng, y = np.random.default_rng(0), np.repeat(np.arange(6), 10)
-    X = rng.normal(size=(60, 8)) + 1.5 * y[:, np.newaxis]
-    few = np.arange(len(y)) % 10 < 5
-
-    def radii(rows):
-        return EllipsoidOpenSetClassifier(random_state=0).fit(X[rows], y[rows]).radii_
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(HeldOut, "strictness", 0.0)
-        enough = radii(slice(None))
-        with pytest.warns(UserWarning, match="fewer than 10 different samples"):
-            lenient = radii(few)
-    np.testing.assert_array_equal(radii(slice(None)), enough)
-    with pytest.warns(UserWarning, match="fewer than 10 different samples"):
-        factors = radii(few) / lenient
-    # All radii shrink by one factor, so that fewer samples are accepted, in the same order.
-    assert factors.max() < 1
-    np.testing.assert_allclose(factors, factors[0], rtol=1e-5)

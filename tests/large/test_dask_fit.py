@@ -11,6 +11,7 @@ from sklearn.base import clone
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid.math.closed_form import fit_closed_form
+from skellipsoid._held_out.scores import Expected
 from skellipsoid._samples.moments import ClassMoments
 from skellipsoid._samples.samples import Samples
 from skellipsoid.baselines import MahalanobisClassifier
@@ -77,7 +78,7 @@ def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(fit, s
     known = y != "-1"
     rows = ((X[known].astype(np.float64) - X[known].mean(0, dtype=np.float64)) / found.scale_).astype(np.float32)
     whole = Samples.of(torch.from_numpy(rows), torch.from_numpy(np.unique(y[known], return_inverse=True)[1]))
-    wanted = fit_closed_form(whole, torch.empty(0, X.shape[1]), 0.6, 0.5, 0, found._boundaries.chosen)
+    wanted = fit_closed_form(whole, torch.empty(0, X.shape[1]), 0.6, Expected(), 0, found._boundaries.chosen)
     new = torch.from_numpy((X - found._boundaries.mean) / found.scale_).double()
     margins = wanted.boundaries.prepared(torch.device("cpu"), torch.float64).scorer.all(new)[1]
     np.testing.assert_allclose(found.class_margins(X.astype(np.float64)), margins, atol=1e-4)
@@ -97,8 +98,8 @@ def test_left_out_scores_are_those_of_all_samples(samples):
         moments=moments,
     )
     opened = torch.empty(0, X.shape[1])
-    chosen = fit_closed_form(whole, opened, 0.6, 0.5, 0)
-    of_part = fit_closed_form(part, opened, 0.6, 0.5, 0, chosen.boundaries.chosen)
+    chosen = fit_closed_form(whole, opened, 0.6, Expected(), 0)
+    of_part = fit_closed_form(part, opened, 0.6, Expected(), 0, chosen.boundaries.chosen)
     for boundaries in (chosen, of_part):
         assert boundaries.held_out is not None
     wanted, found = chosen.held_out.known, of_part.held_out.known

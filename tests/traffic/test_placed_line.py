@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier, set_operating_point
-from skellipsoid._held_out.scores import HeldOutScores
+from skellipsoid._held_out.line import foretell, limit_of, place_limit
+from skellipsoid._held_out.log_model import NormalScores
+from skellipsoid._held_out.scores import TRAFFIC, HeldOutScores
 from skellipsoid._traffic.log import Log
-from skellipsoid._traffic.log_model import Labels, NormalScores
-from skellipsoid._traffic.operating_point.line import place_line
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
@@ -47,7 +47,7 @@ def test_weights_of_held_out_samples_are_copies():
     weights = np.random.default_rng(0).integers(1, 4, size=40)
     rows = np.repeat(np.arange(40), weights)
     weighted = NormalScores(held._replace(weights=weights.astype(float)))
-    repeated = NormalScores(HeldOutScores(*(column[rows] for column in held)))
+    repeated = NormalScores(HeldOutScores(*(column[rows] for column in held[:4]), *held[4:]))
     grid = np.linspace(0.1, 0.9, 30)
     np.testing.assert_allclose(weighted(grid), repeated(grid), atol=0.12)
 
@@ -75,9 +75,7 @@ def made_up(shift=0.0, share=0.1, place=2.4, width=0.6, n=400, n_classes=20, see
 def log_of(scores, nearest, truth, n_labelled, n_classes=20):
     """A log of which the first messages are labelled."""
     labelled = np.arange(len(scores)) < n_labelled
-    is_open = truth[labelled] == n_classes
-    labels = Labels.of(labelled, is_open, np.ones(n_labelled))
-    return Log.unlabelled(scores, nearest)._replace(labels=labels, truth=truth[labelled])
+    return Log.unlabelled(scores, nearest).labelled(labelled, truth[labelled], np.ones(n_labelled), n_classes)
 
 
 def f1_of_line(offset, scores, nearest, truth, n_classes=20):
@@ -92,10 +90,10 @@ def test_thirty_labels_place_the_line_near_the_best_one(shift, share):
     for seed in range(12):
         held, *log = made_up(shift, share, seed=seed)
         read = log_of(*log, n_labelled=30)
-        line = place_line(held, read.fit(held), read.scores, 20)
+        line = place_limit(held, read.fit(held), read.scores, 20)
         rest = made_up(shift, share, n=4000, seed=100 + seed)[1:]  # the traffic to come
         best = max(f1_of_line(offset, *rest) for offset in np.quantile(log[0], np.linspace(0, 1, 60)))
-        found.append([f1_of_line(line.offset, *rest), f1_of_line(0.0, *rest), best])
+        found.append([f1_of_line(line, *rest), f1_of_line(0.0, *rest), best])
     placed, fitted, best = np.array(found).T
     assert best.mean() - placed.mean() < 2
     assert (placed - fitted).min() > -4
@@ -109,8 +107,8 @@ def test_a_wrong_share_is_tolerated_where_the_log_shows_the_gap():
         best = max(f1_of_line(offset, *log) for offset in np.quantile(log[0], np.linspace(0, 1, 100)))
         for factor, lost in losses.items():
             read = log_of(*log, n_labelled=0)
-            line = place_line(held, read.fit(held, factor * share), read.scores, 20)
-            lost.append(best - f1_of_line(line.offset, *log))
+            line = place_limit(held, read.fit(held, factor * share), read.scores, 20)
+            lost.append(best - f1_of_line(line, *log))
     assert all(np.mean(lost) < 4 for lost in losses.values())
 
 
@@ -144,9 +142,8 @@ def test_weights_undo_a_choice_by_the_score():
         labelled = np.zeros(1000, dtype=bool)
         labelled[low] = labelled[rest] = True
         chances = np.where(is_low, 20 / is_low.sum(), 20 / (~is_low).sum())[labelled]
-        is_open = truth[labelled] == 20
         for name, weights in (("weighted", 1 / chances), ("plain", np.ones(40))):
-            log = Log.unlabelled(scores, nearest)._replace(labels=Labels.of(labelled, is_open, weights))
+            log = Log.unlabelled(scores, nearest).labelled(labelled, truth[labelled], weights, 20)
             told[name].append(log.fit(held).traffic()["open_share"])
     assert abs(np.mean(told["weighted"]) - 0.1) < 0.03
     assert np.mean(told["plain"]) > 0.17
@@ -159,26 +156,74 @@ def test_copies_in_a_log_are_no_evidence():
     assert thrice.interval() == pytest.approx(once.interval(), abs=1e-9)
 
 
-def test_the_fitted_boundary_stays_where_the_gain_is_within_its_error():
+def test_a_share_moves_the_limit_of_the_fit_and_nothing_moves_it_back():
     X, y = make_open_blobs(4000, 6, n_known=6, open_share=0.3, random_state=1)
     train = (y != -1) & (np.arange(len(y)) < 2500)
     clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train])
-    clf.offset_ = 0.3
-    held = HeldOutScores.of(clf, "test")
-    stays = [
-        share
-        for share in np.linspace(0.01, 0.99, 50)
-        if not place_line(held, Log.empty().fit(held, share), np.zeros(0), 6).moves
+    offsets = [set_operating_point(clf, open_share=share).offset_ for share in (0.01, 0.1, 0.5, 0.9)]
+    assert offsets == sorted(offsets)
+    assert offsets[0] < 0 < offsets[-1]
+    assert set_operating_point(clf).offset_ == 0
+    assert clf.traffic_ is None
+
+
+@pytest.mark.parametrize("parameters", [{}, {"open_share": 0.3}, {"known_shift": 0}, {"beta": 2.0}, {"alpha": 3.0}])
+def test_what_the_constructor_expects_is_the_limit_of_the_fit(parameters):
+    """The limit that the model places by what is expected alone is 0 in the scores of the fit."""
+    X, y = make_open_blobs(1200, 6, n_known=6, open_share=0.0, random_state=1)
+    clf = EllipsoidOpenSetClassifier(random_state=0, **parameters).fit(X, y)
+    assert limit_of(HeldOutScores.of(clf, "test"), 6) == pytest.approx(0, abs=1e-4)
+    share = parameters.get("open_share", TRAFFIC)
+    assert set_operating_point(clf, open_share=share).offset_ == pytest.approx(0, abs=1e-4)
+    if parameters:
+        plain = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+        assert abs(clf.radii_[0] / plain.radii_[0] - 1) > 1e-4
+
+
+def test_the_right_class_is_learned_from_labels_and_changes_nothing_else():
+    held, scores, nearest, truth = made_up(0.3, 0.2, seed=1)
+    labelled = np.arange(len(scores)) < 60
+    wrong = np.where(truth < 20, (truth + 1) % 20, truth)
+    models = [
+        Log.unlabelled(scores, nearest).labelled(labelled, of[labelled], np.ones(60), 20).fit(held)
+        for of in (truth, wrong)
     ]
-    assert stays
-    with pytest.warns(
-        UserWarning, match=r"The limit is the fitted boundary: with \d+ to \d+ % open, another"
-    ) as caught:
-        set_operating_point(clf, open_share=stays[0])
-    assert clf.offset_ == 0
-    assert [warning.filename for warning in caught] == [__file__]
-    # A boundary that rejects too much is left: scores as they are after 0.3 was subtracted from all of them.
-    shifted = held._replace(known=held.known - 0.3)
-    line = place_line(shifted, Log.empty().fit(shifted, 0.1), np.zeros(0), 6)
-    assert line.offset < -0.2
-    assert line.gain > line.error > 0
+    np.testing.assert_array_equal(models[0].weights, models[1].weights)
+    right, as_wrong = (foretell(held, model, 0.0, 20).right.mean for model in models)
+    assert right > 0.8
+    assert as_wrong < right - 0.2
+
+
+def test_real_open_samples_say_where_open_ones_lie():
+    held = made_up()[0]
+    limits = [
+        limit_of(held._replace(real=np.full(n, 0.3 * -place + 0.4)), 20) for place, n in ((1, 0), (1, 40), (4, 40))
+    ]
+    assert limits[2] < limits[0] < limits[1]
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.5, 1.0])
+def test_a_forecast_holds_in_its_interval(shift):
+    """Of traffic that the prior foresees, with and without labels."""
+    for n_labelled, widest in ((0, 0.7), (60, 0.45)):
+        holds, widths, off = [], [], []
+        for seed in range(8):
+            held, *log = made_up(shift, 0.3, seed=seed)
+            read = log_of(*log, n_labelled=n_labelled)
+            found = read.fit(held, None if n_labelled else (0.1, 0.75))
+            told = foretell(held, found, 0.0, 20)
+            scores, nearest, truth = made_up(shift, 0.3, n=4000, seed=100 + seed)[1:]
+            is_known, accepted = truth < 20, scores >= 0
+            true = (
+                np.mean((accepted & (nearest == truth))[is_known]),
+                np.mean((accepted & (nearest != truth))[is_known]),
+                np.mean(~accepted[is_known]),
+                np.mean(~accepted[~is_known]),
+            )
+            holds += [figure.low <= value <= figure.high for figure, value in zip(told, true, strict=False)]
+            widths += [figure.high - figure.low for figure in told[:4]]
+            off.append(told.rejected.mean - true[2])
+        assert np.mean(holds) >= 0.8
+        assert np.mean(widths) < widest
+        if n_labelled:
+            assert abs(np.mean(off)) < 0.04

@@ -9,9 +9,8 @@ import lines
 import numpy as np
 
 from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid._held_out import log_model
 from skellipsoid._held_out.scores import HeldOutScores
-from skellipsoid._traffic import log_model
-from skellipsoid._traffic.operating_point import line
 
 SIZES, SHARES = (100, 300, 1000), (0.02, 0.05, 0.2, 0.5)
 
@@ -25,7 +24,7 @@ class Case:
         self.n_train = int(arrays.pop("n_train"))
         self.messages = SimpleNamespace(**{n: arrays.pop(n) for n in [*arrays] if n[:2] in ("k_", "o_")})
         fit = type("Fit", (EllipsoidOpenSetClassifier,), {"held_out_": None})()
-        fit._held_out = arrays
+        fit._held_out, self.table = arrays, arrays
         self.held = held = HeldOutScores.of(fit, "real_lines.py")
         self.sorted_known = np.sort(held.known)
         self.few_known = np.quantile(held.known, np.linspace(0, 1, 100))
@@ -48,7 +47,12 @@ class Case:
         scores, assigned = np.append(m.k_scores[k], m.o_scores[o])[order], np.append(m.k_assigned[k], m.o_assigned[o])
         truth = np.append(m.k_truth[k], np.full(n_open, self.n_classes))[order]
         return SimpleNamespace(
-            scores=scores, assigned=assigned[order], truth=truth, is_open=truth == self.n_classes, share=n_open / size
+            scores=scores,
+            assigned=assigned[order],
+            truth=truth,
+            is_open=truth == self.n_classes,
+            share=n_open / size,
+            n_classes=self.n_classes,
         )
 
     def all_messages(self, share):
@@ -156,22 +160,20 @@ VARIANTS = {
     "WIDTH": ((-0.4, 0.3), (0.4, 0.3), (0.0, 0.6)),
     "MOST_MESSAGES": (25, 100, 10**9),
     "TOLD_ERROR": (0.15, 0.6),
-    "LEAST_GAIN": (0.0, 1.0),
     "LOOK_KNOWN": (0.002, 0.05),
 }
 
 
 def varied(name, value):
     """Place the line with another value of a constant."""
-    module = line if name == "LEAST_GAIN" else log_model
 
     def place(case, stream, share):
-        before = getattr(module, name)
-        setattr(module, name, value)
+        before = getattr(log_model, name)
+        setattr(log_model, name, value)
         try:
             return lines.posterior(case, stream, share)
         finally:
-            setattr(module, name, before)
+            setattr(log_model, name, before)
 
     return place
 

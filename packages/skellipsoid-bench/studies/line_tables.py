@@ -9,10 +9,9 @@ from line_streams import COLUMNS, SHARES, SIZES, cases_of
 from scipy.special import ndtr
 from scipy.stats import beta
 
+from skellipsoid._held_out.line import place_limit
 from skellipsoid._traffic.learning import drawn
 from skellipsoid._traffic.log import Log
-from skellipsoid._traffic.log_model import Labels
-from skellipsoid._traffic.operating_point.line import place_line
 from skellipsoid._traffic.proba import of_scores
 
 GROUPS = ("real", "far", "home", "shift")
@@ -305,10 +304,9 @@ def print_choice(cases):
             if way == "chosen":
                 chosen, weights = drawn(stream.scores, log.copies, n, rng.uniform())
             labelled = np.isin(np.arange(400), chosen)
-            labels = Labels.of(labelled, stream.is_open[labelled], weights)
-            model = log._replace(labels=labels, truth=stream.truth[labelled]).fit(case.held)
+            model = log.labelled(labelled, stream.truth[labelled], weights, case.n_classes).fit(case.held)
             told = model.traffic()
-            loss = curve.best - curve(place_line(case.held, model, log.scores, case.n_classes).offset)
+            loss = curve.best - curve(place_limit(case.held, model, log.scores, case.n_classes))
             figures = abs(told["open_share"] - stream.share), told["low"] <= stream.share <= told["high"], loss
             found.setdefault((n, way, share), []).append(figures)
     for n, way in itertools.product((30, 60, 120), ("random", "chosen")):

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skellipsoid._held_out.line import place_limit
+from skellipsoid._held_out.log_model import Labels, shares_of
 from skellipsoid._traffic.log import Log
-from skellipsoid._traffic.log_model import Labels, shares_of
-from skellipsoid._traffic.operating_point.line import place_line
 
 
 class Share(NamedTuple):
@@ -33,20 +33,19 @@ class Share(NamedTuple):
 def log_of(stream, share):
     """Log of a stream, with the labels of its first messages."""
     log, labelled = Log.unlabelled(stream.scores, stream.assigned), np.arange(len(stream.scores)) < share.m
-    is_open = stream.is_open[labelled]
-    return log._replace(labels=Labels.of(labelled, is_open, np.ones(share.m)), truth=stream.truth[labelled])
+    return log.labelled(labelled, stream.truth[labelled], np.ones(share.m), stream.n_classes)
 
 
 def posterior(case, stream, share):
     """Line of the package, by the log and the share."""
     log = log_of(stream, share)
-    return place_line(case.held, log.fit(case.held, share.told), log.scores, case.n_classes).offset
+    return place_limit(case.held, log.fit(case.held, share.told), log.scores, case.n_classes)
 
 
 def share_alone(case, stream, share):
     """Line of the package by the share, without the log; a count is told as a number."""
     log = Log.empty()
-    return place_line(case.held, log.fit(case.held, share.interval or share.value), log.scores, case.n_classes).offset
+    return place_limit(case.held, log.fit(case.held, share.interval or share.value), log.scores, case.n_classes)
 
 
 def fitted(case, stream, share):
@@ -79,7 +78,7 @@ def prototype_bootstrap(case, stream, share, n_resamplings=50):
     rng = np.random.default_rng(0)
     labels = Labels.none(0)
     if share.m:
-        labels = Labels.of(np.ones(share.m, bool), stream.is_open[: share.m], np.ones(share.m))
+        labels = Labels.of(np.ones(share.m, bool), *[stream.is_open[: share.m]] * 2, np.ones(share.m))
     values = rng.permutation(shares_of(share.told, labels)[:, 0])[:n_resamplings]
     drawn = rng.choice(stream.scores, (n_resamplings, len(stream.scores)))
     return float(np.mean([prototype(case, stream, share, *draw) for draw in zip(drawn, values, strict=True)]))

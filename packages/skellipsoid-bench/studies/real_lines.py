@@ -38,6 +38,7 @@ from skellipsoid._traffic.log import score as score_messages
 OPEN = "open"
 FILES = (
     *("real/sofmattress_train.csv", "real/sofmattress_subset_train.csv", "real/sofmattress_test.csv"),
+    *("real/curekart_train.csv", "real/curekart_subset_train.csv", "real/curekart_test.csv"),
     *("real/clinc_cards_train.csv", "real/clinc_cards_test_id.csv", "real/clinc_cards_test_ood.csv"),
     *("oos/train.tsv", "oos/dev.tsv", "oos/test.tsv", "banking/train.tsv", "banking/dev.tsv"),
     *("stackoverflow/train.tsv", "stackoverflow/dev.tsv"),
@@ -123,10 +124,12 @@ def half_of_clusters(rows, n_clusters, rng):
 
 def real_cases(options):
     """Name, training texts, known and open messages."""
-    messages = load("real/sofmattress_test.csv", options)
-    is_open = messages.y == "NO_NODES_DETECTED"
-    for name, file in (("bot1", "real/sofmattress_train.csv"), ("bot1subset", "real/sofmattress_subset_train.csv")):
-        yield f"real-{name}", load(file, options), messages.at(~is_open), messages.at(is_open)
+    for bot, shop in (("bot1", "sofmattress"), ("bot2", "curekart")):
+        messages = load(f"real/{shop}_test.csv", options)
+        is_open = messages.y == "NO_NODES_DETECTED"
+        for part in ("", "subset"):
+            train = load(f"real/{shop}_{part and part + '_'}train.csv", options)
+            yield f"real-{bot}{part}", train, messages.at(~is_open), messages.at(is_open)
     for which in ("id", "ood"):
         messages = load(f"real/clinc_cards_test_{which}.csv", options)
         is_open = messages.y == "-1"
@@ -204,12 +207,17 @@ def score(options):
         X, parts = train.X, (known.X, opened.X)
         if options.encoder == "head":
             X, parts = headed(train, known, opened)
-        clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(X, train.y)
-        (k_scores, k_assigned), (o_scores, o_assigned) = (score_messages(clf, part) for part in parts)
-        arrays = {"k_scores": k_scores, "k_assigned": k_assigned, "k_truth": clf._encode(known.y)}
-        arrays |= {"o_scores": o_scores, "o_assigned": o_assigned, "n_classes": len(clf.classes_), "n_train": len(X)}
-        np.savez(place, **clf._held_out, **arrays)
+        keep(place, X, train.y, *parts, known.y)
         print(name, flush=True)
+
+
+def keep(place, X, y, known, opened, truth):
+    """Fit, and keep the held-out scores, and those of known and open messages."""
+    clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(X, y)
+    (k_scores, k_assigned), (o_scores, o_assigned) = (score_messages(clf, part) for part in (known, opened))
+    arrays = {"k_scores": k_scores, "k_assigned": k_assigned, "k_truth": clf._encode(truth)}
+    arrays |= {"o_scores": o_scores, "o_assigned": o_assigned, "n_classes": len(clf.classes_), "n_train": len(X)}
+    np.savez(place, **clf._held_out, **arrays)
 
 
 def headed(train, known, opened):

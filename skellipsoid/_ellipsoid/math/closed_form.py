@@ -14,13 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._held_out.table import (
-    BOUNDARY_TOLERANCE,
-    HeldOut,
-    best_scale,
-    loss_scale,
-    near_best,
-)
+from ..._held_out.line import limit_of
+from ..._held_out.scores import Expected, HeldOutScores
+from ..._held_out.table import BOUNDARY_TOLERANCE, TINY, HeldOut, best_scale, near_best
 from ..._samples.samples import Samples
 from .boundaries import Boundaries, Chosen, Fitted, Metric, Shapes, Shrinkage
 from .covariance import HeldOutSamples, has_background
@@ -46,8 +42,6 @@ MOST_VALIDATION = 2048
 #: are drawn. All others have their part in means and shapes. At 100,000 samples F1 falls by 0.12 at most
 #: (skellipsoid-bench/results/scale.rst).
 MOST_HELD_OUT = 2**15
-#: β with which the radius scale is that of the expected F1: the paper's value.
-NEUTRAL_BETA = 0.5
 #: Expected F1s that differ by less are equal.
 TIE = 1e-9
 
@@ -70,7 +64,7 @@ def fit_closed_form(
     samples: Samples,
     real_open: Tensor,
     alpha: float,
-    beta: float,
+    expected: Expected,
     seed: int,
     given: Chosen | None = None,
     fresh: Samples | None = None,
@@ -83,15 +77,17 @@ def fit_closed_form(
         Known samples, at least one of each class.
     real_open : Tensor of shape (n_open, n_features)
         Samples that are known to be open; may be empty.
-    alpha, beta : float
+    alpha : float
         As of ``EllipsoidOpenSetClassifier``.
+    expected : Expected
+        Of the traffic.
     seed : int
     given : Chosen, optional
         Shares, radius scale and e of an earlier fit. Nothing is chosen then.
     fresh : Samples, optional
         Known validation samples. They have no part in means and shapes, and say how far out new samples lie.
     """
-    return finish(prepare(samples, real_open, seed, given, fresh), alpha, beta)
+    return finish(prepare(samples, real_open, seed, given, fresh), alpha, expected)
 
 
 def prepare(
@@ -121,8 +117,8 @@ def prepare(
     return Prepared(spheres, maker, shapes, shrinkage, held_out, parts[-1].sources, rng, given, fresh)
 
 
-def finish(prepared: Prepared | Spheres, alpha: float, beta: float) -> Fitted:
-    """Choose the radius scale, with synthetic classes by α, and β."""
+def finish(prepared: Prepared | Spheres, alpha: float, expected: Expected) -> Fitted:
+    """Choose the radius scale, with synthetic classes by α, for the traffic that is expected."""
     if isinstance(prepared, Spheres):
         return _fit_degenerate(prepared)
     spheres, maker, shapes, shrinkage, held_out, sources, generator, given, fresh = prepared
@@ -134,7 +130,7 @@ def finish(prepared: Prepared | Spheres, alpha: float, beta: float) -> Fitted:
     if fresh is not None:
         held_out = maker.with_fresh(held_out, fresh, shapes, shrinkage.shared)
     typical_growth = maker.typical_growth(mean_error)
-    scale = given.scale_of_large * typical_growth if given else _choose_scale(held_out, beta)
+    scale = given.scale_of_large * typical_growth if given else _choose_scale(held_out, expected)
     # A common factor alone: radii and distances are multiplied by radius / distance, and no answer depends on it. With
     # it, radii are near the mean distance of a sample to its class mean, which the paper begins with.
     radius = float(spheres.radii[~spheres.degenerate].mean())
@@ -150,10 +146,12 @@ def finish(prepared: Prepared | Spheres, alpha: float, beta: float) -> Fitted:
     return Fitted(boundaries, spheres.degenerate.cpu().numpy(), held_out.kept(scale))
 
 
-def _choose_scale(held_out: HeldOut, beta: float) -> float:
-    """Radius scale by the expected F1, larger or smaller as β asks for: β = 1/2, the paper's, changes nothing."""
-    scale = best_scale(held_out, held_out.strictness)[0] * (1 + BOUNDARY_TOLERANCE)
-    return scale * loss_scale(held_out, beta) / loss_scale(held_out, NEUTRAL_BETA)
+def _choose_scale(held_out: HeldOut, expected: Expected) -> float:
+    """Radius scale: the distance at which the expected traffic is divided best."""
+    if not (held_out.known.distances > 0).any():
+        return 1.0
+    limit = -limit_of(HeldOutScores.of_table(held_out, expected), held_out.n_classes)
+    return max(limit, TINY) * (1 + BOUNDARY_TOLERANCE)
 
 
 def _subset_for_shapes(samples: Samples, scored: Tensor, rng: np.random.Generator) -> Tensor:

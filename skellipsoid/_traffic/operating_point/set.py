@@ -12,10 +12,9 @@ from ..._core.base import BaseOpenSetClassifier
 from ..._core.pipelines import split_estimator
 from ..._core.warn import warn
 from ..._held_out.kept import KeepsHeldOutMixin
-from ..._held_out.scores import HeldOutScores
+from ..._held_out.line import place_limit
+from ..._held_out.scores import HeldOutScores, read_share
 from ..log import read_log
-from ..log_model import LogModel
-from .line import Line, place_line
 from .offsets import check_rates, offset_of_rate
 
 
@@ -151,7 +150,7 @@ def set_operating_point(
         offset, traffic = 0.0, None
     else:
         held_out = HeldOutScores.of(classifier, "set_operating_point")
-        share = _read_share(open_share)
+        share = None if open_share is None else read_share(open_share)
         log = read_log(estimator, X, y, sample_weight, "set_operating_point")
         if open_share is None and not len(log.truth):
             raise ValueError(
@@ -160,29 +159,14 @@ def set_operating_point(
                 "others, or open_share."
             )
         found = log.fit(held_out, share)
-        line = place_line(held_out, found, log.own_scores, len(classifier.classes_), costs)
-        shifted = log.shift_seen(held_out) if log.n_new else None
-        for sentence in (shifted, describe(line, found, in_costs=costs is not None)):
-            if sentence is not None:
-                warn(sentence)
-        offset, traffic = line.offset, found.traffic()
+        offset = place_limit(held_out, found, log.own_scores, len(classifier.classes_), costs)
+        if log.n_new and (shifted := log.shift_seen(held_out)) is not None:
+            warn(shifted)
+        traffic = found.traffic()
     classifier.offset_, classifier.class_offsets_ = offset, np.zeros(len(classifier.classes_))
     if isinstance(classifier, KeepsHeldOutMixin):
         classifier.traffic_ = traffic
     return estimator
-
-
-def describe(line: Line, found: LogModel, *, in_costs: bool = False) -> str | None:
-    """Say why the fitted boundary is taken, if it is."""
-    if line.moves:
-        return None
-    what, scale = ("the cost of 100 samples", -100) if in_costs else ("F1", 100)
-    unit = "" if in_costs else " points"
-    low, high = found.interval()
-    return (
-        f"The limit is the fitted boundary: with {100 * low:.0f} to {100 * high:.0f} % open, another one is expected "
-        f"to change {what} by {round(scale * line.gain, 1) + 0.0:+.1f}{unit}, with an error of {100 * line.error:.1f}."
-    )
 
 
 def _check_costs(cost_open: Any, cost_reject: Any) -> tuple[float, float] | None:
@@ -195,20 +179,6 @@ def _check_costs(cost_open: Any, cost_reject: Any) -> tuple[float, float] | None
         return None
     found = [1.0 if cost is None else float(cost) for cost in costs.values()]
     return found[0], found[1]
-
-
-def _read_share(open_share: Any) -> float | tuple[float, float] | None:
-    """Read a share or the limits of one; ``None`` stays."""
-    if open_share is None:
-        return None
-    limits = open_share if isinstance(open_share, tuple | list | np.ndarray) else (open_share, open_share)
-    are_numbers = all(isinstance(part, int | float | np.number) and not isinstance(part, bool) for part in limits)
-    if not (are_numbers and len(limits) == 2 and 0 <= limits[0] <= limits[1] <= 1):
-        raise ValueError(
-            f"open_share={open_share!r} is not a share; use a number from 0 to 1, or two for an interval, such as "
-            "(0.02, 0.1)."
-        )
-    return (float(limits[0]), float(limits[1])) if limits[0] < limits[1] else float(limits[0])
 
 
 def _check_only_a_rate(rate: str, X: Any, of_share: dict[str, Any]) -> None:

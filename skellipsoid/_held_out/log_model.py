@@ -11,25 +11,37 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtr
 from scipy.stats import beta, norm, qmc
+from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
-from .._held_out.scores import Floats, HeldOutScores, Integers
+from .scores import Floats, HeldOutScores, Integers, Share
 
 #: Candidates of the line, and the centres of the bins that they divide; the bin i ends at the candidate i.
 CANDIDATES = np.linspace(-4.5, 1.5, 61)
 CENTRES = np.append(CANDIDATES, 1.6) - 0.05
-#: Draws of the five unknowns, evenly spread: no random numbers, so that the same log gives the same answer.
-UNIFORM = np.clip(qmc.Sobol(5, seed=0).random(2048), 1e-4, 1 - 1e-4)
+#: Draws of the six unknowns, evenly spread: no random numbers, so that the same log gives the same answer.
+UNIFORM = np.clip(qmc.Sobol(6, seed=0).random(2048), 1e-4, 1 - 1e-4)
 NORMAL = norm.ppf(UNIFORM)
+#: Of Student's t: the place of open messages is far from the usual one now and then.
+HEAVY = student.ppf(UNIFORM[:, 3:4], 4)
 # Each prior was chosen on text, as mean and standard deviation: skellipsoid-bench/results/real_lines.rst has others.
-#: Known messages lie 0.6 to 1.4 farther out than held-out samples on three live bots, texts of the same hand 0 to 0.3.
-SHIFT = (0.3, 0.6)
+#: Known messages lie 0.3 to 1.4 farther out than held-out samples on four live bots, texts of the same hand 0 to 0.3:
+#: an exponential distribution of this mean, so never nearer.
+SHIFT = 0.5
 #: The logarithm of their spread.
 SPREAD = (0.0, 0.1)
-#: The place of open messages, and the logarithm of their width over the usual one. Those of held-out classes lie where
-#: samples of held-out classes do, those of other domains up to 2 farther out: so the usual place is nearer to 2.8.
-PLACE, WIDTH = (0.0, 0.8), (0.0, 0.3)
+#: The place of open messages less the usual one, and the logarithm of their width over the usual one. Those of held-out
+#: classes lie where samples of held-out classes do, those of other domains up to 2 farther out.
+PLACE, WIDTH = (0.4, 0.4), (0.0, 0.3)
 MEAN_PLACE, MEAN_WIDTH, LEAST_WIDTH = 2.8, 0.6, 0.2
+#: Part of the samples of synthetic classes in the usual place: it is how α acts on the limit.
+SYNTHETIC_PART = 0.25
+#: How far the log-odds of the right class lie below those of held-out samples of the same score, less the shift: where
+#: messages lie farther out, they are also confused more often.
+CONFUSION = (-0.3, 0.6)
+#: Held-out samples count as so many where they say how the right class depends on the score, real open samples of the
+#: training as at most so many messages of the traffic: they were gathered otherwise.
+EVIDENCE, MOST_REAL = 200.0, 20
 #: Open messages lie at least this far below known ones; so many of them look known.
 LEAST_APART, LOOK_KNOWN = 0.6, 0.02
 #: A log counts as at most so many messages: the model of its scores is not the truth.
@@ -49,8 +61,7 @@ class NormalScores:
     """Scores as normal scores of held-out known samples; both ways, continued as a line beyond the lowest."""
 
     def __init__(self, held_out: HeldOutScores) -> None:
-        order = np.argsort(held_out.known, kind="stable")
-        weights, known = held_out.weights[order], held_out.known[order]
+        known, weights = _merged(held_out.known, held_out.weights)
         levels = (np.cumsum(weights) - weights / 2) / weights.sum()
         chosen = np.linspace(levels[0], levels[-1], min(len(known), 101))
         knots, z = np.interp(chosen, levels, known), norm.ppf(chosen)
@@ -68,25 +79,37 @@ class NormalScores:
         return np.asarray(np.interp(z, self._z, self._scores))
 
 
+def _merged(scores: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Ascending scores of which no two are equal up to rounding, and the weight of each: copies count as they weigh."""
+    order = np.argsort(scores, kind="stable")
+    scores, weights = scores[order], weights[order]
+    is_first = np.append(True, np.diff(scores) > 1e-6 * max(float(scores[-1] - scores[0]), 1e-300))
+    return scores[is_first], np.add.reduceat(weights, np.flatnonzero(is_first))
+
+
 class Labels(NamedTuple):
     """Which messages of a log have a label, which of these are open, and what each label counts."""
 
     labelled: NDArray[np.bool_]  # (n_messages,)
     is_open: NDArray[np.bool_]  # (n_labelled,)
+    is_right: NDArray[np.bool_]  # (n_labelled,) assigned to the class of the label
     counts: Floats  # (n_labelled,) their sum is the number of labels drawn at random that tell as much
     of_share: Floats  # (n_labelled,) what each counts for the open share: less, if it is of another log
 
     @classmethod
-    def of(cls, labelled: NDArray[np.bool_], is_open: NDArray[np.bool_], weights: Floats) -> "Labels":
+    def of(
+        cls, labelled: NDArray[np.bool_], is_open: NDArray[np.bool_], is_right: NDArray[np.bool_], weights: Floats
+    ) -> "Labels":
         """Scale weights, one over the chance of being labelled, to counts."""
         shares = weights / max(weights.max(initial=0.0), np.finfo(float).tiny)  # their squares do not overflow
         counts = shares * shares.sum() / max(np.square(shares).sum(), 1e-300)
-        return cls(labelled, is_open, counts, counts)
+        return cls(labelled, is_open, is_right, counts, counts)
 
     @classmethod
     def none(cls, n_messages: int) -> "Labels":
         """No labels."""
-        return cls(np.zeros(n_messages, dtype=bool), np.zeros(0, dtype=bool), np.zeros(0), np.zeros(0))
+        none = np.zeros(0, dtype=bool)
+        return cls(np.zeros(n_messages, dtype=bool), none, none, np.zeros(0), np.zeros(0))
 
     def of_elsewhere(self, elsewhere: NDArray[np.bool_]) -> "Labels":
         """Let labels of other logs, (n_labelled,), tell little of the open share of this one."""
@@ -95,7 +118,7 @@ class Labels(NamedTuple):
         return self._replace(of_share=self.counts * factors)
 
 
-def shares_of(open_share: float | tuple[float, float] | None, labels: Labels) -> Floats:
+def shares_of(open_share: Share | None, labels: Labels) -> Floats:
     """Draws of the open share before the scores are read, (n_draws, 1): told, or by the labels alone."""
     levels = UNIFORM[:, :1]
     if isinstance(open_share, tuple):
@@ -135,6 +158,7 @@ class LogModel(NamedTuple):
     unknowns: Unknowns  # each (n_draws, 1)
     known: Floats  # (n_draws, n_bins)
     opened: Floats  # (n_draws, n_bins)
+    right: Floats  # (n_draws, n_bins) probability that a known message of each bin is assigned to its class
 
     @property
     def shares(self) -> Floats:
@@ -170,21 +194,30 @@ def falling(probabilities: Floats) -> Floats:
 
 
 def open_of(held_out: HeldOutScores, normal: NormalScores) -> tuple[float, float]:
-    """Usual place and width of open messages: the mean of those of texts and of samples of held-out classes."""
-    if not len(held_out.opened):
-        return MEAN_PLACE, MEAN_WIDTH
-    z = normal(held_out.opened)
-    mean = np.average(z, weights=held_out.open_weights)
-    width = np.average(np.square(z - mean), weights=held_out.open_weights) ** 0.5
-    return float(MEAN_PLACE - mean) / 2, max(float(MEAN_WIDTH + width) / 2, LEAST_WIDTH)
+    """Usual place and width of open messages.
+
+    The mean of those of texts and of samples of held-out classes; the place, less those of synthetic classes.
+    """
+    place, width = MEAN_PLACE, MEAN_WIDTH
+    if len(held_out.opened):
+        z = normal(held_out.opened)
+        mean = np.average(z, weights=held_out.open_weights)
+        place -= (MEAN_PLACE + float(mean)) / 2
+        width += (float(np.average(np.square(z - mean), weights=held_out.open_weights)) ** 0.5 - MEAN_WIDTH) / 2
+    if len(held_out.synthetic):
+        place -= SYNTHETIC_PART * (place + float(normal(held_out.synthetic).mean()))
+    return place, max(width, LEAST_WIDTH)
 
 
 def fit_log(
     z: Floats,
     copies: Integers,
     labels: Labels,
-    open_share: float | tuple[float, float] | None,
+    open_share: Share | None,
     usual: tuple[float, float],
+    right: Floats,
+    real: Floats,
+    known_shift: float | None = None,
 ) -> LogModel:
     """Weigh the draws by the normal scores of a log and its labels.
 
@@ -199,14 +232,27 @@ def fit_log(
         What somebody tells; ``None``: what the labels tell.
     usual : pair of float
         Usual place and width of open messages.
+    right : ndarray of shape (n_bins,)
+        Log-odds that a held-out sample of each bin is assigned to its class.
+    real : ndarray of shape (n_real,)
+        Normal scores of real open samples of the training.
+    known_shift : float, default=None
+        How much farther out known messages lie than held-out samples, if it is known.
     """
     shares, columns = shares_of(open_share, labels), NORMAL.T[1:, :, np.newaxis]
-    shift, spread, place, width = (
-        mean + deviation * z for (mean, deviation), z in zip((SHIFT, SPREAD, PLACE, WIDTH), columns, strict=True)
-    )
+    spread, width = (mean + deviation * z for (mean, deviation), z in ((SPREAD, columns[1]), (WIDTH, columns[3])))
+    place = PLACE[0] + PLACE[1] * HEAVY
+    if known_shift is None:
+        shift = -SHIFT * np.log(1 - UNIFORM[:, 1:2])
+    else:
+        shift = np.full_like(shares, known_shift)
+        if known_shift == 0:  # known messages are as held-out samples
+            spread = np.zeros_like(shares)
     unknowns = Unknowns(shares, shift, np.exp(spread), usual[0] + place, usual[1] * np.exp(width))
     known, opened = unknowns.of_bins()
     logs = np.where(unknowns.open_place - shift < LEAST_APART, -8.0, 0.0)[:, 0]
+    if len(real):
+        logs += np.log(opened[:, bins_of(real)] + 1e-9).mean(axis=1) * min(len(real), MOST_REAL)
     bins, counts = bins_of(z), labels.counts
     unlabelled = np.bincount(bins[~labels.labelled], minlength=len(CENTRES))
     if n := unlabelled.sum():
@@ -220,7 +266,29 @@ def fit_log(
     logs += np.log(known[:, of_labelled[~labels.is_open]] + 1e-9) @ counts[~labels.is_open]
     logs += np.log(opened[:, of_labelled[labels.is_open]] + 1e-9) @ counts[labels.is_open]
     weights = np.exp(logs - logs.max())
-    return LogModel(weights / weights.sum(), unknowns, known, opened)
+    weights /= weights.sum()
+    of_known, is_right = of_labelled[~labels.is_open], labels.is_right[~labels.is_open]
+    confusion = shift
+    if known_shift != 0:
+        moved = right[of_known] - float(weights @ shift[:, 0])
+        confusion = shift + _confusion(moved, is_right, counts[~labels.is_open])[:, np.newaxis]
+    return LogModel(weights, unknowns, known, opened, expit(right - confusion))
+
+
+def _confusion(log_odds: Floats, is_right: NDArray[np.bool_], counts: Floats) -> Floats:
+    """Draws of how far the log-odds of the right class lie below those that are foretold, (n_draws,).
+
+    Labelled known messages tell it: their ``log_odds`` as foretold, and whether their class is right. Nothing else is
+    learned from that, since a wrong class may be an error of the label.
+    """
+    mean, deviation = CONFUSION
+    candidates = mean + deviation * np.linspace(-4, 4, 81)
+    odds = log_odds[:, np.newaxis] - candidates  # (n_known, n_candidates)
+    logs = counts @ -np.logaddexp(0, np.where(is_right[:, np.newaxis], -odds, odds)) + norm.logpdf(
+        candidates, mean, deviation
+    )
+    levels = np.cumsum(np.exp(logs - logs.max()))
+    return np.asarray(np.interp(UNIFORM[:, 5], levels / levels[-1], candidates))
 
 
 def bins_of(z: Floats) -> Integers:
@@ -229,11 +297,23 @@ def bins_of(z: Floats) -> Integers:
 
 
 def right_of(held_out: HeldOutScores, normal: NormalScores) -> Floats:
-    """Probability that a known message of each bin is assigned to its class, (n_bins,): a logistic regression."""
+    """Log-odds that a held-out sample of each bin is assigned to its class, (n_bins,): a logistic regression."""
     right = held_out.assigned == held_out.classes
     if right.all() or not right.any():
-        return np.full(len(CENTRES), float(right.all()))
-    model = LogisticRegression().fit(
-        normal(held_out.known)[:, np.newaxis], right, held_out.weights / held_out.weights.mean()
-    )
-    return np.asarray(model.predict_proba(CENTRES[:, np.newaxis])[:, 1])
+        return np.full(len(CENTRES), 10.0 if right.all() else -10.0)
+    weights = EVIDENCE * held_out.weights / held_out.weights.sum()
+    model = LogisticRegression().fit(normal(held_out.known)[:, np.newaxis], right, weights)
+    return np.asarray(model.decision_function(CENTRES[:, np.newaxis]))
+
+
+def model_of(
+    held_out: HeldOutScores,
+    scores: Floats,
+    copies: Integers,
+    labels: Labels,
+    open_share: Share | None = None,
+) -> LogModel:
+    """Fit the model to the scores of a log and its labels, as ``fit_log``."""
+    normal = NormalScores(held_out)
+    of_held_out = open_of(held_out, normal), right_of(held_out, normal), normal(held_out.real)
+    return fit_log(normal(scores), copies, labels, open_share, *of_held_out, held_out.expected.known_shift)

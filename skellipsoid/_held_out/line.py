@@ -1,0 +1,158 @@
+"""The limit between known and open, placed where the expected macro F1 over a model of the traffic is best."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .log_model import CANDIDATES, CENTRES, Labels, LogModel, NormalScores, bins_of, model_of
+from .scores import Floats, HeldOutScores
+
+#: The limit is a mean of the candidates. Each counts exp(−loss / NEAR), by its expected loss of F1, or of the cost, to
+#: the best one.
+NEAR = 0.001
+#: The model of the log is off by so much where it foretells a share (one standard deviation).
+MODEL_ERROR = 0.02
+#: Probability that a figure of a forecast lies in its interval.
+CERTAINTY = 0.9
+
+
+class Figure(NamedTuple):
+    """A foretold share: its mean, its standard deviation, and the limits of its interval."""
+
+    mean: float
+    error: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, weights: Floats, draws: Floats) -> "Figure":
+        """Of weighted draws, both (n_draws,), and the error of the model."""
+        mean = float(weights @ draws)
+        variance, of_model = float(weights @ np.square(draws - mean)), MODEL_ERROR**2
+        order = np.argsort(draws)
+        levels = np.cumsum(weights[order]) - weights[order] / 2
+        low, high = np.interp([(1 - CERTAINTY) / 2, (1 + CERTAINTY) / 2], levels, draws[order])
+        limits = max(float(low) - MODEL_ERROR, 0.0), min(float(high) + MODEL_ERROR, 1.0)
+        return cls(mean, (variance + of_model) ** 0.5, *limits)
+
+
+class Forecast(NamedTuple):
+    """What a limit is expected to do: shares of known messages, the share of open ones that are noticed, and F1."""
+
+    right: Figure
+    wrong: Figure
+    rejected: Figure
+    noticed: Figure
+    f1: Figure
+
+
+def place_limit(
+    held_out: HeldOutScores,
+    found: LogModel,
+    scores: Floats,
+    n_classes: int,
+    costs: tuple[float, float] | None = None,
+) -> float:
+    """Offset with the best expected macro F1, or with the lowest expected cost.
+
+    Parameters
+    ----------
+    held_out : HeldOutScores
+        Known samples, at least one. ``expected`` says how much an accepted open sample counts in F1.
+    found : LogModel
+        Of the log, or of what is expected of the traffic.
+    scores : ndarray of shape (n_messages,)
+        Scores of the log; none of a share alone. The expected F1 is that of the log, or without one of traffic that is
+        drawn from the model.
+    n_classes : int
+    costs : pair of float, default=None
+        Cost of an accepted open sample, and of a rejected known one.
+    """
+    normal = NormalScores(held_out)
+    parts = _parts(found, _shares_of_bins(normal, scores))
+    if costs is None:
+        quality = parts.f1(n_classes, held_out.expected.open_weight)
+    else:
+        quality = -parts.cost(*costs) / sum(costs)
+    mean = found.weights @ quality
+    return float(normal.inverse(np.average(CANDIDATES, weights=np.exp((mean - mean.max()) / NEAR))))
+
+
+def limit_of(held_out: HeldOutScores, n_classes: int) -> float:
+    """Score below which samples are open, by what is expected of the traffic alone."""
+    none = np.zeros(0)
+    found = model_of(held_out, none, none.astype(np.int64), Labels.none(0), held_out.expected.open_share)
+    return place_limit(held_out, found, none, n_classes)
+
+
+def foretell(
+    held_out: HeldOutScores, found: LogModel, offset: float, n_classes: int, scores: Floats | None = None
+) -> Forecast:
+    """Foretell what an offset does, in a log of these ``scores`` or in traffic to come."""
+    normal = NormalScores(held_out)
+    parts = _parts(found, None if scores is None else _shares_of_bins(normal, scores))
+    at = int(np.abs(CANDIDATES - normal(np.array([offset]))).argmin())
+    tables = parts.right, parts.wrong, parts.rejected, parts.noticed, parts.f1(n_classes)
+    return Forecast(*(Figure.of(found.weights, table[:, at]) for table in tables))
+
+
+class _Parts(NamedTuple):
+    """Of all messages, the shares that are known, open, and above each candidate, for each draw."""
+
+    n_known: Floats  # (n_draws, 1)
+    n_open: Floats  # (n_draws, 1)
+    accepted: Floats  # (n_draws, n_candidates) known ones
+    mistaken: Floats  # (n_draws, n_candidates) open ones
+    correct: Floats  # (n_draws, n_candidates) known ones, with their own class
+
+    @property
+    def right(self) -> Floats:
+        return self.correct / np.maximum(self.n_known, 1e-12)
+
+    @property
+    def wrong(self) -> Floats:
+        return (self.accepted - self.correct) / np.maximum(self.n_known, 1e-12)
+
+    @property
+    def rejected(self) -> Floats:
+        return 1 - self.accepted / np.maximum(self.n_known, 1e-12)
+
+    @property
+    def noticed(self) -> Floats:
+        return 1 - self.mistaken / np.maximum(self.n_open, 1e-12)
+
+    def f1(self, n_classes: int, open_weight: float = 1.0) -> Floats:
+        """Macro F1 of classes of equal size and open.
+
+        An accepted open sample weighs ``open_weight`` times as much as a rejected known one. For the open class this is
+        the F-measure whose squared β is ``open_weight`` (van Rijsbergen); for the known ones, the inverse.
+        """
+        confused, missed = self.accepted - self.correct + self.mistaken, self.n_known - self.correct
+        total = (1 + open_weight) * self.correct
+        of_known = total / np.maximum(total + open_weight * confused + missed, 1e-12)
+        noticed, rejected = self.n_open - self.mistaken, self.n_known - self.accepted
+        total = (1 + open_weight) * noticed
+        of_open = total / np.maximum(total + open_weight * self.mistaken + rejected, 1e-12)
+        return (n_classes * of_known + of_open) / (n_classes + 1)
+
+    def cost(self, of_open: float, of_known: float) -> Floats:
+        return of_open * self.mistaken + of_known * (self.n_known - self.accepted)
+
+
+def _shares_of_bins(normal: NormalScores, scores: Floats) -> Floats | None:
+    """Share of a log in each bin; ``None`` without a message."""
+    return np.bincount(bins_of(normal(scores)), minlength=len(CENTRES)) / len(scores) if len(scores) else None
+
+
+def _parts(found: LogModel, log: Floats | None) -> _Parts:
+    """Add up bins; ``log`` is the share of the log in each, ``None`` for traffic to come."""
+    opened, known = found.shares * found.opened, (1 - found.shares) * found.known
+    if log is not None:  # each message is open with its posterior probability
+        opened = log * opened / (opened + known + 1e-12)
+        known = log - opened
+
+    def above(parts: Floats) -> Floats:
+        return np.asarray(parts[:, ::-1].cumsum(axis=1)[:, -2::-1])
+
+    n_known, n_open = known.sum(axis=1, keepdims=True), opened.sum(axis=1, keepdims=True)
+    return _Parts(n_known, n_open, above(known), above(opened), above(known * found.right))
