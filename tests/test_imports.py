@@ -19,8 +19,12 @@ ROOMS = (
 #: Rooms of computations, in torch and NumPy.
 COMPUTATIONS = ["_torch", "_samples", "_ellipsoid.math", "_ellipsoid.paper", "_encoders.torch"]
 FILES = [path for room in COMPUTATIONS for path in sorted(ROOT.joinpath(*room.split(".")).glob("*.py"))]
-FILES.append(ROOT / "_held_out" / "table.py")
-INSIDE = (*(f"skellipsoid.{room}." for room in COMPUTATIONS), "skellipsoid._held_out.table")
+HELD_OUT = ["table", "scores", "line", "log_model"]
+FILES += [ROOT / "_held_out" / f"{name}.py" for name in HELD_OUT[:3]]
+INSIDE = (
+    *(f"skellipsoid.{room}." for room in COMPUTATIONS),
+    *(f"skellipsoid._held_out.{name}" for name in HELD_OUT),
+)
 
 
 def test_import_loads_nothing_that_takes_long(fresh_python):

@@ -128,36 +128,37 @@ def with_samples(
 
 
 def with_learned(
-    clf: Any, learned: Learned, names: NDArray[Any] = NO_NAMES, n_new: int = 0, *, chosen_by: Any = None
+    clf: Any, learned: Learned | None, names: NDArray[Any] = NO_NAMES, n_new: int = 0, *, chosen_by: Any = None
 ) -> Any:
     """Fit with these messages in place of those that were learned.
 
     Parameters
     ----------
     clf : EllipsoidOpenSetClassifier
-    learned : Learned
-        All messages; the last ``n_new`` are new, and a warning names the outliers among them.
+    learned : Learned or None
+        All messages, ``None`` for none; the last ``n_new`` are new, and a warning names the outliers among them.
     names : ndarray
         Names that become classes.
     chosen_by : EllipsoidOpenSetClassifier, default=None
         Fit with whose shares and size are taken; ``None``: they are chosen anew.
     """
-    kept = kept_samples(clf)
+    kept, labels = kept_samples(clf), clf.classes_[:0] if learned is None else learned.labels
     classes = np.unique(np.append(clf.classes_, names)) if len(names) else clf.classes_
     sampled = np.append(np.isin(np.arange(len(clf.classes_)), kept.classes), False)
     places = np.searchsorted(clf.classes_, classes).clip(0, len(clf.classes_) - 1)
     has_samples = (clf.classes_[places] == classes) & sampled[places]
-    classes = classes[has_samples | np.isin(classes, learned.labels)]
+    classes = classes[has_samples | np.isin(classes, labels)]
     old = np.where(np.isin(clf.classes_, classes), np.searchsorted(classes, clf.classes_), -1)
-    altered = np.flatnonzero(np.isin(classes, learned.labels))
+    altered = np.flatnonzero(np.isin(classes, labels))
     change = _change("learn", classes[altered], n_new)
     changed = _fitted_anew(
         clf, kept.with_places(old), classes, change, old, altered, anew=chosen_by is None, chosen_by=chosen_by,
         learned=learned, n_new=n_new,
     )  # fmt: skip
-    codes = _codes_among(classes, learned.labels)
-    is_known = codes < len(classes)
-    _widen_norms(changed, in_units_of_X(clf, learned.features[is_known]), codes[is_known])
+    if learned is not None:
+        codes = _codes_among(classes, labels)
+        is_known = codes < len(classes)
+        _widen_norms(changed, in_units_of_X(clf, learned.features[is_known]), codes[is_known])
     return changed
 
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.pipelines import less_class_offsets
 from .._core.results import Result
+from .scores import are_synthetic
 
 
 class KeepsHeldOutMixin:
@@ -69,11 +70,6 @@ class KeepsHeldOutMixin:
             "is_open": table.is_open,
             "is_synthetic": table.is_synthetic,
         }
-
-
-def are_synthetic(held_out: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Whether held-out samples are of synthetic classes; older models kept none."""
-    return np.asarray(held_out.get("is_synthetic", np.zeros(len(held_out["scores"]), dtype=bool)))
 
 
 def held_out_rows(classifier: Any, caller: str) -> dict[str, Any]:

@@ -75,7 +75,8 @@ def place_limit(
     else:
         quality = -parts.cost(*costs) / sum(costs)
     mean = found.weights @ quality
-    return float(normal.inverse(np.average(CANDIDATES, weights=np.exp((mean - mean.max()) / NEAR))))
+    z = np.average(CANDIDATES, weights=np.exp((mean - mean.max()) / NEAR))
+    return float(normal.inverse(np.asarray(z)))
 
 
 def limit_of(held_out: HeldOutScores, n_classes: int) -> float:

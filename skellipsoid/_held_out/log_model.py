@@ -241,7 +241,8 @@ def fit_log(
     """
     shares, columns = shares_of(open_share, labels), NORMAL.T[1:, :, np.newaxis]
     spread, width = (mean + deviation * z for (mean, deviation), z in ((SPREAD, columns[1]), (WIDTH, columns[3])))
-    place = PLACE[0] + PLACE[1] * HEAVY
+    # Where known samples come as the training samples did, open ones come from there, too.
+    place = (0.0 if known_shift == 0 else PLACE[0]) + PLACE[1] * HEAVY
     if known_shift is None:
         shift = -SHIFT * np.log(1 - UNIFORM[:, 1:2])
     else:

@@ -1,12 +1,10 @@
 """Scores of held-out samples, with which traffic is compared."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from .kept import KeepsHeldOutMixin, are_synthetic
-from .table import KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -65,16 +63,6 @@ class HeldOutScores(NamedTuple):
     expected: Expected = Expected()
 
     @classmethod
-    def of_table(cls, table: HeldOut, expected: Expected) -> "HeldOutScores":
-        """Read them off the table of a fit, before it has chosen a size: scores are distances times −1."""
-        is_known, opened, is_synthetic, is_real = (
-            table.kinds == kind for kind in (KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL)
-        )
-        scores = -table.distances
-        of_known = [column[is_known] for column in (scores, table.assigned, table.classes, table.weights)]
-        return cls(*of_known, scores[opened], table.weights[opened], scores[is_synthetic], scores[is_real], expected)
-
-    @classmethod
     def of(cls, classifier: Any, caller: str) -> "HeldOutScores":
         """Read them off a fitted classifier.
 
@@ -86,7 +74,7 @@ class HeldOutScores(NamedTuple):
             If its fit held out no sample.
         """
         name = type(classifier).__name__
-        if not isinstance(classifier, KeepsHeldOutMixin) or not hasattr(classifier, "held_out_"):
+        if not hasattr(classifier, "_scores_as_new") or not hasattr(classifier, "held_out_"):
             raise TypeError(
                 f"{caller} reads held_out_, which this {name} does not have: pass an EllipsoidOpenSetClassifier, or a "
                 "MahalanobisClassifier with threshold='auto'."
@@ -106,6 +94,11 @@ class HeldOutScores(NamedTuple):
         is_synthetic, scores, weights = are_synthetic(held_out), held_out["scores"], held_out["weights"]
         known, is_real = ~held_out["is_open"], ~is_synthetic & (classes == len(classifier.classes_))
         opened = held_out["is_open"] & ~is_synthetic & ~is_real
-        of_known = [column[known] for column in (scores, nearest, classes, weights)]
+        of_known = scores[known], nearest[known], classes[known], weights[known]
         of_open = scores[opened], weights[opened], scores[is_synthetic], scores[is_real]
         return cls(*of_known, *of_open, Expected.by(classifier))
+
+
+def are_synthetic(held_out: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Whether held-out samples are of synthetic classes; older models kept none."""
+    return np.asarray(held_out.get("is_synthetic", np.zeros(len(held_out["scores"]), dtype=bool)))

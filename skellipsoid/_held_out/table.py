@@ -20,8 +20,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._samples.samples import Floats, effective_number, fresh_share
+from .._samples.samples import Floats, effective_number
 from .._torch.losses import contraction_loss, expansion_loss
+from .scores import Expected, HeldOutScores
 
 #: Kinds of held-out samples: known; known, without their class; of synthetic classes; really open.
 KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL = range(4)
@@ -43,6 +44,8 @@ FEWEST_OF_CLASS = 10
 #: Largest number of candidates of a radius scale, for speed alone; it is an average of them. With 100 and 2,000, F1 is
 #: within 0.1 (skellipsoid-bench/results/constants.rst).
 N_CANDIDATES = 500
+#: Largest number of fresh samples that say nothing about the spread of their distances. Chosen by hand.
+FEWEST_WITH_SPREAD = 8
 
 
 @dataclass(frozen=True)
@@ -134,11 +137,22 @@ class HeldOut:
         """Give what a fit keeps: distances at the radius scale; ``None`` if none is known."""
         return replace(self, distances=self.distances / scale) if len(self.known) else None
 
+    def scores(self, expected: Expected) -> HeldOutScores:
+        """Give the scores before a size is chosen, distances times −1, for the traffic that is expected."""
+        is_known, opened, is_synthetic, is_real = (
+            self.kinds == kind for kind in (KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL)
+        )
+        scores = -self.distances
+        known = scores[is_known], self.assigned[is_known], self.classes[is_known], self.weights[is_known]
+        of_open = scores[opened], self.weights[opened], scores[is_synthetic], scores[is_real]
+        return HeldOutScores(*known, *of_open, expected)
+
     def with_fresh(self, fresh: "HeldOut") -> "HeldOut":
-        """Append fresh samples, which nothing was fitted to, and scale the distances of the known ones to theirs."""
-        stretch = np.where(self.kinds == KNOWN, _stretch(self.known, fresh), 1.0)
-        scaled = replace(self, distances=self.distances * stretch)
-        return HeldOut.joined([scaled, fresh], self.mean_error)
+        """Append fresh samples, which nothing was fitted to, and give the known ones their location and spread."""
+        is_known = self.kinds == KNOWN
+        distances = self.distances.copy()
+        distances[is_known] = _as_fresh(self.known, fresh)
+        return HeldOut.joined([replace(self, distances=distances), fresh], self.mean_error)
 
     @cached_property
     def n_independent(self) -> float:
@@ -150,23 +164,41 @@ class HeldOut:
 _COLUMNS = [column.name for column in fields(HeldOut) if column.name not in ("n_classes", "mean_error")]
 
 
-def _stretch(known: HeldOut, fresh: HeldOut) -> float:
-    """Ratio of the distances of fresh known samples to those of held-out ones, shrunk towards 1 if there are few.
+def _as_fresh(known: HeldOut, fresh: HeldOut) -> NDArray[np.float64]:
+    """Distances of held-out known samples, mapped to the location and spread of those of fresh ones.
 
-    The geometric mean, over the classes in the proportions of the fresh samples.
+    In logarithms, over the classes in the proportions of the fresh samples. Each of the two differences counts by its
+    evidence, d² / (d² + s²) with the standard error s: a clear one entirely, however few fresh samples show it.
     """
     counts = np.bincount(fresh.classes, fresh.weights, minlength=fresh.n_classes)
     totals = np.bincount(known.classes, known.weights, minlength=fresh.n_classes)
     weights = known.weights * (counts / np.maximum(totals, TINY))[known.classes]
-    chosen = totals[fresh.classes] > 0
-    if not chosen.any():
-        return 1.0
-    apart = np.average(_logs(fresh)[chosen], weights=fresh.weights[chosen]) - np.average(_logs(known), weights=weights)
-    return float(np.exp(apart * fresh_share(effective_number(fresh.weights[chosen], fresh.sets[chosen]))))
+    old = known.where((weights > 0) & (known.distances > TINY))
+    new = fresh.where((totals[fresh.classes] > 0) & (fresh.distances > TINY) & (fresh.weights > 0))
+    if not len(old) or not len(new):
+        return known.distances
+    weights = weights[(weights > 0) & (known.distances > TINY)]
+    (centre, deviation), (of_new, new_deviation) = _moments(old, weights), _moments(new, new.weights)
+    n_old, n_new = effective_number(weights, old.sets), effective_number(new.weights, new.sets)
+    variance = 1 / n_old + 1 / n_new
+    shift = _by_evidence(of_new - centre, max(deviation, new_deviation) ** 2 * variance)
+    widening = 1.0
+    if n_new > FEWEST_WITH_SPREAD and min(deviation, new_deviation) > SMALLEST_STANDARD_ERROR:
+        # The logarithm of a deviation has half of this variance with normal tails, and all of it with heavier ones.
+        widening = np.exp(_by_evidence(np.log(new_deviation / deviation), variance))
+    logs = np.log(np.maximum(known.distances, TINY))
+    return np.where(known.distances > TINY, np.exp(centre + shift + widening * (logs - centre)), known.distances)
 
 
-def _logs(samples: HeldOut) -> NDArray[np.float64]:
-    return np.log(np.maximum(samples.distances, TINY))
+def _moments(samples: HeldOut, weights: NDArray[np.float64]) -> tuple[float, float]:
+    """Mean and standard deviation of the logarithms of distances."""
+    logs = np.log(samples.distances)
+    mean = np.average(logs, weights=weights)
+    return float(mean), float(np.average((logs - mean) ** 2, weights=weights) ** 0.5)
+
+
+def _by_evidence(difference: float, variance: float) -> float:
+    return difference**3 / max(difference**2 + variance, TINY)
 
 
 def _double(values: Tensor) -> NDArray[np.float64]:

@@ -289,7 +289,8 @@ def _labelled(
         np.zeros(len(numbers), dtype=bool),
     )
     messages = given if earlier is None else earlier.and_also(given)
-    names, few = [], []
+    names: list[Any] = []
+    few: list[Any] = []
     for name in np.setdiff1d(messages.labels, [*classifier.classes_, classifier.open_label_]):
         own = messages.features[messages.labels == name]
         is_class = len(np.unique(np.round(own, 4), axis=0)) >= FEWEST_OF_NEW

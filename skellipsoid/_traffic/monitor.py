@@ -267,10 +267,11 @@ class OpenShareMonitor(BaseEstimator):
         members = ("score_samples", "predict_known", "offset_", "class_offsets_")
         classifier, features = read_estimator(self.estimator, X, members, type(self).__name__)
         if learned_of(classifier) is not None:  # what was learned looks more known than other messages
-            features = take_rows(features, np.flatnonzero(find_learned(classifier, features) < 0))
-        if not len(features):
-            none = np.zeros(0)
-            return classifier.classes_, none, none.astype(np.int32), none.astype(bool)
+            is_learned = find_learned(classifier, features) >= 0
+            if len(is_learned) and is_learned.all():
+                none = np.zeros(0)
+                return classifier.classes_, none, none.astype(np.int32), none.astype(bool)
+            features = take_rows(features, np.flatnonzero(~is_learned))
         scores, nearest = np.asarray(classifier.score_samples(features)), classifier.predict_known(features)
         is_open = less_class_offsets(classifier, scores, nearest) < classifier.offset_
         codes = np.searchsorted(classifier.classes_, nearest).astype(np.int32)

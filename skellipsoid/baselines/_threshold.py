@@ -15,7 +15,7 @@ from .._core.state_rules import THRESHOLDED, Rule
 from .._core.warn import warn
 from .._held_out.kept import KeepsHeldOutMixin
 from .._held_out.line import limit_of
-from .._held_out.scores import Expected, HeldOutScores
+from .._held_out.scores import Expected
 from .._held_out.table import KNOWN, OF_OTHER_CLASS, REAL, HeldOut, best_threshold, quantile
 from .._samples.folds import fold_numbers
 from .._samples.samples import joined
@@ -86,7 +86,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         held_out, parts = self._held_out_scores(samples) if self._can_refit() else (None, [])
         scored = self._fitted_scores(samples) if held_out is None else held_out
         if self.threshold == "auto" and held_out is not None and self._scores_as_new:
-            self.threshold_ = limit_of(HeldOutScores.of_table(held_out, Expected.by(self)), len(self.classes_))
+            self.threshold_ = limit_of(held_out.scores(Expected.by(self)), len(self.classes_))
         elif self.threshold == "auto" and scored.is_open.any():
             self.threshold_ = best_threshold(scored)
         else:

@@ -63,8 +63,7 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     else:
         return None
     numbers, texts = members.named_cells("group"), members.named_cells("text")
-    columns = [members.names.index(name) for name in ("text", "label")]
-    own = accepted_labels(members, options.data, *columns, kept)
+    own = accepted_labels(members, options.data, members.names.index("text"), members.names.index("label"), kept)
     labels = [label or of_group.get(group, "") for group, label in zip(numbers, own, strict=True)]
     is_labelled = np.array([bool(label) for label in labels], dtype=bool)
     meant = {group for group, label in zip(numbers, labels, strict=True) if label}

@@ -107,8 +107,8 @@ def _reviewed(
             "table of messages these names of columns."
         )
     known = {str(label): label for label in classifier.classes_.tolist()}
-    columns = [table.names.index(name) for name in ("message", "label")]
-    labels = accepted_labels(table, path, *columns, {*known, str(classifier.open_label_)})
+    places = table.names.index("message"), table.names.index("label")
+    labels = accepted_labels(table, path, *places, {*known, str(classifier.open_label_)})
     check_names(classifier, np.array([label for label in labels if label], dtype=str), asks=asks)
     is_text = isinstance(classifier.open_label_, str)
     try:

@@ -17,6 +17,7 @@ from .._core.warn import warn
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.fit import warn_of_few
 from .._ellipsoid.math.closed_form import fit_closed_form
+from .._held_out.scores import Expected
 from .._held_out.table import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOut
 from .._samples.duplicates import in_order
 from .._samples.samples import Samples, usable_scale
@@ -233,7 +234,7 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
         moments=moments.standardized(mean, scale),
         n_represented=torch.from_numpy(np.where(is_counted, share[codes], 0.0)).to(device),
     )
-    result = fit_closed_form(samples, features[~known], fitted.alpha, fitted.beta, seed)
+    result = fit_closed_form(samples, features[~known], fitted.alpha, Expected.by(fitted), seed)
     is_random = priorities(keys, seed) <= limits[:n_classes].min()
     fitted._store(result._replace(held_out=_of_random_samples(result.held_out, samples, is_random)), mean, scale)
     fitted._kept, fitted._learned, fitted.changes_, fitted.groups_ = None, None, [], groups

@@ -35,7 +35,7 @@ def test_held_out_scores_are_those_of_fresh_samples(trained):
     (X, y), (X_val, y_val), (new, _) = trained
     plain, given = make().fit(X, y), make().fit(X, y, X_val=X_val, y_val=y_val)
     # Without validation samples the trained rows promise far too much.
-    assert rejected(plain, new) > 0.4 > 5 * (plain.held_out_scores_ < 0).mean()
+    assert rejected(plain, new) > 5 * (plain.held_out_scores_ < 0).mean()
     assert np.median(plain.known_p_value(new)) < 0.1
     foretold = (given.held_out_scores_ < 0).mean()
     assert rejected(given, new) == pytest.approx(foretold, abs=0.04)
@@ -70,15 +70,15 @@ def test_fresh_samples_of_untrained_features_change_little():
     assert rejected(given, new) == pytest.approx(rejected(plain, new), abs=0.03)
 
 
-def test_the_more_validation_samples_the_more_they_count(trained):
+def test_few_validation_samples_that_lie_clearly_farther_out_count(trained):
     (X, y), (X_val, y_val), _ = trained
-    rng = np.random.default_rng(0)
-    radii = [make().fit(X, y).radii_[0]]
+    rng, plain = np.random.default_rng(0), make().fit(X, y).radii_[0]
+    radii = []
     for n in (4, 40, 240):
         some = rng.permutation(len(X_val))[:n]
         radii.append(make().fit(X, y, X_val=X_val[some], y_val=y_val[some]).radii_[0])
-    assert radii == sorted(radii)
-    assert radii[1] < 1.15 * radii[0] < radii[3]
+    assert min(radii) > 1.15 * plain
+    np.testing.assert_allclose(radii[1], radii[2], rtol=0.15)
 
 
 def test_copies_of_training_samples_are_left_out_with_a_warning(trained):

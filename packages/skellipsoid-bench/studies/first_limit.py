@@ -173,7 +173,9 @@ def print_forecasts(cases):
     print_table(rows)
     judged = [rows for (name, g), rows in found.items() if g in ("bots", "cards", "shift") and name != "f1"]
     holds, width, _ = np.mean(np.concatenate(judged), axis=0)
-    print(f"\nBots, cards and shift together, without F1: {100 * holds:.0f} % in the interval, width {100 * width:.0f}.")
+    print(
+        f"\nBots, cards and shift together, without F1: {100 * holds:.0f} % in the interval, width {100 * width:.0f}."
+    )
 
 
 if __name__ == "__main__":

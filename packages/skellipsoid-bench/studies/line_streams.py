@@ -24,7 +24,7 @@ class Case:
         self.n_train = int(arrays.pop("n_train"))
         self.messages = SimpleNamespace(**{n: arrays.pop(n) for n in [*arrays] if n[:2] in ("k_", "o_")})
         fit = type("Fit", (EllipsoidOpenSetClassifier,), {"held_out_": None})()
-        fit._held_out, self.table = arrays, arrays
+        fit._held_out, fit.classes_, self.table = arrays, np.arange(self.n_classes), arrays
         self.held = held = HeldOutScores.of(fit, "real_lines.py")
         self.sorted_known = np.sort(held.known)
         self.few_known = np.quantile(held.known, np.linspace(0, 1, 100))

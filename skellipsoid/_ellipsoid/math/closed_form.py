@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..._held_out.line import limit_of
-from ..._held_out.scores import Expected, HeldOutScores
+from ..._held_out.scores import Expected
 from ..._held_out.table import BOUNDARY_TOLERANCE, TINY, HeldOut, best_scale, near_best
 from ..._samples.samples import Samples
 from .boundaries import Boundaries, Chosen, Fitted, Metric, Shapes, Shrinkage
@@ -150,7 +150,7 @@ def _choose_scale(held_out: HeldOut, expected: Expected) -> float:
     """Radius scale: the distance at which the expected traffic is divided best."""
     if not (held_out.known.distances > 0).any():
         return 1.0
-    limit = -limit_of(HeldOutScores.of_table(held_out, expected), held_out.n_classes)
+    limit = -limit_of(held_out.scores(expected), held_out.n_classes)
     return max(limit, TINY) * (1 + BOUNDARY_TOLERANCE)
 
 
