@@ -82,6 +82,7 @@ class NormalScores:
 def _merged(scores: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Ascending scores of which no two are equal up to rounding, and the weight of each: copies count as they weigh."""
     order = np.argsort(scores, kind="stable")
+    order = order[weights[order] > 0]
     scores, weights = scores[order], weights[order]
     is_first = np.append(True, np.diff(scores) > 1e-6 * max(float(scores[-1] - scores[0]), 1e-300))
     return scores[is_first], np.add.reduceat(weights, np.flatnonzero(is_first))
