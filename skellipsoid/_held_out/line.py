@@ -45,6 +45,14 @@ class Forecast(NamedTuple):
     noticed: Figure
     f1: Figure
 
+    def rounded(self) -> dict[str, list[float]]:
+        """Give each share of messages with its standard deviation."""
+        return {
+            name: [round(figure.mean, 4), round(figure.error, 4)]
+            for name, figure in self._asdict().items()
+            if name != "f1"
+        }
+
 
 def place_limit(
     held_out: HeldOutScores,

@@ -19,7 +19,7 @@ from .._core.warn import silenced, warn
 from .._ellipsoid.changes import kept_samples, with_learned
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.learned import Learned, find_learned, in_units_of_X, learned_of, standardized, with_usual
-from .._held_out.line import foretell, place_limit
+from .._held_out.line import Forecast, foretell, place_limit
 from .._held_out.scores import Floats, HeldOutScores, Integers
 from .log import MEMBERS, Log, read_log, score
 
@@ -156,9 +156,10 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     estimator : object
         A new estimator, with the same fitted transformers. The given one is unchanged. The last entry of ``changes_``
         says what was learned: ``n_samples``, the new ``classes``, and of the labelled known messages the share that the
-        given estimator ``rejected`` and the share that was ``foretold``; ``now`` and ``error`` are the share that is
-        foretold for known messages to come, and its standard deviation. ``traffic_`` is as after
-        :func:`set_operating_point`.
+        given estimator ``rejected`` and the share that was ``foretold``. ``before`` and ``after`` foretell what the
+        given and the new estimator do with messages to come: of known ones the shares ``right``, ``wrong`` and
+        ``rejected``, of open ones ``noticed``, each with its standard deviation. Labelled messages tell it, scored
+        without themselves. ``traffic_`` is as after :func:`set_operating_point`.
 
     Raises
     ------
@@ -221,8 +222,9 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     learned.offset_, learned.traffic_ = place_limit(held_now, found, log.scores, n_classes), found.traffic()
     of_messages = log.scores[: len(messages)], log.labels.is_right
     learned._learned = replace(learned._learned, scores=of_messages[0], right=of_messages[1])
-    now = foretell(held_now, found, learned.offset_, n_classes, log.scores).rejected
-    change = _described(classifier, learned, before, held_out, now.mean, now.error)
+    was = foretell(held_out, before.fit(held_out), classifier.offset_, len(classifier.classes_), before.scores)
+    now = foretell(held_now, found, learned.offset_, n_classes, log.scores)
+    change = _described(classifier, learned, before, held_out, {"before": was, "after": now})
     learned.changes_ = [*classifier.changes_, change]
     if hasattr(named, "feature_names_in_"):
         learned.feature_names_in_ = named.feature_names_in_
@@ -341,8 +343,7 @@ def _described(
     learned: EllipsoidOpenSetClassifier,
     before: Log,
     held_out: HeldOutScores,
-    now: float,
-    error: float,
+    forecasts: dict[str, Forecast],
 ) -> dict[str, Any]:
     """Say what was learned, in numbers that can be checked."""
     is_known, labelled = ~before.labels.is_open, before.labels.labelled
@@ -355,8 +356,7 @@ def _described(
         "classes": new.tolist(),
         "rejected": None if np.isnan(rejected) else round(float(rejected), 4),
         "foretold": round(float(foretold), 4),
-        "now": round(now, 4),
-        "error": round(error, 4),
+        **{name: found.rounded() for name, found in forecasts.items()},
     }
 
 

@@ -17,6 +17,7 @@ from .._traffic.learning import choose_to_label, learn_from_traffic
 from ._change import check_names, check_target, save_where_asked
 from ._given import lines_of_input, with_content
 from ._text_files.read import accepted_labels, read_file, read_rows, read_texts
+from ._trade_off import before_and_after
 from ._traffic import check_unlabelled
 from ._use import answered, load_model, weights_of
 
@@ -146,15 +147,12 @@ def _told(classifier: Any, n_others: int, folder: Path) -> list[str]:
         f"model in {folder} knows {len(classifier.classes_)} classes{new}.",
         f"Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % of the messages are new.",
     ]
-    now = f"{100 * change['now']:.0f} % ± {100 * change['error']:.0f} are foretold"
     if change["rejected"] is not None:
         lines.append(
-            f"Of the labelled known messages {100 * change['rejected']:.0f} % went to a person, "
-            f"{100 * change['foretold']:.0f} % were foretold; now {now}."
+            f"Of the labelled known messages {100 * change['rejected']:.0f} % went to a person; "
+            f"{100 * change['foretold']:.0f} % of the training samples did."
         )
-    else:
-        lines.append(f"Of known messages {now} to go to a person.")
-    return lines
+    return [*lines, before_and_after(change["before"], change["after"])]
 
 
 def _one_line(text: str) -> str:

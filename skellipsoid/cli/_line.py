@@ -7,13 +7,17 @@ import numpy as np
 
 from .._core.answers import read_closed_set_rows, trade_off_at
 from .._core.pipelines import read_estimator
+from .._core.warn import silenced
 from .._held_out.kept import held_out_rows
-from .._traffic.log import MEMBERS, score
+from .._held_out.line import foretell
+from .._held_out.scores import HeldOutScores, read_share
+from .._traffic.log import MEMBERS, read_log, score
 from .._traffic.operating_point import set_operating_point
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from .._traffic.operating_point.set import open_set_classifier
 from ..persistence._save import save_changed
 from ._beside import warn_of_stale_export
+from ._trade_off import before_and_after
 from ._use import load_model, log_of_file, weights_of
 
 
@@ -26,7 +30,7 @@ def set_line(options: argparse.Namespace) -> None:
     if texts is not None:
         log = read_estimator(model, texts, MEMBERS, "set-line")[1]
     before, offset, of_classes = _effect(classifier, log), classifier.offset_, classifier.class_offsets_
-    former = getattr(classifier, "traffic_", None)
+    former, weights = getattr(classifier, "traffic_", None), None
     if options.rejection_rate is not None:
         _set_rate(classifier, options.rejection_rate)
     else:
@@ -47,6 +51,8 @@ def set_line(options: argparse.Namespace) -> None:
     save_changed(model, options.model, manifest["manifest_sha256"], manifest["provenance"])
     warn_of_stale_export(options.model)
     print(f"{moves}{change}.{_learned(learned, labels)}")
+    if learned is not None:
+        print(_foretold(classifier, (log, labels, weights), options.open_share, offset))
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -72,6 +78,17 @@ def _learned(learned: Any, labels: Any) -> str:
     n_labels = 0 if labels is None else sum(label is not None for label in labels)
     source = f", by {n_labels} labels and the log" if n_labels else ""
     return f" Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % are new{source}."
+
+
+def _foretold(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: float) -> str:
+    """Tell what the former and the present limit do, by the same model of the traffic."""
+    held, n_classes = HeldOutScores.of(classifier, "set-line"), len(classifier.classes_)
+    with silenced():  # the labels were read before
+        log = read_log(classifier, *given, "set-line")
+    found, scores = log.fit(held, None if share is None else read_share(share)), log.own_scores
+    of_scores = scores if len(scores) else None
+    was, now = (foretell(held, found, offset, n_classes, of_scores) for offset in (former, classifier.offset_))
+    return before_and_after(was.rounded(), now.rounded())
 
 
 def _set_rate(classifier: Any, rate: float) -> None:

@@ -73,6 +73,19 @@ def forecast_sentence(classifier: Any) -> str | None:
     )
 
 
+def before_and_after(before: Mapping[str, Sequence[float]], after: Mapping[str, Sequence[float]]) -> str:
+    """Tell what is foretold of messages to come, with its error: all sides of it, not the better one alone."""
+
+    def both(name: str) -> str:
+        was, now = (f"{100 * found[name][0]:.0f} ± {100 * found[name][1]:.0f}" for found in (before, after))
+        return f"{was} before, {now} now"
+
+    return (
+        f"Of 100 known messages to come, right: {both('right')}; wrong: {both('wrong')}; to a person: "
+        f"{both('rejected')}. Of 100 new ones, noticed: {both('noticed')}."
+    )
+
+
 def written(figure: Figure) -> str:
     """Write a foretold share in percent, with its interval."""
     return f"{100 * figure.mean:.0f} ({100 * figure.low:.0f}-{100 * figure.high:.0f})"

@@ -83,7 +83,9 @@ def test_review_and_learn_are_those_of_python(folder, log, tmp_path, capsys):
         f"Learned 20 messages, {n_open} of them open, beside {len(others)} without a label. The mo"
     )
     told = found[-1].changes_[-1]
-    assert out[2].startswith(f"Of the labelled known messages {100 * told['rejected']:.0f} % went to a person, ")
+    assert out[2].startswith(f"Of the labelled known messages {100 * told['rejected']:.0f} % went to a person; ")
+    assert out[3].startswith("Of 100 known messages to come, right: ")
+    assert out[3].count(" ± ") == 8
     assert "learn (20 samples)" in (folder / "README.md").read_text(encoding="utf-8")
 
 

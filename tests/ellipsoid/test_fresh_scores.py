@@ -105,7 +105,8 @@ def test_with_few_samples_in_many_dimensions_open_samples_are_rejected(seeds):
         learned = known & (place < 10)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            clf = EllipsoidOpenSetClassifier(random_state=0).fit(rows[learned], classes[learned])
+            clf = EllipsoidOpenSetClassifier(open_share=(0.25, 0.75), known_shift=0, random_state=0)
+            clf.fit(rows[learned], classes[learned])
         accepted.append(np.mean(clf.score_samples(rows[~known]) >= 0))
         rejected.append(np.mean(clf.score_samples(rows[known & (place >= 10)]) < 0))
     assert np.mean(accepted) < 0.25

@@ -313,7 +313,7 @@ def behind_a_head(tiny_model):
     encoder = GivenEmbeddings(
         tiny_model, finetune="head", n_components=3, max_iter=20, duplicates="off", random_state=0
     )
-    pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(keep_samples=True, random_state=0))
+    pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(open_share=0.5, known_shift=0, random_state=0))
     n_training = 40 * N_KNOWN
     names = np.char.add("class ", np.char.zfill(y.astype(str), 2))
     return pipe.fit(texts[:n_training], names[:n_training]), texts[n_training:], y[n_training:], names[n_training:]

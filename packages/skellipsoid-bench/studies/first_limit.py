@@ -1,7 +1,7 @@
 r"""The limit of a fit that nobody has told anything: how much F1 it loses, and whether its forecast holds.
 
-Cases are those of ``real_lines.py``, which fits them, and tables of numbers, which are fitted here. Open shares are 5, 20
-and 50 %, but that of the held-out classes for the home cases and the tables.
+Cases are those of ``real_lines.py``, which fits them, and tables of numbers, which are fitted here. Open shares are 5,
+20 and 50 %, but that of the held-out classes for the home cases and the tables.
 
     python studies/real_lines.py --data-home ../../../shared/data embed
     python studies/real_lines.py --data-home ../../../shared/data score
@@ -152,9 +152,9 @@ def print_losses(cases):
 def print_forecasts(cases):
     """Print how often the figures of a forecast lie in their intervals."""
     print(
-        "\nForecasts of the default at 5, 20 and 50 % open: percent of the cases in which a figure lies in its interval of"
+        "\nForecasts of the default at 5, 20 and 50 % open: percent of the cases in which a figure lies in its interval"
     )
-    print("90 %, mean width of the interval, and mean of the forecast less the truth; points.\n")
+    print("of 90 %, mean width of the interval, and mean of the forecast less the truth; points.\n")
     found, none = {}, np.zeros(0)
     for case, share in itertools.product(cases, SHARES):
         limit = limit_of(case.held, case.n_classes)
