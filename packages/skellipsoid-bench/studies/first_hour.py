@@ -31,6 +31,7 @@ from skellipsoid.metrics import open_set_f1_score
 CASES = {
     "real-bot1": 20,
     "real-bot1subset": 10,
+    "real-bot2": 10,
     "real-cardsid": 10,
     "real-cardsood": 10,
     "real-clinc50": 3,
@@ -112,8 +113,7 @@ def drawn(base, train, known, opened, draw):
                 m,
                 f"learned, {way}",
                 *measured(learned, X, y, rest, weights, learned.offset_),
-                told["now"],
-                told["error"],
+                *told["after"]["rejected"],
             )
 
 

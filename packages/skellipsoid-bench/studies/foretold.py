@@ -15,7 +15,8 @@ from features import CACHE
 from line_tables import print_table
 from real_lines import OPEN, Texts, real_cases
 
-from skellipsoid import EllipsoidOpenSetClassifier, choose_to_label, learn_from_traffic
+from skellipsoid import EllipsoidOpenSetClassifier, choose_to_label, learn_from_traffic, set_operating_point
+from skellipsoid.metrics import open_set_f1_score
 
 NAMES = ("right", "wrong", "rejected", "noticed")
 CASES = ("real-bot1", "real-bot2", "real-cardsid", "real-cardsood")
@@ -32,13 +33,15 @@ def main():
     title = "What learn_from_traffic foretells, and what comes"
     print(title, "=" * len(title), sep="\n", end="\n\n")
     print("Shares of known messages that are answered right, wrong or rejected, and of open ones that are noticed,")
-    print("percent: foretold / true, and in brackets the draws in which the truth is within two errors.\n")
-    rows = [["case", "labels", "", *NAMES]]
+    print("percent: foretold / true, and in brackets the draws in which the truth is within two errors. F1 is true.")
+    print("*before*: as trained; *share told*: the share of open messages in the log, and no label.\n")
+    rows = [["case", "labels", "", *NAMES, "F1"]]
     for name, train, known, opened in real_cases(options):
         if name in CASES:
             clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(train.X, train.y)
             everything = Texts(*(np.concatenate(parts) for parts in zip(known, opened, strict=True)))
             truth = np.where(np.isin(everything.y, clf.classes_), everything.y, OPEN)
+            rows.append(told_share(name, clf, everything.X, truth, options.draws))
             for n in (15, 30, 60, 120):
                 rows += rows_of(name, n, clf, everything.X, truth, options.draws)
     print_table(rows)
@@ -46,7 +49,7 @@ def main():
 
 def rows_of(name, n, clf, X, truth, draws):
     """Foretold and true shares of the given and of the learned classifier, means over draws."""
-    found = {"before": [], "after": []}
+    found, f1 = {"before": [], "after": []}, {"before": [], "after": []}
     for draw in range(draws):
         order = np.random.default_rng(draw).permutation(len(X))
         log, later = order[: min(400, len(X) // 2)], order[min(400, len(X) // 2) :]
@@ -56,14 +59,33 @@ def rows_of(name, n, clf, X, truth, draws):
         learned = learn_from_traffic(clf, X[log], labels, sample_weight=weights)
         for when, model in (("before", clf), ("after", learned)):
             told = np.array([learned.changes_[-1][when][key] for key in NAMES])
-            found[when].append([*told.T, true_shares(model.predict(X[later]), truth[later])])
+            found[when].append([*told.T, true_shares(answers := model.predict(X[later]), truth[later])])
+            f1[when].append(f1_of(answers, truth[later]))
     rows = []
     for when, values in found.items():
         told, errors, true = np.moveaxis(np.array(values), 1, 0)
         holds = (np.abs(told - true) <= 2 * errors).mean(axis=0)
         cells = zip(told.mean(axis=0), true.mean(axis=0), holds, strict=True)
         rows.append([name, str(n), when, *(f"{100 * a:.0f} / {100 * b:.0f} ({100 * c:.0f})" for a, b, c in cells)])
+        rows[-1].append(f"{np.mean(f1[when]):.1f}")
     return rows
+
+
+def told_share(name, clf, X, truth, draws):
+    """Measure the shares where the share of open messages is told, and nothing else."""
+    set_operating_point(clf, open_share=float(np.mean(truth == OPEN)))
+    found, f1 = [], []
+    for draw in range(draws):
+        later = np.random.default_rng(draw).permutation(len(X))[min(400, len(X) // 2) :]
+        found.append(true_shares(answers := clf.predict(X[later]), truth[later]))
+        f1.append(f1_of(answers, truth[later]))
+    set_operating_point(clf)
+    return [name, "0", "share told", *(f"{100 * share:.0f}" for share in np.mean(found, axis=0)), f"{np.mean(f1):.1f}"]
+
+
+def f1_of(answers, truth):
+    """Macro F1 over open and the classes that occur, percent."""
+    return 100 * open_set_f1_score(truth, answers, labels=np.setdiff1d(truth, [OPEN]), open_label=OPEN, zero_division=0)
 
 
 def true_shares(answers, truth):
