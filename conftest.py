@@ -32,7 +32,7 @@ from skellipsoid.base import BoundaryOpenSetClassifier
 torch.set_num_threads(1)
 
 #: Or --doctest-modules collects these too, and mistakes one for another of the same name.
-collect_ignore_glob = ["conftest.py", "*/conftest.py"]
+collect_ignore_glob = ["conftest.py", "*/conftest.py", "*/sitecustomize.py"]
 
 #: Requests of four intents, short and long, whose words the tiny model knows.
 REQUESTS = {

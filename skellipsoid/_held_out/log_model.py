@@ -194,10 +194,12 @@ def falling(probabilities: Floats) -> Floats:
     return np.asarray(np.maximum.accumulate(probabilities[::-1])[::-1])
 
 
-def open_of(held_out: HeldOutScores, normal: NormalScores) -> tuple[float, float]:
+def open_of(held_out: HeldOutScores, normal: NormalScores, *, is_unseen: bool = False) -> tuple[float, float]:
     """Usual place and width of open messages.
 
-    The mean of those of texts and of samples of held-out classes; the place, less those of synthetic classes.
+    The mean of those of texts and of samples of held-out classes; the place, less those of synthetic classes. Known
+    classes that lie far apart do not say that unknown ones lie as far: where the traffic ``is_unseen``, these lie
+    no farther than in texts.
     """
     place, width = MEAN_PLACE, MEAN_WIDTH
     if len(held_out.opened):
@@ -205,6 +207,8 @@ def open_of(held_out: HeldOutScores, normal: NormalScores) -> tuple[float, float
         mean = np.average(z, weights=held_out.open_weights)
         place -= (MEAN_PLACE + float(mean)) / 2
         width += (float(np.average(np.square(z - mean), weights=held_out.open_weights)) ** 0.5 - MEAN_WIDTH) / 2
+    if is_unseen:
+        place = min(place, MEAN_PLACE)
     if len(held_out.synthetic):
         place -= SYNTHETIC_PART * (place + float(normal(held_out.synthetic).mean()))
     return place, max(width, LEAST_WIDTH)
@@ -317,5 +321,6 @@ def model_of(
 ) -> LogModel:
     """Fit the model to the scores of a log and its labels, as ``fit_log``."""
     normal = NormalScores(held_out)
-    of_held_out = open_of(held_out, normal), right_of(held_out, normal), normal(held_out.real)
+    usual = open_of(held_out, normal, is_unseen=not len(scores))
+    of_held_out = usual, right_of(held_out, normal), normal(held_out.real)
     return fit_log(normal(scores), copies, labels, open_share, *of_held_out, held_out.expected.known_shift)

@@ -4,4 +4,5 @@ import os
 
 import machines
 
-machines.answer_as(os.environ[machines.VARIABLE], setattr)
+if machines.VARIABLE in os.environ:
+    machines.answer_as(os.environ[machines.VARIABLE], setattr)

@@ -93,7 +93,7 @@ def test_auto_uses_real_open_rows():
 
 def test_auto_of_two_classes_is_quantile():
     X, y, _ = ring(n_classes=2)
-    thresholds = [MahalanobisClassifier(threshold=name).fit(X, y).threshold_ for name in ("auto", "quantile")]
+    thresholds = [KNNOpenSetClassifier(threshold=name).fit(X, y).threshold_ for name in ("auto", "quantile")]
     assert thresholds[0] == thresholds[1]
 
 

@@ -26,7 +26,7 @@ def test_demo_answers_first_and_keeps_the_model(tiny_command, table, tmp_path, t
     loaded = load(folder)
     assert loaded.classes_.tolist() == ["alarm", "balance", "light", "weather"]
     lines = out.splitlines()
-    assert len(lines) == 11
+    assert len(lines) == 13
     for i, answer in enumerate(loaded.predict(sentences)):
         said, *near = lines[3 * i : 3 * i + 3]
         assert said == f"{sentences[i]!r}: {'open' if answer == '-1' else answer}"
@@ -38,7 +38,7 @@ def test_demo_answers_first_and_keeps_the_model(tiny_command, table, tmp_path, t
     assert lines[1] == "    nearest training text: 'wake me at six' (alarm)"
     assert lines[6] == ""
     counts = r"Of 6 known requests (\d) are answered right, (\d) wrong, (\d) go to a person"
-    found = re.fullmatch(rf"{counts}; of 2 unknown ones \d are noticed\.", lines[7])
+    found = re.fullmatch(rf"{counts}; of 2 unknown ones \d are noticed\.", lines[8])
     assert sum(map(int, found.groups())) == 6
     assert lines[8] == "(Tested on 8 texts that it was not trained on; --report prints all results.)"
     assert lines[10] == f"The model is in {folder}; label lines with: skellipsoid predict --model {folder}"

@@ -32,11 +32,17 @@ def test_train_keeps_a_model_of_all_texts(tiny_model, table, texts, labels, tmp_
     title, _, *rows = table_.strip().splitlines()
     assert title.startswith("What other limits cost, estimated with held-out texts and held-out intents")
     rows, forecast = rows[:7], rows[8:]
-    assert forecast[0].startswith("What to expect of users' messages, by how many of them are new.")
-    shares = np.array([[int(number) for number in re.findall(r"\d+", row)] for row in forecast[-4:]])
-    assert shares[:, 0].tolist() == [2, 5, 20, 50]
-    assert (shares[:, 2] >= shares[:, 1]).all()  # the limit for a share is expected to be at least as good
-    assert (np.diff(shares[:, 3]) >= 0).all()  # and rejects more where more is new
+    assert forecast[0].startswith("What to expect of users' messages, each with an interval of 90 %.")
+    told = [re.findall(r"(\d+) \((\d+)-(\d+)\)", row) for row in forecast[-4:]]
+    assert [row.split("  ")[0] for row in forecast[-4:]] == [
+        "as fitted",
+        *(f"limit for {n} % new" for n in (5, 20, 50)),
+    ]
+    figures = np.array(told, dtype=int)  # (n_limits, right wrong rejected noticed, mean low high)
+    assert figures.shape == (4, 4, 3)
+    assert ((figures[..., 1] <= figures[..., 0]) & (figures[..., 0] <= figures[..., 2])).all()
+    assert (abs(figures[:, :3, 0].sum(axis=1) - 100) <= 2).all()
+    assert (np.diff(figures[1:, 2, 0]) >= 0).all()  # more is rejected where more is new
     assert "\r" not in err
     loaded = load(folder)
     assert loaded.classes_.tolist() == ["alarm", "balance", "light", "weather"]

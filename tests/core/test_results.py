@@ -73,7 +73,7 @@ def test_groups_and_comparisons_are_tables(model_and_log):
     cells = Cells(found._repr_html_())
     assert cells.heads == list(found.table())
     assert len(cells.rows) == 1 + found.n_groups
-    other = EllipsoidOpenSetClassifier(alpha=0.9, random_state=0).fit(log[:120] * 1.1, np.repeat(clf.classes_, 40))
+    other = EllipsoidOpenSetClassifier(beta=1000.0, random_state=0).fit(log[:120] * 1.1, np.repeat(clf.classes_, 40))
     compared = compare(clf, other, log)
     assert compared.n_changed
     assert len(Cells(compared._repr_html_()).rows) == 1 + len(compared.pairs.count)

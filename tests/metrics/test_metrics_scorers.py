@@ -86,13 +86,13 @@ def test_multi_metric_search_refits_by_an_open_set_scorer(blobs):
     X, y = blobs
     search = GridSearchCV(
         EllipsoidOpenSetClassifier(random_state=0),
-        {"beta": [0.1, 0.5], "alpha": [0.6]},
+        {"beta": [0.5, 1000.0], "alpha": [0.6]},
         cv=OpenSetKFold(3),
         scoring=SCORERS,
         refit="open_set_f1",
         error_score="raise",
     ).fit(X, y)
-    for i, beta in enumerate((0.1, 0.5)):
+    for i, beta in enumerate((0.5, 1000.0)):
         model = EllipsoidOpenSetClassifier(beta=beta, random_state=0)
         for fold, (train, test) in enumerate(OpenSetKFold(3).split(X, y)):
             answers = model.fit(X[train], y[train]).predict(X[test])
@@ -229,7 +229,7 @@ def test_scorers_weigh_rows_as_their_metric(name, blobs, fitted):
 def test_scorers_take_part_in_metadata_routing(blobs):
     X, y = blobs
     weights = np.random.default_rng(0).integers(1, 9, size=len(y))
-    model, folds = EllipsoidOpenSetClassifier(random_state=0), OpenSetKFold(3)
+    model, folds = EllipsoidOpenSetClassifier(beta=1000.0, random_state=0), OpenSetKFold(3)
     ready = metrics.open_set_f1_scorer
     with pytest.raises(RuntimeError, match="enable_metadata_routing=True"):
         ready.set_score_request(sample_weight=True)
