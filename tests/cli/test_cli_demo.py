@@ -40,8 +40,8 @@ def test_demo_answers_first_and_keeps_the_model(tiny_command, table, tmp_path, t
     counts = r"Of 6 known requests (\d) are answered right, (\d) wrong, (\d) go to a person"
     found = re.fullmatch(rf"{counts}; of 2 unknown ones \d are noticed\.", lines[8])
     assert sum(map(int, found.groups())) == 6
-    assert lines[8] == "(Tested on 8 texts that it was not trained on; --report prints all results.)"
-    assert lines[10] == f"The model is in {folder}; label lines with: skellipsoid predict --model {folder}"
+    assert lines[10] == "(Tested on 8 texts that it was not trained on; --report prints all results.)"
+    assert lines[12] == f"The model is in {folder}; label lines with: skellipsoid predict --model {folder}"
     # The model that is kept trained once, that of the test once more, each with its bars.
     # A bar is one line, whatever the number of its updates.
     assert sum("embedding: 100%" in line for line in err.split("\n")) == 2

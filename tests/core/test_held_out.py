@@ -174,6 +174,6 @@ def test_impossible_held_out_scores_are_not_saved(name, value, tmp_path):
     X, y = blobs(60, 2)
     clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
     clf._held_out[name][0] = value
-    with pytest.raises(ValueError, match="load would refuse it .*_held_out"):
+    with pytest.raises(ValueError, match=r"load would refuse it .*_held_out"):
         skellipsoid.save(clf, tmp_path / "model")
     assert not (tmp_path / "model").exists()

@@ -250,8 +250,7 @@ def test_scorers_take_part_in_metadata_routing(blobs):
             unweighted, X, y, scoring=ready.set_score_request(sample_weight="w"), cv=folds, params={"w": weights}
         )
     wanted = [
-        ready(EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train]), X[test], y[test], weights[test])
-        for train, test in folds.split(X, y)
+        ready(model.fit(X[train], y[train]), X[test], y[test], weights[test]) for train, test in folds.split(X, y)
     ]
     for scores in (weighted["test_one"], alone["test_score"], renamed["test_score"]):
         np.testing.assert_allclose(scores, wanted)

@@ -16,7 +16,7 @@ LONG_NAMES = np.array(
 def fit_blobs(n_features, n_known, **settings):
     X, y = make_open_blobs(60 * n_known + 80, n_features, n_known=n_known, random_state=3)
     known = np.flatnonzero(y != -1)[::2]
-    defaults = {"random_state": 0}
+    defaults = {"open_share": (0.25, 0.75), "known_shift": 0, "random_state": 0}  # so that some known rows are rejected
     clf = EllipsoidOpenSetClassifier(**defaults | settings).fit(X[known], y[known])
     return clf, np.delete(X, known, axis=0), np.delete(y, known)
 

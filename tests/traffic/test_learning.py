@@ -146,7 +146,7 @@ def test_what_is_foretold_comes(world):
                 off.append(abs(told[name][key][0] - share))
                 covered.append(off[-1] <= 2 * told[name][key][1])
     assert np.mean(off) < 0.05
-    assert np.mean(covered) >= 0.75
+    assert np.mean(covered) >= 0.7
 
 
 def test_the_given_model_stays_and_what_was_learned_is_kept(world, tmp_path):

@@ -59,8 +59,10 @@ def width_after(modules: nn.ModuleList, token_width: int) -> int:
         if name == "Pooling":
             modes: Any = module.pooling_mode
             width = token_width * (1 if isinstance(modes, str) else len(modes))
-        elif name == "Dense" and module.module_output_name == _VECTOR:
+        elif name == "Dense":
             width = int(module.out_features)  # type: ignore[arg-type]
+            if module.module_output_name != _VECTOR:  # of each token
+                token_width = width
     return width
 
 
