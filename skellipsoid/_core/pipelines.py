@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
@@ -60,6 +61,15 @@ def is_search(estimator: Any) -> bool:
     )
 
 
+def check_refits(estimator: Any) -> None:
+    """Raise one sentence if an estimator is a search that keeps no fitted estimator."""
+    if is_search(estimator) and getattr(estimator, "refit", True) is False:
+        raise NotFittedError(
+            f"This {type(estimator).__name__} has refit=False, so that its fit keeps no fitted estimator; fit it with "
+            "refit=True, or pass an estimator that is fitted with its best_params_."
+        )
+
+
 def _unwrap(estimator: Any) -> Any:
     """Take the estimator out of searches, tuned operating points and frozen estimators, the fitted one if there is."""
     while True:
@@ -68,6 +78,7 @@ def _unwrap(estimator: Any) -> Any:
         elif hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
         elif is_search(estimator):
+            check_refits(estimator)
             estimator = estimator.estimator
         elif hasattr(estimator, "open_label_") and hasattr(estimator, "estimator_"):
             estimator = estimator.estimator_

@@ -10,11 +10,22 @@ import pyarrow as pa
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid import (
+    EllipsoidOpenSetClassifier,
+    TunedOperatingPointCV,
+    choose_to_label,
+    compare,
+    estimate_open_share,
+    learn_from_traffic,
+    save,
+    set_operating_point,
+)
 from skellipsoid._core.pipelines import duplicate_groups, fingerprint, split_estimator
 
 LABELS = np.repeat(["a", "b", "c", "d"], 12)
@@ -38,6 +49,25 @@ def test_split_estimator_takes_pipelines_apart():
     pipe = Pipeline([("a", scaler), ("b", None), ("c", make_pipeline(pca, "passthrough", clf))])
     assert split_estimator(pipe) == ([scaler, pca], clf)
     assert split_estimator(Pipeline([("sampler", Sampler()), ("clf", clf)])) == ([], clf)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda search: save(search, "nowhere"),
+        lambda search: set_operating_point(search, open_share=0.1),
+        lambda search: set_operating_point(make_pipeline(StandardScaler(), search), X, rejection_rate=0.1),
+        lambda search: estimate_open_share(search, X),
+        lambda search: choose_to_label(search, X),
+        lambda search: learn_from_traffic(search, X, LABELS),
+        lambda search: compare(search, search, X),
+        lambda search: TunedOperatingPointCV(search, rejection_rate=0.1, cv=2).fit(X, LABELS),
+    ],
+)
+def test_a_search_that_keeps_no_fitted_estimator_is_named(use):
+    search = GridSearchCV(EllipsoidOpenSetClassifier(), {"beta": [0.5]}, cv=2, refit=False)
+    with pytest.raises(NotFittedError, match=r"^This GridSearchCV has refit=False, .* with refit=True, or [^.]*\.$"):
+        use(search)
 
 
 def test_a_fingerprint_is_of_the_fit_and_not_of_the_limit():
