@@ -22,7 +22,6 @@ from skellipsoid import (
     choose_to_label,
     compare,
     estimate_open_share,
-    learn_from_traffic,
     save,
     set_operating_point,
 )
@@ -59,7 +58,6 @@ def test_split_estimator_takes_pipelines_apart():
         lambda search: set_operating_point(make_pipeline(StandardScaler(), search), X, rejection_rate=0.1),
         lambda search: estimate_open_share(search, X),
         lambda search: choose_to_label(search, X),
-        lambda search: learn_from_traffic(search, X, LABELS),
         lambda search: compare(search, search, X),
         lambda search: TunedOperatingPointCV(search, rejection_rate=0.1, cv=2).fit(X, LABELS),
     ],
