@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._core.base import BaseOpenSetClassifier
 from ..._core.pipelines import split_estimator
+from ..._core.validation import is_number
 from ..._core.warn import warn
 from ..._held_out.kept import KeepsHeldOutMixin
 from ..._held_out.scores import HeldOutScores
@@ -189,7 +190,7 @@ def _check_costs(cost_open: Any, cost_reject: Any) -> tuple[float, float] | None
     """Read the costs; ``None`` if neither is given."""
     costs = {"cost_open": cost_open, "cost_reject": cost_reject}
     for name, cost in costs.items():
-        if cost is not None and not (isinstance(cost, int | float | np.number) and 1e-9 <= cost <= 1e9):
+        if cost is not None and not (is_number(cost) and 1e-9 <= cost <= 1e9):
             raise ValueError(f"{name}={cost!r} is not a cost; use a positive number, of at least 1e-9 and at most 1e9.")
     if cost_open is None and cost_reject is None:
         return None
@@ -202,7 +203,7 @@ def _read_share(open_share: Any) -> float | tuple[float, float] | None:
     if open_share is None:
         return None
     limits = open_share if isinstance(open_share, tuple | list | np.ndarray) else (open_share, open_share)
-    are_numbers = all(isinstance(part, int | float | np.number) and not isinstance(part, bool) for part in limits)
+    are_numbers = all(map(is_number, limits))
     if not (are_numbers and len(limits) == 2 and 0 <= limits[0] <= limits[1] <= 1):
         raise ValueError(
             f"open_share={open_share!r} is not a share; use a number from 0 to 1, or two for an interval, such as "
