@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
-from ._core.pipelines import is_acting
+from ._core.pipelines import check_samples, is_acting
 from ._ellipsoid.changes import refreshed, with_merged, with_samples, without_classes
 from ._ellipsoid.classifier import EllipsoidOpenSetClassifier
 
@@ -74,6 +74,7 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     >>> add_classes(pipe, X[200:], y[200:]).predict([[0, 9]]).tolist()
     ['c']
     """
+    check_samples(X, "add_classes")
     return changed(estimator, lambda clf, rows: with_samples(clf, rows, y, groups), X)
 
 

@@ -141,7 +141,10 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
         If the classifier lacks a member.
     NotFittedError
         If it is not fitted.
+    ValueError
+        If there are no samples.
     """
+    check_samples(X, caller)
     transformers, classifier = split_estimator(estimator)
     missing = [name for name in members if not (name.endswith("_") or hasattr(classifier, name))]
     if not missing:
@@ -155,6 +158,12 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
     for transformer in transformers:
         X = transformer.transform(X)
     return classifier, X
+
+
+def check_samples(X: Any, caller: str) -> None:
+    """Raise one sentence if there are no samples at all."""
+    if X is None:
+        raise ValueError(f"{caller} reads samples, but X is None; pass features, or texts for a text Pipeline.")
 
 
 def less_class_offsets(classifier: Any, score: NDArray[np.floating], assigned: NDArray[Any]) -> NDArray[np.floating]:
