@@ -78,7 +78,10 @@ def test_functions_take_no_boolean_for_a_number(fitted, name, use):
 
 def test_a_rate_of_samples_whose_squares_overflow_is_refused(fitted):
     before, answers = fitted.offset_, fitted.predict(X)
-    with np.errstate(over="ignore"), pytest.raises(ValueError, match=r"^200 of 200 known samples are so far .*\.$"):
+    with (
+        np.errstate(over="ignore"),
+        pytest.raises(ValueError, match=r"^All 200 known samples are so far .*; check the units of X\.$"),
+    ):
         set_operating_point(fitted, X * 1e155, rejection_rate=0.05)
     assert fitted.offset_ == before
     # One of them is beyond each offset, as any other sample that is far out.

@@ -50,16 +50,13 @@ def select(scores: NDArray[np.floating], chosen: NDArray[np.bool_], name: str, k
 
 def rejection_offset(scores: NDArray[np.floating], rate: float) -> float:
     """Offset below which new samples lie at most at the ``rate``; with too few scores the lowest score."""
-    beyond = most_beyond(len(scores), rate)
-    if beyond == len(scores):
-        return np.inf
-    offset = np.sort(scores)[max(beyond, 0)]
-    if offset == -np.inf:  # then all samples would be known
+    if np.isneginf(scores).all():  # then everything else would be known
         raise ValueError(
-            f"{np.isneginf(scores).sum()} of {len(scores)} known samples are so far from all classes that their scores "
-            "are -inf, and no offset rejects so few of them; check the units of X, and correct or drop such samples."
+            f"All {len(scores)} known samples are so far from the classes that their scores are -inf, so that no "
+            "offset can be chosen by them; check the units of X."
         )
-    return float(offset)
+    beyond = most_beyond(len(scores), rate)
+    return finite(np.sort(scores)[max(beyond, 0)]) if beyond < len(scores) else np.inf
 
 
 def acceptance_offset(scores: NDArray[np.floating], rate: float) -> float:
