@@ -90,8 +90,9 @@ def set_operating_point(
     ValueError
         If both rates are given, if a rate is outside [0, 1], or if no sample of the wanted kind is there. If all known
         samples of a rate are so far out that their scores are −∞. If options of the share and of a rate are mixed, or a
-        cost is not positive. If a log has neither labels nor a share: in a log alone, known
-        messages with another wording look like open ones. If a share is given and the fit held out nothing. If a label is a class or the open label in another spelling: case, blanks, hyphens, quotes, brackets.
+        cost is not positive. If a log has neither labels nor a share: in a log alone, known messages with another
+        wording look like open ones. If a share is given and the fit held out nothing. If a label is a class or the open
+        label in another spelling: case, blanks, hyphens, quotes, brackets.
     TypeError
         If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one. If a share is
         used and the classifier has no ``held_out_``.
