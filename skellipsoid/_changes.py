@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
-from ._core.pipelines import is_acting
+from ._core.pipelines import check_samples, is_acting
 from ._ellipsoid.changes import refreshed, with_merged, with_samples, without_classes
 from ._ellipsoid.classifier import EllipsoidOpenSetClassifier
 
@@ -74,6 +74,7 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     >>> add_classes(pipe, X[200:], y[200:]).predict([[0, 9]]).tolist()
     ['c']
     """
+    check_samples(X, "add_classes")
     return changed(estimator, lambda clf, rows: with_samples(clf, rows, y, groups), X)
 
 
@@ -145,8 +146,23 @@ def refresh(estimator: Any) -> Any:
     return changed(estimator, refreshed)
 
 
+def check_can_change(estimator: Any) -> None:
+    """Raise an error unless an estimator ends in a classifier whose classes can change, in Pipelines alone."""
+    if isinstance(estimator, Pipeline):
+        return check_can_change(estimator.steps[-1][1])
+    if not isinstance(estimator, EllipsoidOpenSetClassifier):
+        inner = next((name for name in ("best_estimator_", "estimator_") if hasattr(estimator, name)), None)
+        raise TypeError(
+            f"The classes of {type(estimator).__name__} cannot change after a fit: fit a new one on all samples, which "
+            "takes about as long as a change, or use an EllipsoidOpenSetClassifier, or a Pipeline that ends in one"
+            f"{'.' if inner is None else f', such as its {inner}.'}"
+        )
+    return None
+
+
 def changed(estimator: Any, change: Callable[..., Any], *samples: Any) -> Any:
     """Change the classifier that an estimator ends in; samples pass the transformers before it."""
+    check_can_change(estimator)  # before texts are embedded
     if isinstance(estimator, Pipeline):
         *steps, (name, last) = estimator.steps
         for step in (step for _, step in steps if is_acting(step)):
@@ -154,9 +170,4 @@ def changed(estimator: Any, change: Callable[..., Any], *samples: Any) -> Any:
         other = copy(estimator)
         other.steps = [*steps, (name, changed(last, change, *samples))]
         return other
-    if not isinstance(estimator, EllipsoidOpenSetClassifier):
-        raise TypeError(
-            f"The classes of {type(estimator).__name__} cannot change after a fit: fit a new one on all samples, which "
-            "takes about as long as a change, or use an EllipsoidOpenSetClassifier, or a Pipeline that ends in one."
-        )
     return change(estimator, *samples)

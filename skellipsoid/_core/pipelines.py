@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
@@ -60,6 +61,15 @@ def is_search(estimator: Any) -> bool:
     )
 
 
+def check_refits(estimator: Any) -> None:
+    """Raise one sentence if an estimator is a search that keeps no fitted estimator."""
+    if is_search(estimator) and getattr(estimator, "refit", True) is False:
+        raise NotFittedError(
+            f"This {type(estimator).__name__} has refit=False, so that its fit keeps no fitted estimator; fit it with "
+            "refit=True, or pass an estimator that is fitted with its best_params_."
+        )
+
+
 def _unwrap(estimator: Any) -> Any:
     """Take the estimator out of searches, tuned operating points and frozen estimators, the fitted one if there is."""
     while True:
@@ -68,6 +78,7 @@ def _unwrap(estimator: Any) -> Any:
         elif hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
         elif is_search(estimator):
+            check_refits(estimator)
             estimator = estimator.estimator
         elif hasattr(estimator, "open_label_") and hasattr(estimator, "estimator_"):
             estimator = estimator.estimator_
@@ -130,7 +141,10 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
         If the classifier lacks a member.
     NotFittedError
         If it is not fitted.
+    ValueError
+        If there are no samples.
     """
+    check_samples(X, caller)
     transformers, classifier = split_estimator(estimator)
     missing = [name for name in members if not (name.endswith("_") or hasattr(classifier, name))]
     if not missing:
@@ -144,6 +158,12 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
     for transformer in transformers:
         X = transformer.transform(X)
     return classifier, X
+
+
+def check_samples(X: Any, caller: str) -> None:
+    """Raise one sentence if there are no samples at all."""
+    if X is None:
+        raise ValueError(f"{caller} reads samples, but X is None; pass features, or texts for a text Pipeline.")
 
 
 def less_class_offsets(classifier: Any, score: NDArray[np.floating], assigned: NDArray[Any]) -> NDArray[np.floating]:

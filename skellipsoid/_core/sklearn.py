@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.base import _fit_context
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, StrOptions
+from sklearn.utils._param_validation import HasMethods, InvalidParameterError, StrOptions
+from sklearn.utils._param_validation import Interval as _Interval
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 from sklearn.utils.validation import _num_samples as count_rows
 
@@ -27,6 +29,13 @@ __all__ = [
 
 
 _Fit = TypeVar("_Fit", bound=Callable[..., Any])
+
+
+class Interval(_Interval):
+    """Numbers of a range; a Boolean, which Python counts among the numbers, is none of them."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return not isinstance(val, bool | np.bool_) and bool(super().is_satisfied_by(val))
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[_Fit], _Fit]:

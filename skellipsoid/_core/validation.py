@@ -7,6 +7,7 @@ import sys
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, time, timedelta
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -278,6 +279,11 @@ def number(keys: Iterable[Hashable]) -> NDArray[np.int64]:
     """Give keys numbers in the order of their first appearance; equal ones have the same number."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number; a Boolean, which Python counts among them, is none."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
 def is_missing(value: Any) -> bool:

@@ -19,8 +19,7 @@ class EliDecide(BaseEstimator):
     an ellipsoid, and pseudo-open samples contract all ellipsoids. The defaults are those of the code that the authors
     of the paper [1]_ released [2]_, except for ``rescale``. The paper itself does not print the weight decay.
 
-    Settings are all that this object holds. It is never fitted. Within a group of processes (``torch.distributed``)
-    that has begun, each process trains the matrices of its share of the classes; all of them must call ``fit``.
+    Settings are all that this object holds. It is never fitted.
 
     Read more in the :ref:`User Guide <elidecide>`.
 

@@ -124,7 +124,12 @@ def takes_texts(estimator: Any) -> bool:
 
 
 def _check_count(count: Any, name: str, most: int | None = None, what: str = "") -> None:
-    if not isinstance(count, int | np.integer) or count < 0 or (most is not None and count > most):
+    if (
+        not isinstance(count, int | np.integer)
+        or isinstance(count, bool)
+        or count < 0
+        or (most is not None and count > most)
+    ):
         limit = "0 on" if most is None else f"0 to {most}, the number of {what}"
         raise ValueError(f"{name}={count!r} is not possible; use a whole number from {limit}.")
 

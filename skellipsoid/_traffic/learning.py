@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_consistent_length, check_random_state
 
-from .._changes import changed
+from .._changes import changed, check_can_change
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.results import Result
@@ -193,12 +193,8 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     >>> bool(np.mean(learned.predict(log) == -1) < np.mean(clf.predict(log) == -1))
     True
     """
+    check_can_change(estimator)  # before texts are embedded
     classifier, features = read_estimator(estimator, X, MEMBERS, "learn_from_traffic")
-    if not isinstance(classifier, EllipsoidOpenSetClassifier):
-        raise TypeError(
-            f"A {type(classifier).__name__} cannot learn after a fit: fit a new one on all samples, or use an "
-            "EllipsoidOpenSetClassifier, or a Pipeline that ends in one."
-        )
     features, named = classifier._validate_scored_data(features), classifier
     classifier = copy(classifier)  # the names of the features were compared
     if hasattr(named, "feature_names_in_"):

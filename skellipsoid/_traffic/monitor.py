@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.pipelines import fingerprint, less_class_offsets, read_estimator, split_estimator
 from .._core.sklearn import take_rows
 from .._core.state_rules import CLASSES, COUNT, NUMBER, TEXT, Rule, Sizes, floats, integers, measured
+from .._core.validation import is_number
 from .._core.warn import warn
 from .._ellipsoid.learned import find_learned, learned_of
 
@@ -329,7 +330,7 @@ class _Capital(NamedTuple):
 
 
 def _check_settings(false_alarm_rate: Any, random_state: Any) -> None:
-    if not 0 < false_alarm_rate < 1:
+    if not (is_number(false_alarm_rate) and 0 < false_alarm_rate < 1):
         raise ValueError(
             f"false_alarm_rate={false_alarm_rate!r} is not allowed: pass a number between 0 and 1, such as 0.05."
         )

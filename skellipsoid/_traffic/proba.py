@@ -11,6 +11,7 @@ from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from .._core.pipelines import read_estimator
+from .._core.validation import is_number
 from .._held_out.log_model import CENTRES, NormalScores, Unknowns, falling, open_probability
 from .._held_out.scores import Floats, HeldOutScores
 from .log import MEMBERS, Log, score
@@ -104,7 +105,7 @@ def of_scores(held_out: HeldOutScores, scores: Floats, traffic: Mapping[str, flo
 def _read_share(share: Any) -> float | None:
     if share is None:
         return None
-    if isinstance(share, bool) or not (isinstance(share, int | float | np.number) and 0 <= share <= 1):
+    if not (is_number(share) and 0 <= share <= 1):
         raise ValueError(f"open_share={share!r} is not a share; use a number from 0 to 1, or None.")
     return float(share)
 

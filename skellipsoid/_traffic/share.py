@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.pipelines import split_estimator
+from .._core.pipelines import check_samples, split_estimator
 from .._core.results import Result
 from .._held_out.log_model import NormalScores, bins_of
 from .._held_out.scores import HeldOutScores
@@ -96,6 +96,7 @@ def estimate_open_share(
     classifier = split_estimator(estimator)[1]
     check_is_fitted(classifier)
     held_out = HeldOutScores.of(classifier, "estimate_open_share")
+    check_samples(X, "estimate_open_share")
     log = read_log(estimator, X, y, sample_weight, "estimate_open_share")
     found = log.fit(held_out)
     low, high = found.interval()

@@ -98,6 +98,9 @@ def make_open_blobs(
     """
     for name, count in [("n_samples", n_samples), ("n_features", n_features), ("n_known", n_known)]:
         check_scalar(count, name, Integral, min_val=1)
+    for name, value in [("open_share", open_share), ("class_sep", class_sep)]:
+        if isinstance(value, bool):
+            raise TypeError(f"{name} must be a number, not {value}.")
     check_scalar(open_share, "open_share", Real, min_val=0, max_val=1, include_boundaries="left")
     check_scalar(class_sep, "class_sep", Real, min_val=0)
     check_scalar(anisotropy, "anisotropy", Real, min_val=1)

@@ -12,6 +12,7 @@ from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._core.answers import check_same_length, only_column, unmasked
+from .._core.validation import is_number
 
 #: Row numbers that are drawn at a time, so that memory does not grow with the number of resamples.
 _BATCH_SIZE = 2**20
@@ -125,7 +126,7 @@ def bootstrap_interval(
     rows = [_read_rows(y_true, "y_true"), *(_read_rows(values, "a prediction") for values in predictions)]
     for k, values in enumerate(rows[1:], start=1):
         check_same_length(len(rows[0]), values, "predictions" if len(rows) == 2 else f"array {k} of the predictions")
-    if not 0 < confidence_level < 1:
+    if not (is_number(confidence_level) and 0 < confidence_level < 1):
         raise ValueError(f"confidence_level={confidence_level!r} is not in (0, 1): pass a share such as 0.95.")
     if n_resamples < 2:
         raise ValueError(

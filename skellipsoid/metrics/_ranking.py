@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from .._core.answers import read_scored_rows
+from .._core.validation import is_number
 from ._counts import has_both
 
 
@@ -213,7 +214,7 @@ def fpr_at_tpr(
     >>> fpr_at_tpr(y_true, score), fpr_at_tpr(y_true, score, tpr=0.6)
     (0.5, 0.0)
     """
-    if not 0 < tpr <= 1:
+    if not (is_number(tpr) and 0 < tpr <= 1):
         raise ValueError(f"tpr={tpr!r} is not in (0, 1]: pass the share of known samples to accept, such as 0.95.")
     scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
     if not has_both(scored.is_known, "FPR at a given TPR"):

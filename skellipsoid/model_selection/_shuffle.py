@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.validation import is_number
 from ._labels import OPEN, Indices, Labels, Mask, RandomState, read_labels, resolve_random_state
 from ._splitter import OpenSetSplitter, check_count
 
@@ -210,7 +211,7 @@ class KnownClassSplit(OpenSetSplitter):
 
 
 def _check_known_ratio(known_ratio: Any) -> None:
-    if not isinstance(known_ratio, numbers.Real) or not 0 < float(known_ratio) <= 1:
+    if not is_number(known_ratio) or not 0 < float(known_ratio) <= 1:
         raise ValueError(f"known_ratio={known_ratio!r} must be a number above 0 and at most 1.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from abc import abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
@@ -82,13 +83,11 @@ def check_count(name: str, value: Any, minimum: int) -> None:
 
 
 def _read_groups(groups: ArrayLike | None, n_samples: int) -> Indices | None:
-    """Read groups into one code from 0 on per sample."""
-    if groups is None:
-        return None
-    values = np.asarray(only_column(groups, "groups"))
-    if values.shape != (n_samples,):
-        raise ValueError(
-            f"groups has the shape {values.shape} and y has {n_samples} rows: pass one group for each row."
-        )
-    check_groups(groups, n_samples)  # NumPy would make one group of missing ones
-    return np.unique(values, return_inverse=True)[1]
+    """Read groups into one code from 0 on per sample, in ascending order of the groups if they have one."""
+    codes = check_groups(groups, n_samples)
+    if codes is not None:
+        first = np.unique(codes, return_index=True)[1]
+        with suppress(TypeError):  # numbers beside strings have no order
+            order = np.argsort(np.asarray(only_column(groups, "groups"))[first], kind="stable")
+            codes = np.argsort(order)[codes]
+    return codes

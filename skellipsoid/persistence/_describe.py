@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.pipelines import is_search
+from .._core.pipelines import check_refits, is_search
 from .._encoders.torch.backbone import TextBackbone
 from ._folder import Files
 from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, kind_of, rules_of
@@ -30,6 +30,7 @@ def saved_form(estimator: Any) -> Any:
     """Give what is saved: the best estimator of a fitted search, and a Pipeline without samplers."""
     if is_search(estimator) and hasattr(estimator, "best_estimator_"):
         return saved_form(estimator.best_estimator_)
+    check_refits(estimator)
     of_samplers = type(estimator).__module__.partition(".")[0] == "imblearn"
     if isinstance(estimator, Pipeline) and (
         of_samplers or any(hasattr(step, "fit_resample") for _, step in estimator.steps)

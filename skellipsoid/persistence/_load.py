@@ -19,6 +19,7 @@ from .._core.warn import silenced
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
+from .._encoders.torch.positions import check_length
 from .._encoders.torch.stored_text_model import FILES, StoredTextModel, restore
 from .._torch.devices import resolve_device
 from ._card import parts_of
@@ -281,7 +282,9 @@ class _Source:
         files = {name: self.files[f"{self.folder}/{BACKBONE}/{name}"] for name in FILES}
         if self.folder in self.backbones:
             return self.backbones[self.folder]
-        return TextBackbone(restore(StoredTextModel(description, files)), max_length)
+        model = restore(StoredTextModel(description, files))
+        check_length(max_length, model.positions, "the text model")
+        return TextBackbone(model, max_length)
 
 
 def _strings(strings: Any, dtype: Any) -> np.ndarray:

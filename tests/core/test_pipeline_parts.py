@@ -10,11 +10,22 @@ import pyarrow as pa
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EllipsoidOpenSetClassifier
+import skellipsoid
+from skellipsoid import (
+    EllipsoidOpenSetClassifier,
+    TunedOperatingPointCV,
+    choose_to_label,
+    compare,
+    estimate_open_share,
+    save,
+    set_operating_point,
+)
 from skellipsoid._core.pipelines import duplicate_groups, fingerprint, split_estimator
 
 LABELS = np.repeat(["a", "b", "c", "d"], 12)
@@ -38,6 +49,49 @@ def test_split_estimator_takes_pipelines_apart():
     pipe = Pipeline([("a", scaler), ("b", None), ("c", make_pipeline(pca, "passthrough", clf))])
     assert split_estimator(pipe) == ([scaler, pca], clf)
     assert split_estimator(Pipeline([("sampler", Sampler()), ("clf", clf)])) == ([], clf)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda search: save(search, "nowhere"),
+        lambda search: set_operating_point(search, open_share=0.1),
+        lambda search: set_operating_point(make_pipeline(StandardScaler(), search), X, rejection_rate=0.1),
+        lambda search: estimate_open_share(search, X),
+        lambda search: choose_to_label(search, X),
+        lambda search: compare(search, search, X),
+        lambda search: TunedOperatingPointCV(search, rejection_rate=0.1, cv=2).fit(X, LABELS),
+    ],
+)
+def test_a_search_that_keeps_no_fitted_estimator_is_named(use):
+    search = GridSearchCV(EllipsoidOpenSetClassifier(), {"beta": [0.5]}, cv=2, refit=False)
+    with pytest.raises(NotFittedError, match=r"^This GridSearchCV has refit=False, .* with refit=True, or [^.]*\.$"):
+        use(search)
+
+
+@pytest.mark.parametrize("end", [make_pipeline, lambda clf: make_pipeline(StandardScaler(), clf)])
+@pytest.mark.parametrize(
+    "use",
+    [
+        estimate_open_share,
+        choose_to_label,
+        skellipsoid.learn_from_traffic,
+        skellipsoid.discover_classes,
+        skellipsoid.explain,
+        skellipsoid.predict_open_proba,
+        skellipsoid.add_classes,
+        lambda model, X, *_: compare(model, model, X),
+        lambda model, X, *_: skellipsoid.OpenShareMonitor(model).fit(X),
+        lambda model, X, *_: skellipsoid.OpenShareMonitor(model).fit(np.repeat(TWICE, 10, axis=0)).update(X),
+        lambda model, X, *_: set_operating_point(model, X, rejection_rate=0.1),
+        lambda model, X, *_: set_operating_point(model, X, LABELS),
+    ],
+)
+def test_no_samples_are_an_error_where_samples_are_needed(use, end):
+    model = end(EllipsoidOpenSetClassifier(random_state=0)).fit(X, LABELS)
+    needs_labels = use in (skellipsoid.learn_from_traffic, skellipsoid.add_classes)
+    with pytest.raises(ValueError, match=r"X is None; pass|pass X\.$|pass a log as X|there are none; pass X"):
+        use(model, None, *([LABELS] if needs_labels else []))
 
 
 def test_a_fingerprint_is_of_the_fit_and_not_of_the_limit():

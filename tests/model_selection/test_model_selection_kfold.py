@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from skellipsoid._core.validation import check_groups
 from skellipsoid.model_selection import OpenSetKFold, RealOpenKFold
 
 
@@ -224,7 +225,7 @@ class TestGroups:
             list(OpenSetKFold(3).split(z, z, np.repeat([0, 1, 2], [12, 12, 6])))
         with pytest.raises(ValueError, match=r"leave out \[3, 1\] of 4 classes"):
             list(OpenSetKFold(2).split(y, y, y // 3))
-        with pytest.raises(ValueError, match=r"groups has the shape \(3,\) and y has 24 rows"):
+        with pytest.raises(ValueError, match=r"groups has the shape \(3,\), but must hold one .* the 24 rows"):
             list(OpenSetKFold(4).split(y, y, [1, 2, 3]))
         for missing in (np.nan, None):
             groups = [missing, *range(22), missing]
@@ -265,3 +266,23 @@ class TestRealOpenKFold:
     def test_errors(self, y, message):
         with pytest.raises(ValueError, match=message):
             list(RealOpenKFold(2).split(y, y))
+
+
+@pytest.mark.parametrize("make", [list, lambda values: np.array(values, dtype=object)])
+def test_a_number_and_its_text_are_two_groups_as_in_a_fit(make):
+    y = np.repeat(np.arange(6), 8)
+    mixed, written = make([1, "1", 2, "2"] * 12), [1, 2, 3, 4] * 12
+
+    def folds(groups):
+        return [(train.tolist(), test.tolist()) for train, test in OpenSetKFold(3).split(y, y, groups)]
+
+    assert len(np.unique(check_groups(mixed, 48))) == 4
+    assert folds(mixed) == folds(written)
+
+
+def test_the_names_of_groups_do_not_change_the_folds_if_their_order_stays():
+    y, rng = np.repeat(np.arange(6), 8), np.random.default_rng(0)
+    numbers = rng.integers(20, size=48)
+    folds = [test.tolist() for _, test in OpenSetKFold(3).split(y, y, numbers)]
+    for groups in (numbers / 7, [f"g{number:02}" for number in numbers], numbers.astype(object)):
+        assert folds == [test.tolist() for _, test in OpenSetKFold(3).split(y, y, groups)]

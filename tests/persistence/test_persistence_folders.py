@@ -41,8 +41,8 @@ def _refused(tiny_model, classifier, pipeline):
         ),
         "a search without a best estimator": (
             GridSearchCV(EllipsoidOpenSetClassifier(), {"alpha": [1.0]}, refit=False).set_params(cv=2).fit(*_CORNERS),
-            TypeError,
-            "The estimator is a GridSearchCV, .* Of a fitted search the best_estimator_ is saved",
+            NotFittedError,
+            "This GridSearchCV has refit=False, so that its fit keeps no fitted estimator; fit it with refit=True",
         ),
         "a splitter of someone else": (
             TunedOperatingPointCV(EllipsoidOpenSetClassifier(), rejection_rate=0.5, cv=ShuffleSplit(2)).fit(*_CORNERS),

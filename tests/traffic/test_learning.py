@@ -6,13 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skellipsoid
 from skellipsoid import (
     EliDecide,
     EllipsoidOpenSetClassifier,
+    TunedOperatingPointCV,
     choose_to_label,
     estimate_open_share,
     learn_from_traffic,
@@ -233,7 +235,7 @@ def test_trainers_learn_too(world):
         ({"y": [0, None]}, "inconsistent numbers"),
         ({"y": ["a", *[None] * 299]}, "y holds strings"),
         ({"sample_weight": -np.ones(300)}, "Negative values"),
-        ({"estimator": skellipsoid.baselines.MahalanobisClassifier(threshold="auto")}, "cannot learn after a fit"),
+        ({"estimator": skellipsoid.baselines.MahalanobisClassifier(threshold="auto")}, "cannot change after a fit"),
     ],
 )
 def test_bad_input_is_one_sentence(world, change, message):
@@ -321,3 +323,23 @@ def test_messages_that_were_learned_are_not_learned_again(world):
     again = quietly(learn_from_traffic, learned, X, more)
     assert [change["n_samples"] for change in again.changes_] == [30, 1]
     assert quietly(learn_from_traffic, clf, X, more).changes_[-1]["n_samples"] == 31
+
+
+@pytest.mark.parametrize(
+    ("make", "inner"),
+    [
+        (lambda clf: GridSearchCV(clf, {"beta": [0.5]}, cv=2), "best_estimator_"),
+        (lambda clf: TunedOperatingPointCV(clf, rejection_rate=0.1, cv=3), "estimator_"),
+    ],
+)
+def test_what_cannot_learn_is_refused_before_the_work(make, inner):
+    X, y = skellipsoid.datasets.make_open_blobs(60, 3, n_known=3, open_share=0.0, random_state=0)
+    passed = []
+    seen = FunctionTransformer(lambda rows: passed.append(len(rows)) or rows)
+    pipe = make_pipeline(seen, make(EllipsoidOpenSetClassifier(random_state=0))).fit(X, y)
+    passed.clear()
+    with pytest.raises(TypeError, match=rf"cannot change after a fit: [^.]*, such as its {inner}\.$"):
+        learn_from_traffic(pipe, X, y)
+    with pytest.raises(TypeError, match="cannot change after a fit"):
+        skellipsoid.add_classes(pipe, X, y)
+    assert not passed

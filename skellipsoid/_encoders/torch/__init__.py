@@ -1,7 +1,8 @@
 """The text model in torch, without scikit-learn.
 
 In the order of the data: ``model_lookup`` (find a text model), ``backbone`` (tokenise, embed), ``tokenizer_rules``,
-``token_table`` (tokens on a device), ``tokens`` (count tokens), ``rows`` (what a step trains on), ``layers``,
-``objectives`` (losses) and ``contrastive`` (train a text model or a linear head). ``stored_text_model`` is a text
-model as plain data, for ``save``; ``causal`` reads the hidden states of a language model.
+``token_table`` (tokens on a device), ``tokens`` (count tokens), ``positions`` (how many a model reads), ``rows`` (what
+a step trains on), ``layers``, ``objectives`` (losses) and ``contrastive`` (train a text model or a linear head).
+``stored_text_model`` is a text model as plain data, for ``save``; ``causal`` reads the hidden states of a language
+model.
 """

@@ -16,6 +16,7 @@ from ..._torch.devices import PROCESS_STATE, kept_torch_state, on_device
 from ..._torch.progress import progress_bar, quiet_libraries
 from ..._torch.threads import map_parts, one_thread_each
 from .model_lookup import find_model
+from .positions import USUAL_LIMIT, check_length, n_positions
 from .stored_text_model import StoredTextModel, TextModel, restore, restore_tokenizer, store
 from .token_table import PIECE_TOKENS, TokenTable, length_sorted_pieces
 
@@ -60,12 +61,7 @@ class TextBackbone:
             for a text.
         """
         backbone = cls(find_model(name, pooling, prompt), max_length)
-        config: Any = backbone.transformer.config
-        positions = getattr(config, "max_position_embeddings", None)
-        if max_length and positions and max_length > positions:
-            raise ValueError(
-                f"max_length={max_length}, but the text model {name!r} has {positions} positions; use at most that."
-            )
+        check_length(max_length, n_positions(backbone.transformer), f"the text model {name!r}")
         if backbone.model.prompt and len(backbone.tokenize([""])[0]) >= backbone.longest:
             raise ValueError(
                 f"prompt has {backbone.model.n_prompt} tokens, but a text with its prompt may have {backbone.longest}; "
@@ -98,7 +94,7 @@ class TextBackbone:
     @property
     def longest(self) -> int:
         """Largest number of tokens of a text: ``max_length``, or the model's own limit."""
-        return int(self.max_length or self._setting("limit") or 512)
+        return int(self.max_length or self._setting("limit") or USUAL_LIMIT)
 
     @property
     def lowers(self) -> bool:

@@ -22,7 +22,7 @@ from ..._torch.devices import kept_torch_state
 from ..._torch.progress import quiet_libraries
 from .backbone import in_pieces, in_windows
 from .model_lookup import hub_is_reachable
-from .stored_text_model import NO_LIMIT
+from .positions import check_length, n_positions
 from .text_modules import token_means
 from .token_table import TokenTable
 
@@ -100,8 +100,7 @@ class CausalModel:
     @property
     def longest(self) -> int | None:
         """Largest number of tokens of a text by the model's positions; ``None`` if it has no limit."""
-        limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        return int(limit) if limit and 0 < limit < NO_LIMIT else None
+        return n_positions(self.model)
 
     def to(self, device: torch.device) -> "CausalModel":
         """Move the model."""
@@ -122,11 +121,7 @@ class CausalModel:
                 f"layer={reading.layer}, but the language model {self.name!r} has {self.n_layers} layers; use 0 (the "
                 f"word vectors) to {self.n_layers}, or -1 (the last one) to {-self.n_layers - 1}."
             )
-        if reading.max_length and self.longest and reading.max_length > self.longest:
-            raise ValueError(
-                f"max_length={reading.max_length}, but the language model {self.name!r} has {self.longest} positions; "
-                "use at most that."
-            )
+        check_length(reading.max_length, self.longest, f"the language model {self.name!r}")
         n_prompt, limit = len(self._ids(_within(reading.prompt, ""))), self._limit(reading)
         if limit is not None and n_prompt >= limit:
             raise ValueError(

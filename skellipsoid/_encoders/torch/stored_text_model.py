@@ -20,6 +20,7 @@ from ..._torch.devices import kept_torch_state
 from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
 from ..._torch.threads import one_thread_each
+from .positions import NO_LIMIT, check_limit, table_size
 from .rule_limits import check_rules
 from .text_modules import (
     build_module,
@@ -58,8 +59,6 @@ _TOKENIZER_SETTINGS = {*_TOKENS, "truncation_side", "split_special_tokens"}
 _LAYERS = re.compile(r"n_layers?|num_\w*layers|num_hidden_groups|inner_group_num")
 #: The largest number of positions; some models compute a table of them.
 _MOST_POSITIONS = 2**20
-#: A limit of tokens, or of positions, above this stands for none.
-NO_LIMIT = 2**31
 #: The largest window of attention: Longformer lengthens every text to a multiple of it. Usual is 512.
 _LONGEST_WINDOW = 2048
 #: Short texts that a model must embed before it is given out: of words, of unknown characters, of nothing.
@@ -82,7 +81,7 @@ class TextModel(nn.Module):
     after : sequence of Module
         Modules that make a vector of a text from those of its tokens. If there are none, it is the mean.
     limit : int or None
-        Largest number of tokens of a text.
+        Largest number of tokens of a text; at most the positions that the transformer has rows for.
     lowers : bool
         Whether texts are converted to lower case first: a setting of sentence-transformers, not of the tokenizer.
     prompt : str
@@ -102,7 +101,9 @@ class TextModel(nn.Module):
         super().__init__()
         self.transformer = transformer
         self.after = nn.ModuleList(after)
-        self.tokenizer, self.limit, self.lowers, self.prompt = tokenizer, limit, lowers, prompt
+        self.tokenizer, self.lowers, self.prompt = tokenizer, lowers, prompt
+        self.positions = table_size(transformer)  # None if positions are relative
+        self.limit = limit if self.positions is None else min(limit or self.positions, self.positions)
 
     @classmethod
     def of(cls, model: Any, prompt: str = "") -> "TextModel":
@@ -232,6 +233,7 @@ def restore(stored: StoredTextModel) -> TextModel:
             nn.ModuleList(after).load_state_dict(_below("after.", weights))
         chosen = {"lowers": description["lowers"], "prompt": description.get(_PROMPT, "")}
         model = TextModel(transformer, tokenizer, after, description["limit"], **chosen).eval()
+        check_limit(description["limit"], transformer)
         _check_answers(model)
     return model
 
@@ -353,14 +355,9 @@ def _check_sizes(kind: Any, config: Any, weights: Mapping[str, Tensor]) -> None:
 
 def _check_answers(model: TextModel) -> None:
     """Raise an error if a model cannot embed short texts."""
-    config, n_rows = model.transformer.config, model.transformer.get_input_embeddings().num_embeddings
+    n_rows = model.transformer.get_input_embeddings().num_embeddings
     if max(model.tokenizer.get_vocab().values(), default=0) >= n_rows:
         raise ValueError(f"the text model's tokenizer has {len(model.tokenizer)} tokens, but its transformer {n_rows}")
-    positions = getattr(config, "max_position_embeddings", None) or 0
-    # Models of relative positions read longer texts.
-    has_table = any(re.search(r"position_embeddings|wpe", name) for name, _ in model.transformer.named_parameters())
-    if has_table and model.limit is not None and positions < model.limit:
-        raise ValueError(f"the text model's limit is {model.limit} tokens, but it has {positions} positions")
     with _explained("its parts"), torch.inference_mode():
         for text in PROBES:
             n_tokens = len(encode(model.tokenizer, [text])[0])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .backbone import WINDOW, TextBackbone
 from .model_lookup import default_prompt, folder_of, hub_is_reachable, hub_names, not_found
+from .positions import NO_LIMIT, USUAL_LIMIT, check_length, n_positions, table_size, without_weights
 from .tokenizer_rules import encode
 
 #: Files of a text model that are not its weights.
@@ -45,14 +46,18 @@ class Tokenizer(NamedTuple):
         ------
         OSError
             If the model is not found.
+        ValueError
+            If the model has fewer positions than ``max_length``.
         """
         folder = folder_of(name) or _hub_folder(name, local=local)
         try:
-            return cls._of_folder(folder, max_length, prompt)
+            found, positions = cls._of_folder(folder, max_length, prompt)
         except (OSError, ValueError, KeyError) as error:
             raise OSError(
                 f"The folder {str(folder)!r} holds no tokenizer that can be loaded ({error}); pass another folder."
             ) from error
+        check_length(max_length, positions, f"the text model {name!r}")
+        return found._replace(longest=max_length or found.longest)
 
     @classmethod
     def of_backbone(cls, backbone: TextBackbone) -> "Tokenizer":
@@ -60,7 +65,8 @@ class Tokenizer(NamedTuple):
         return cls(backbone.tokenizer(), backbone.longest, backbone.lowers, backbone.prompt)
 
     @classmethod
-    def _of_folder(cls, folder: Path, max_length: int | None, prompt: str | None) -> "Tokenizer":
+    def _of_folder(cls, folder: Path, max_length: int | None, prompt: str | None) -> tuple["Tokenizer", int | None]:
+        """Give the tokenizer with the model's own limit, and the positions for ``max_length``."""
         from transformers import AutoConfig, AutoTokenizer
 
         settings: dict[str, Any] = {}
@@ -72,13 +78,15 @@ class Tokenizer(NamedTuple):
             saved = folder / "sentence_bert_config.json"
             settings = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else {}
         tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
-        longest = max_length or settings.get("max_seq_length")
-        if not longest:
-            config: Any = AutoConfig.from_pretrained(str(folder), trust_remote_code=False)
-            positions = getattr(config, "max_position_embeddings", -1)
-            limit = tokenizer.model_max_length
-            longest = limit if positions == -1 else min(limit, positions)
-        return cls(tokenizer, int(longest), bool(settings.get("do_lower_case")), prompt or "")
+        config: Any = AutoConfig.from_pretrained(str(folder), trust_remote_code=False)
+        positions = getattr(config.get_text_config(), "max_position_embeddings", None)
+        longest = settings.get("max_seq_length") or min(tokenizer.model_max_length, positions or NO_LIMIT)
+        taken = 1 + max(1, getattr(config, "pad_token_id", None) or 0)  # by padding, in some models
+        if positions and max(longest, max_length or 0) > positions - taken:  # or else the classes need no import
+            transformer = without_weights(config)
+            longest, positions = min(longest, table_size(transformer) or longest), n_positions(transformer)
+        longest = longest if longest < NO_LIMIT else USUAL_LIMIT
+        return cls(tokenizer, int(longest), bool(settings.get("do_lower_case")), prompt or ""), positions
 
     def lengths(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Count the tokens of each text behind the prompt before truncation, special ones included."""

@@ -10,6 +10,7 @@ from sklearn.utils import check_consistent_length
 from ..._core.labels import as_kind_of, as_labels
 from ..._core.pipelines import read_estimator
 from ..._core.spelling import refuse_other_spellings, warn_of_strangers
+from ..._core.validation import is_number
 from ..._core.warn import warn
 from ...metrics import open_set_f1_score
 
@@ -26,7 +27,7 @@ def check_rates(rejection_rate: float | None, open_acceptance_rate: float | None
             "rejection_rate and open_acceptance_rate are both given; set one of them and leave the other None."
         )
     for name, rate in {"rejection_rate": rejection_rate, "open_acceptance_rate": open_acceptance_rate}.items():
-        if rate is not None and not (isinstance(rate, int | float | np.number) and 0 <= rate <= 1):
+        if rate is not None and not (is_number(rate) and 0 <= rate <= 1):
             raise ValueError(f"{name}={rate!r} is not a share; use a number from 0 to 1.")
 
 
@@ -49,6 +50,11 @@ def select(scores: NDArray[np.floating], chosen: NDArray[np.bool_], name: str, k
 
 def rejection_offset(scores: NDArray[np.floating], rate: float) -> float:
     """Offset below which new samples lie at most at the ``rate``; with too few scores the lowest score."""
+    if np.isneginf(scores).all():  # then everything else would be known
+        raise ValueError(
+            f"All {len(scores)} known samples are so far from the classes that their scores are -inf, so that no "
+            "offset can be chosen by them; check the units of X."
+        )
     beyond = most_beyond(len(scores), rate)
     return finite(np.sort(scores)[max(beyond, 0)]) if beyond < len(scores) else np.inf
 

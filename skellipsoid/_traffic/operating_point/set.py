@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._core.base import BaseOpenSetClassifier
 from ..._core.pipelines import split_estimator
+from ..._core.validation import is_number
 from ..._core.warn import warn
 from ..._held_out.kept import KeepsHeldOutMixin
 from ..._held_out.line import place_limit
@@ -86,10 +87,11 @@ def set_operating_point(
     Raises
     ------
     ValueError
-        If both rates are given, if a rate is outside [0, 1], or if no sample of the wanted kind is there. If options of
-        the share and of a rate are mixed, or a cost is not positive. If a log has neither labels nor a share: in a log
-        alone, known messages with another wording look like open ones. If a share is given and the fit held out
-        nothing. If a label is a class or the open label in another spelling: case, blanks, hyphens, quotes, brackets.
+        If both rates are given, if a rate is outside [0, 1], or if no sample of the wanted kind is there. If all known
+        samples of a rate are so far out that their scores are −∞. If options of the share and of a rate are mixed, or a
+        cost is not positive. If a log has neither labels nor a share: in a log alone, known messages with another
+        wording look like open ones. If a share is given and the fit held out nothing. If a label is a class or the open
+        label in another spelling: case, blanks, hyphens, quotes, brackets.
     TypeError
         If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one. If a share is
         used and the classifier has no ``held_out_``.
@@ -173,7 +175,7 @@ def _check_costs(cost_open: Any, cost_reject: Any) -> tuple[float, float] | None
     """Read the costs; ``None`` if neither is given."""
     costs = {"cost_open": cost_open, "cost_reject": cost_reject}
     for name, cost in costs.items():
-        if cost is not None and not (isinstance(cost, int | float | np.number) and 1e-9 <= cost <= 1e9):
+        if cost is not None and not (is_number(cost) and 1e-9 <= cost <= 1e9):
             raise ValueError(f"{name}={cost!r} is not a cost; use a positive number, of at least 1e-9 and at most 1e9.")
     if cost_open is None and cost_reject is None:
         return None
