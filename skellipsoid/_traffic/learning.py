@@ -84,7 +84,7 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
     classifier, features = read_estimator(estimator, X, MEMBERS, "choose_to_label")
     fresh = np.flatnonzero(find_learned(classifier, features) < 0)
     scores, assigned = score(classifier, features)
-    log = Log.unlabelled(scores[fresh], assigned[fresh])
+    log = Log.unlabelled(scores[fresh], assigned[fresh], classifier._validate_scored_data(features)[fresh])
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n={n!r} is not a number of messages to label; use a whole number of at least 1.")
     if not len(fresh):
@@ -311,7 +311,7 @@ def _scored_without_themselves(
     """Learned messages, scored by fits without them, and the other messages as the learned classifier scores them."""
     features = in_units_of_X(classifier, messages.features)
     scores, assigned = score(learned, features)
-    parts = Log.unlabelled(scores, assigned).copies % N_PARTS
+    parts = Log.unlabelled(scores, assigned, features).copies % N_PARTS
     for part in np.unique(parts):
         own, without = parts == part, classifier
         with silenced():  # the learned classifier has said it
@@ -327,11 +327,10 @@ def _scored_without_themselves(
     if len(others):
         more = score(learned, others)
         scores, assigned = np.append(scores, more[0]), np.append(assigned, more[1])
+        features = np.concatenate([features, others])
     is_labelled = np.arange(len(scores)) < len(messages)
-    log = Log.unlabelled(scores, assigned)
-    return log.labelled(is_labelled, truth, with_usual(messages.weights), len(learned.classes_))._replace(
-        n_new=len(truth)
-    )
+    log, weights = Log.unlabelled(scores, assigned, features), with_usual(messages.weights)
+    return log.labelled(is_labelled, truth, weights, len(learned.classes_))._replace(n_new=len(truth))
 
 
 def _described(

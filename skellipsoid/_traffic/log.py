@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.stats import t as student
 from sklearn.utils import check_consistent_length
 
@@ -19,6 +21,10 @@ from .._held_out.scores import Floats, HeldOutScores, Integers
 MEMBERS = ("score_samples", "predict_known", "classes_")
 #: Known traffic has moved if the mean score of labelled known messages is this unlikely without; so many are needed.
 SHIFT_LEVEL, FEWEST_KNOWN = 0.01, 5
+#: Features are equal within this share of their usual distance from the middle, which so many messages say.
+_ROUNDING, _TYPICAL = 1e-5, 4096
+#: Each message is compared with so many others, first in so many columns.
+_NEXT, _FIRST = 4, 8
 
 
 class Log(NamedTuple):
@@ -48,9 +54,16 @@ class Log(NamedTuple):
         return cls(np.zeros(0), none, none, Labels.none(0), none)
 
     @classmethod
-    def unlabelled(cls, scores: Floats, assigned: Integers) -> "Log":
-        """Messages without a label. Copies are those of equal score and class."""
-        copies = np.unique(np.stack([assigned, np.round(scores, 6)]), axis=1, return_inverse=True)[1].ravel()
+    def unlabelled(cls, scores: Floats, assigned: Integers, features: NDArray[Any] | None = None) -> "Log":
+        """Messages without a label. Copies are those of equal features, numbered along the scores of each class.
+
+        Without features, those of equal score and class.
+        """
+        features = np.column_stack([scores, assigned]) if features is None else features
+        groups, first, copies = np.unique(equal_messages(features), return_index=True, return_inverse=True)
+        places = np.empty(len(groups), dtype=np.int64)
+        places[np.lexsort([scores[first], assigned[first]])] = np.arange(len(groups))
+        copies = places[copies.ravel()]
         return cls(scores, assigned, copies, Labels.none(len(scores)), np.zeros(0, dtype=np.int64))
 
     def labelled(self, rows: NDArray[np.bool_], truth: Integers, weights: Floats, n_classes: int) -> "Log":
@@ -108,7 +121,7 @@ def read_log(
                 raise ValueError(f"{name} belongs to the messages of a log, but there are none; pass X.")
         return Log.empty()
     classifier, features = read_estimator(estimator, X, MEMBERS, caller)
-    log = Log.unlabelled(*score(classifier, features))
+    log = Log.unlabelled(*score(classifier, features), classifier._validate_scored_data(features))
     labelled, truth, weights = np.zeros(len(log.scores), dtype=bool), log.truth, np.zeros(0)
     if y is None:
         if sample_weight is not None:
@@ -178,6 +191,28 @@ def _beside_learned(
         n_elsewhere=len(elsewhere),
         n_new=int(is_new.sum()),
     )
+
+
+def equal_messages(features: NDArray[Any]) -> Integers:
+    """Give messages of equal features the same number; in two and more features, equal up to rounding.
+
+    A text model rounds otherwise in another batch. Messages are compared with the next few ones along one direction.
+    """
+    if not len(features):
+        return np.zeros(0, dtype=np.int64)
+    typical = features[:: max(1, len(features) // _TYPICAL)]
+    width = np.abs(typical - np.median(typical, axis=0)).max(axis=1)
+    rounding = _ROUNDING * float(np.median(width)) if features.shape[1] > 1 else 0.0
+    direction = np.random.default_rng(0).normal(size=features.shape[1])
+    parts = np.array_split(features, -(-len(features) // _TYPICAL))
+    order = np.argsort(np.concatenate([part.astype(np.float64) @ direction for part in parts]), kind="stable")
+    pairs = np.concatenate([np.stack([order[:-step], order[step:]]) for step in range(1, _NEXT + 1)], axis=1)
+    for columns in (features[:, :_FIRST], features):  # the first columns tell nearly all that differ
+        parts = np.array_split(pairs, len(parts), axis=1)
+        is_equal = [np.abs(columns[one] - columns[other]).max(axis=1) <= rounding for one, other in parts]
+        pairs = pairs[:, np.concatenate(is_equal)]
+    graph = coo_array((np.ones(pairs.shape[1], dtype=bool), pairs), shape=(len(order), len(order)))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
 def score(classifier: Any, features: Any) -> tuple[Floats, Integers]:

@@ -407,7 +407,7 @@ def test_no_weights_are_read(warm_python, tiny_model, tmp_path):
         "from skellipsoid import SupConTextEncoder, check_training_texts\n"
         "torch.nn.Module.__init__ = None\n"
         "texts = ['rain ' * 99, 'sunny today', 'wake me at six', 'an alarm']\n"
-        "found = check_training_texts(texts, [0, 0, 1, 1], encoder=SupConTextEncoder(sys.argv[1]))\n"
+        "found = check_training_texts(texts, [0, 0, 1, 1], encoder=SupConTextEncoder(sys.argv[1], max_length=20))\n"
         "print(*found.kind, 'sentence_transformers' in sys.modules)"
     )
     answer = warm_python(script, tiny_model)

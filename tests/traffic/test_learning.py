@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -14,6 +16,7 @@ import skellipsoid
 from skellipsoid import (
     EliDecide,
     EllipsoidOpenSetClassifier,
+    ScoreOpenSetClassifier,
     TunedOperatingPointCV,
     choose_to_label,
     estimate_open_share,
@@ -21,6 +24,8 @@ from skellipsoid import (
     set_operating_point,
 )
 from skellipsoid._ellipsoid.learned import find_learned
+from skellipsoid._traffic.log import equal_messages
+from skellipsoid.baselines import KNNOpenSetClassifier
 from skellipsoid.metrics import open_set_f1_score
 
 N_CLASSES, WIDTH = 12, 8
@@ -295,6 +300,59 @@ def test_every_message_has_its_chance_and_copies_have_one_together(world):
     assert sums[1:100].mean() / 400 == pytest.approx(1, rel=0.05)
     low = np.argsort(base.score_samples(X[1:100]))[:20] + 1
     assert counts[low].mean() > 1.5 * counts[1:100][np.argsort(base.score_samples(X[1:100]))[-20:]].mean()
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1.0, 1e8])
+def test_copies_are_messages_of_equal_features_in_any_unit(scale):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 6)) + 8 * np.eye(6)[np.arange(200) % 3], np.arange(200) % 3
+    log = rng.normal(size=(300, 6)) + 4 * np.eye(6)[rng.integers(6, size=300)]
+    clf = KNNOpenSetClassifier(normalize=False).fit(scale * X, y)
+    chosen = choose_to_label(clf, scale * log, 30)
+    assert len(chosen.rows) == 30
+    again = choose_to_label(clf, scale * np.concatenate([log, log[:150], log[:150]]), 300)
+    assert again.rows.tolist() == list(range(300))
+    assert again.weights.tolist() == [3] * 150 + [1] * 150
+
+
+class Coarse(ScoreOpenSetClassifier):
+    """Few different scores, as those of a forest."""
+
+    def fit_scores(self, X, classes, sample_weight):
+        del sample_weight
+        self.centres_ = np.array([X[classes == k].mean(axis=0) for k in range(classes.max() + 1)])
+
+    def class_scores(self, X):
+        return -np.round(np.linalg.norm(X[:, np.newaxis] - self.centres_, axis=2))
+
+
+def test_equal_scores_are_no_copies(world):
+    _, log = world
+    X, y = log(600, 0.0, 30)
+    chosen = choose_to_label(Coarse().fit(X, y), log(700, 0.1, 31)[0], 200)
+    assert len(chosen.rows) == 200
+    assert chosen.weights.max() < 10
+
+
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(0, 3), st.integers(0, 10**6))
+def test_equal_messages_are_found_in_any_order_and_beside_an_outlier(n, n_features, n_copies, seed):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n, n_features)).astype(np.float32)
+    features[0] = rng.choice([1e25, 1e-25])
+    which = np.concatenate([np.arange(n), rng.integers(n, size=n_copies * n)])
+    rows = rng.permutation(which)
+    found = equal_messages(features[rows])
+    assert (found[:, np.newaxis] == found).tolist() == (rows[:, np.newaxis] == rows).tolist()
+
+
+def test_rounding_of_another_batch_makes_no_other_message():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 64)).astype(np.float32)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    again = X * (1 + rng.choice([-1e-6, 0, 1e-6], size=X.shape).astype(np.float32))
+    found = equal_messages(np.concatenate([X, again]))
+    assert found[:2000].tolist() == found[2000:].tolist()
+    assert len(np.unique(found)) == 2000
 
 
 @pytest.mark.parametrize("n", [5, 6, 500])

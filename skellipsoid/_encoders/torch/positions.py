@@ -30,8 +30,9 @@ def without_weights(config: Any) -> Any:
     """Build the transformer of a configuration without memory for its weights."""
     from transformers import AutoModel
 
+    build: Any = AutoModel.from_config
     with torch.device("meta"):
-        return AutoModel.from_config(config, trust_remote_code=False)
+        return build(config, trust_remote_code=False)
 
 
 def n_positions(transformer: Any) -> int | None:

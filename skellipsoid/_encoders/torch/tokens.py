@@ -82,7 +82,7 @@ class Tokenizer(NamedTuple):
         positions = getattr(config.get_text_config(), "max_position_embeddings", None)
         longest = settings.get("max_seq_length") or min(tokenizer.model_max_length, positions or NO_LIMIT)
         taken = 1 + max(1, getattr(config, "pad_token_id", None) or 0)  # by padding, in some models
-        if positions and max(longest, max_length or 0) > positions - taken:  # or else the classes need no import
+        if positions and (max_length or longest) > positions - taken:  # or else no class is imported
             transformer = without_weights(config)
             longest, positions = min(longest, table_size(transformer) or longest), n_positions(transformer)
         longest = longest if longest < NO_LIMIT else USUAL_LIMIT
