@@ -417,7 +417,7 @@ def test_what_a_killed_save_has_left_does_not_block_the_next(tiny_model, table, 
         ("pass another open_label if that label is a class", "pass another --open-label if that label is a class"),
         ("open_label='x' is a string", "--open-label 'x' is a string"),
         ("with finetune='head'", "with --finetune head"),
-        ("or set the operating point on new samples.", "or move the limit with set-line."),
+        ("or set the operating point on new samples.", "or move the limit with set-limit."),
     ],
 )
 def test_remedies_are_options(python, options):
