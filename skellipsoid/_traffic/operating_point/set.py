@@ -98,9 +98,8 @@ def set_operating_point(
     -----
     UserWarning
         If labels are read as open that are neither a class nor the open label. If there are fewer samples than a rate
-        needs: 1 / rate − 1. The warning says which rates so few can keep. If the fitted boundary stays, since another
-        one is not expected to gain more than half of its error. If the labelled known messages lie farther out than
-        held-out training samples: then the fit predicted too few rejections.
+        needs: 1 / rate − 1. The warning says which rates so few can keep. If the labelled known messages lie farther
+        out than held-out training samples: then the fit predicted too few rejections.
 
     Notes
     -----
