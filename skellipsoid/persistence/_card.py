@@ -122,7 +122,7 @@ def _operating_point(classifier: Any) -> str:
     if len(moved):
         named = [f"{_code(classifier.classes_[k].item())} {classifier.class_offsets_[k]:+.6g}" for k in moved]
         text += f" For some classes it is moved: {', '.join(named)}."
-    return "## Operating point\n\n" + text
+    return "## Limit\n\n" + text
 
 
 def _training_data(parts: list[tuple[str, Any]]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The operating point of a fitted classifier: by a rate and samples, by a log and the share of open ones, as fitted."""
+"""The limit of a fitted classifier: by a rate and samples, by a log and the share of open ones, as fitted."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _check_share_is_there(costs: Any, y: Any) -> None:
 
 
 def open_set_classifier(estimator: Any) -> BaseOpenSetClassifier:
-    """Return the last step of an estimator; an error unless it has an operating point."""
+    """Return the last step of an estimator; an error unless it has a limit."""
     classifier = split_estimator(estimator)[1]
     if not isinstance(classifier, BaseOpenSetClassifier):
         raise TypeError(
