@@ -34,7 +34,7 @@ clf = EllipsoidOpenSetClassifier(random_state=0).fit(X_train, y_train)
 # %%
 # Do known and open samples overlap?
 # ----------------------------------
-# The line is the operating point. Samples to the left of it are answered *open*. Known samples to the left are rejected
+# The line is the limit. Samples to the left of it are answered *open*. Known samples to the left are rejected
 # by mistake. Open samples to the right are accepted by mistake.
 
 ScoreHistogramDisplay.from_estimator(clf, X_test, y_test)
@@ -50,16 +50,16 @@ OpenSetConfusionMatrixDisplay.from_estimator(clf, X_test, y_test)
 plt.show()
 
 # %%
-# What is the F1 at other operating points?
-# -----------------------------------------
-# A larger offset rejects more samples. The dashed line is the fitted boundary, with the offset 0.
+# What is the F1 at other limits?
+# -------------------------------
+# A larger offset rejects more samples. The dashed line is the fitted limit, with the offset 0.
 
 TradeOffDisplay.from_estimator(clf, X_test, y_test, kind="f1", x="offset")
 plt.show()
 
 # %%
-# What does another operating point cost?
-# ---------------------------------------
+# What does another limit cost?
+# -----------------------------
 # This picture needs no test data. Training samples that were left out of the fit stand in for known samples, and
 # training samples whose whole class was left out stand in for open samples. If at most 2 % of the known samples may be
 # rejected, a third of the open samples is not noticed.

@@ -52,13 +52,14 @@ labels[chosen.rows], weights[chosen.rows] = intents[log[chosen.rows]], chosen.we
 learned = learn_from_traffic(pipe, texts[log], labels, sample_weight=weights)
 told = learned[-1].changes_[-1]
 print(f"Of the labelled known messages {100 * told['rejected']:.0f} % were rejected.")
-print(f"Now {100 * told['now']:.0f} % ± {100 * told['error']:.0f} are foretold.")
+for when in ("before", "after"):
+    share, error = told[when]["rejected"]
+    print(f"Of messages to come {100 * share:.0f} % ± {100 * error:.0f} are foretold to be, {when} learning.")
 
 # %%
 # Before and after
 # ----------------
-# The scores of messages that come later, and the line below which they are answered open. Before, the line cuts through
-# the known messages; afterwards it lies in the gap.
+# The scores of messages that come later, and the limit below which they are answered open.
 
 fig, axes = plt.subplots(2, 1, figsize=(7, 7.4), layout="constrained", sharex=True)
 for ax, model, name in zip(axes, (pipe, learned), ("As fitted", "After thirty labels"), strict=True):

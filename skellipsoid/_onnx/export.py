@@ -73,7 +73,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False, o
         :mod:`skellipsoid.baselines` with a closed form (not those that look at neighbours); or a Pipeline of a text
         encoder of this package whose text model is a BERT, DistilBERT, MPNet or RoBERTa, scikit-learn's
         ``StandardScaler``, ``Normalizer``, ``PCA`` or ``TruncatedSVD``, and such a classifier. A fitted search or
-        :class:`TunedOperatingPointCV` exports the fitted estimator inside. The operating point is part of the
+        :class:`TunedOperatingPointCV` exports the fitted estimator inside. The limit is part of the
         graph.
     folder : str or Path
         A new or empty folder. It is complete or not there at all. The command ``skellipsoid export`` writes beside a

@@ -132,7 +132,7 @@ class PromptOpenSetClassifier(TextOpenSetClassifier):
     Notes
     -----
     There is no ``score_samples``, no ``decision_function`` and no ``predict_known``: the answer is a name and not a
-    number, and not every server gives probabilities of words. So the operating point cannot be moved; describe the
+    number, and not every server gives probabilities of words. So the limit cannot be moved; describe the
     classes better, or use ``instruction`` and ``n_examples``.
 
     Equal texts are asked about once. With ``n_examples`` the fitted classifier holds the training texts, in its pickle

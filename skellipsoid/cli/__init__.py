@@ -29,7 +29,7 @@ _ALARM = 3
 _MODULE_OF = {
     **dict.fromkeys(("add", "remove", "merge"), "change"),
     "review": "learn",
-    "set_line": "line",
+    "set_limit": "limit",
 }
 #: Commands that show how far they are with the texts of a file.
 _SHOW_BARS = {"add", "evaluate", "learn", "review", "traffic"}
@@ -46,7 +46,7 @@ _OPTIONS = (
     (r"fit its text encoder with keep_texts=True, or export with quantize=False", "train it with --keep-texts"),
     (r"\bquantize=True\b", "--quantize"),
     (r"pass overwrite=True to replace it", "pass --overwrite to replace it"),
-    (r"or set the operating point on new samples", "or move the limit with set-line"),
+    (r"or set the limit on new samples", "or move the limit with set-limit"),
     (r"reduce batch_size or max_length, use a smaller text model, or device='cpu'", "pass a smaller --model-name"),
     (r", set HF_TOKEN, or pass token\b", " or set HF_TOKEN"),
     (r"\brevision=", "--revision "),

@@ -24,7 +24,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_evaluate(commands)
     _add_predict(commands)
     _add_traffic(commands)
-    _add_set_line(commands)
+    _add_set_limit(commands)
     _add_review(commands)
     _add_learn(commands)
     _add_monitor(commands)
@@ -224,16 +224,16 @@ def _add_labels(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_set_line(commands: Commands) -> None:
-    line = commands.add_parser(
-        "set-line",
+def _add_set_limit(commands: Commands) -> None:
+    limit = commands.add_parser(
+        "set-limit",
         help="move the limit of a model: for a log, a share of new texts, or a share of known ones",
         description="Say in one sentence what another limit changes, and save the model with it. The training stays.",
     )
-    line.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
-    _add_lines(line, "the limit for this log; needs --label-column or --open-share")
-    _add_labels(line)
-    line.add_argument(
+    limit.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    _add_lines(limit, "the limit for this log; needs --label-column or --open-share")
+    _add_labels(limit)
+    limit.add_argument(
         "--open-share",
         type=share,
         nargs="+",
@@ -241,13 +241,13 @@ def _add_set_line(commands: Commands) -> None:
         metavar="SHARE",
         help="the limit for this share of new texts, such as 0.05, or for one between two limits, such as 0.02 0.1",
     )
-    line.add_argument(
+    limit.add_argument(
         "--rejection-rate",
         type=share,
         metavar="SHARE",
         help="the limit that answers this share of known texts open, such as 0.05, by texts that the training held out",
     )
-    line.add_argument(
+    limit.add_argument(
         "--undo",
         action="store_true",
         help="the limit as it was fitted; one of train --rejection-rate is dropped, too",

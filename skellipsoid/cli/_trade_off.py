@@ -1,4 +1,4 @@
-"""What operating points cost, in a table for those who decide."""
+"""What limits cost, in a table for those who decide."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ _HEADER = (
 
 
 def held_out_trade_off(classifier: Any) -> str | None:
-    """Estimate what other operating points of a fitted classifier cost; ``None`` if no class was held out."""
+    """Estimate what other limits of a fitted classifier cost; ``None`` if no class was held out."""
     try:
         rows = held_out_rows(classifier, "train")
     except ValueError:  # a single intent, or one text of each
@@ -92,7 +92,7 @@ def written(figure: Figure) -> str:
 
 
 def tested_trade_off(classifier: Any, features: Any, y_true: Any, advice: str) -> str | None:
-    """Tell what other operating points cost on test texts; ``None`` unless some are known and some open."""
+    """Tell what other limits cost on test texts; ``None`` unless some are known and some open."""
     is_open = y_true == classifier.open_label_
     if is_open.all() or not is_open.any():
         return None

@@ -31,7 +31,7 @@ from ._text_files.read import LabelledTexts, read_table
 from ._trade_off import MEMBERS, held_out_trade_off, tested_trade_off, traffic_forecast
 from ._use import explained
 
-#: Share of each intent's texts that sets the operating point.
+#: Share of each intent's texts that sets the limit.
 _TUNING_SHARE = 0.2
 #: The kind of finding that needs nothing to be done: equal texts count once.
 _COPIES = "exact_duplicates"
@@ -210,7 +210,7 @@ def print_report(tested: Tested | None) -> None:
 def fit(
     texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace, *, says: bool = True
 ) -> Pipeline:
-    """Fit encoder and classifier as the options say; ``says``: print how the operating point was set.
+    """Fit encoder and classifier as the options say; ``says``: print how the limit was set.
 
     With ``--rejection-rate`` it is set on texts that were held out. Without training of the encoder these are all
     texts, which the fit leaves out one at a time. An encoder that is trained has seen them; then a first model without
@@ -237,7 +237,7 @@ def fit(
     offset = pipeline["clf"].offset_ = rejection_offset(scores, options.rejection_rate)
     rejected = np.mean(scores < offset)
     if says:
-        print(f"Operating point: of {len(scores)} known texts {how}, {rejected:.1%} are answered open.")
+        print(f"Limit: of {len(scores)} known texts {how}, {rejected:.1%} are answered open.")
     return pipeline
 
 

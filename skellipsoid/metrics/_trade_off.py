@@ -1,4 +1,4 @@
-"""What each operating point costs: known samples rejected, open samples noticed, wrong classes."""
+"""What each limit costs: known samples rejected, open samples noticed, wrong classes."""
 
 from __future__ import annotations
 

@@ -117,12 +117,12 @@ def _changes(classifier: Any) -> list[str]:
 def _operating_point(classifier: Any) -> str:
     offset = classifier.offset_
     text = f"`offset_` is {offset:.6g}"
-    text += ", the fitted boundary itself." if offset == 0 else ": open where `score_samples` is below it."
+    text += ", the fitted limit itself." if offset == 0 else ": open where `score_samples` is below it."
     moved = np.flatnonzero(getattr(classifier, "class_offsets_", np.zeros(0)))
     if len(moved):
         named = [f"{_code(classifier.classes_[k].item())} {classifier.class_offsets_[k]:+.6g}" for k in moved]
         text += f" For some classes it is moved: {', '.join(named)}."
-    return "## Operating point\n\n" + text
+    return "## Limit\n\n" + text
 
 
 def _training_data(parts: list[tuple[str, Any]]) -> Iterator[str]:

@@ -24,7 +24,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
 #: Colours of known and open samples if classes are not distinguished.
 KNOWN_COLOUR, OPEN_COLOUR = "#0072B2", "#D55E00"
-#: Marks of an operating point, and of all that is neither known nor open.
+#: Marks of a limit, and of all that is neither known nor open.
 INK, FAINT = "#222222", "#707070"
 ACCEPTED = "#DCE8F2"
 HATCH = "#DCDCDC"

@@ -1,4 +1,4 @@
-"""What every operating point does: the costs, F1, and the OSCR curve."""
+"""What every limit does: the costs, F1, and the OSCR curve."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _GID = "skellipsoid.oscr"
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TradeOffDisplay:
-    """What each operating point does: known samples rejected, open samples noticed, wrong classes; F1; the OSCR curve.
+    """What each limit does: known samples rejected, open samples noticed, wrong classes; F1; the OSCR curve.
 
     Shows the cost of a choice, such as how many open ones pass if at most 5 % of the known samples are rejected.
     No open data is needed: held-out samples of the fit stand in for new known samples, and samples whose whole class
@@ -62,7 +62,7 @@ class TradeOffDisplay:
     Parameters
     ----------
     offsets : ndarray of shape (n_offsets,)
-        Operating points, rising; a sample is rejected when its score is below the offset.
+        Limits, rising; a sample is rejected when its score is below the offset.
     known_rejected : ndarray of shape (n_offsets,)
         Share of known samples that are rejected.
     open_noticed : ndarray of shape (n_offsets,)
@@ -76,7 +76,7 @@ class TradeOffDisplay:
     open_f1 : ndarray of shape (n_offsets,)
         F1 of open.
     offset : float, default=None
-        The present operating point, one of ``offsets``. ``None`` marks none.
+        The present limit, one of ``offsets``. ``None`` marks none.
     name : str, default=None
         The model's name, for the legend of OSCR curves.
 
@@ -90,7 +90,7 @@ class TradeOffDisplay:
         The curves. Trade-off: open noticed, wrong class, and with ``x="offset"`` known rejected. F1: K+1, known, open.
         OSCR: one.
     offset_line_ : matplotlib Line2D or None
-        The present operating point; ``None`` if it is not on the axis, and in an OSCR picture.
+        The present limit; ``None`` if it is not on the axis, and in an OSCR picture.
 
     See Also
     --------
@@ -243,7 +243,7 @@ class TradeOffDisplay:
         score : array-like of shape (n_samples,)
             Knownness, in any units: higher is more known.
         offset : float, default=None
-            The present operating point, to be marked. ``None`` marks none.
+            The present limit, to be marked. ``None`` marks none.
         open_label : int or str, default=-1
             The label for open, cast to the kind of the labels.
         labels : array-like of shape (n_classes,), default=None

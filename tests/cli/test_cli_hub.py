@@ -56,10 +56,10 @@ def test_other_commands_that_read(hub, saved, table, tmp_path, command, capsys):
     assert hub.downloaded()
 
 
-@pytest.mark.parametrize("command", ["set-line", "remove"])
+@pytest.mark.parametrize("command", ["set-limit", "remove"])
 def test_commands_that_change_a_model_take_a_folder(hub, saved, command, capsys):
     hub.add(NAME, saved)
-    words = {"set-line": ["--undo"], "remove": ["--labels", "alarm"]}[command]
+    words = {"set-limit": ["--undo"], "remove": ["--labels", "alarm"]}[command]
     assert main([command, "--model", NAME, *words]) == 2
     assert capsys.readouterr().err == f"skellipsoid: There is no folder {NAME!r}; check the path of the saved model.\n"
     assert hub.requests == []

@@ -24,7 +24,7 @@ def written(path, texts, labels, text="message"):
 
 
 COMMANDS = {
-    "set-line": ["--text-column", "message", "--label-column", "label"],
+    "set-limit": ["--text-column", "message", "--label-column", "label"],
     "traffic": ["--text-column", "message", "--label-column", "label"],
     "evaluate": [],
     "learn": [],
@@ -62,7 +62,7 @@ def test_a_sign_for_no_class_is_asked_about(folder, tmp_path, texts, labels, ope
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("command", ["set-line", "traffic", "evaluate"])
+@pytest.mark.parametrize("command", ["set-limit", "traffic", "evaluate"])
 def test_what_the_model_does_not_know_is_counted_and_said(folder, tmp_path, texts, labels, open_texts, command, capsys):
     n_open = len(open_texts)
     y = [*labels, "-1", "jokes", *["songs"] * (n_open - 2)]

@@ -23,7 +23,7 @@ def changed(name, model, table, tmp_path, texts):
         "add": ["add", "--model", model, "--data", tmp_path / "more.tsv"],
         "remove": ["remove", "--model", model, "--labels", "light"],
         "merge": ["merge", "--model", model, "--labels", "light", "weather", "--into", "other"],
-        "set-line": ["set-line", "--model", model, "--rejection-rate", "0.2"],
+        "set-limit": ["set-limit", "--model", model, "--rejection-rate", "0.2"],
         "learn": ["learn", "--model", model, "--data", sheet],
         "train": ["train", "--data", table, "--save", model, "--overwrite", "--finetune", "none"],
     }[name]
@@ -39,7 +39,7 @@ def outdated(model, texts=" and holds its texts", again=None):
     "name",
     [
         "merge",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("add", "remove", "set-line", "learn", "train")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("add", "remove", "set-limit", "learn", "train")),
     ],
 )
 def test_a_changed_model_answers_itself_until_it_is_exported_again(
@@ -95,7 +95,7 @@ def test_without_a_stale_export_there_is_no_note(model, alone, tmp_path, capsys)
 
 
 def test_a_command_that_writes_nothing_leaves_the_export_in_use(model, give_input, capsys, only_export):
-    status, out, _ = run(capsys, "set-line", "--model", model, "--undo")
+    status, out, _ = run(capsys, "set-limit", "--model", model, "--undo")
     assert (status, out) == (0, "The limit stays 0.000 (as fitted); nothing is written.\n")
     give_input("wake me at six\n")
     assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")

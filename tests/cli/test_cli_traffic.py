@@ -225,7 +225,7 @@ def test_labels_of_a_log_are_read_where_they_are(saved, texts, open_texts, tmp_p
     assert "--label-column names a column of the file of --data" in capsys.readouterr().err
 
 
-# set-line
+# set-limit
 
 
 @pytest.fixture
@@ -281,7 +281,7 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
     set_operating_point(model)
     model[-1].offset_ = -0.5
     save(model, folder, overwrite=True, provenance=provenance)
-    assert main(["set-line", "--model", str(folder), *options, "--quiet"]) == 0
+    assert main(["set-limit", "--model", str(folder), *options, "--quiet"]) == 0
     found = load(folder)
     assert found[-1].offset_ == pytest.approx(offset, abs=1e-12)
     assert found[-1].traffic_ == learned
@@ -303,14 +303,14 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
         noticed = 100 * np.average(rows.score < offset, weights=rows.weight * rows.is_open)
         numbers = [float(number) for number in re.findall(r" (\d+) instead", told)]
         assert numbers == pytest.approx([rejected, noticed], abs=0.5)
-    assert main(["set-line", "--model", str(folder), "--undo"]) == 0
+    assert main(["set-limit", "--model", str(folder), "--undo"]) == 0
     assert np.mean(load(folder).predict(lines) == "-1") == before
     assert load(folder)[-1].traffic_ is None
 
 
 def test_a_line_that_stays_is_said_and_nothing_is_written(folder, capsys):
     content = (folder / "skellipsoid.json").read_bytes()
-    assert main(["set-line", "--model", str(folder), "--undo"]) == 0
+    assert main(["set-limit", "--model", str(folder), "--undo"]) == 0
     assert capsys.readouterr().out == "The limit stays 0.000 (as fitted); nothing is written.\n"
     assert (folder / "skellipsoid.json").read_bytes() == content
 
@@ -318,9 +318,9 @@ def test_a_line_that_stays_is_said_and_nothing_is_written(folder, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "set-line sets one limit; pass --data with a log"),
-        (["--undo", "--open-share", "0.2"], "set-line sets one limit"),
-        (["--data", "log.txt", "--rejection-rate", "0.2"], "set-line sets one limit"),
+        ([], "set-limit sets one limit; pass --data with a log"),
+        (["--undo", "--open-share", "0.2"], "set-limit sets one limit"),
+        (["--data", "log.txt", "--rejection-rate", "0.2"], "set-limit sets one limit"),
         (["--data", "log.txt"], "A log without labels does not say where the limit goes"),
         (["--open-share", "0.3", "0.1"], "is not a share; use a number from 0 to 1, or two"),
         (["--open-share", "0.3", "--label-column", "label"], "--label-column names a column of the file of --data"),
@@ -328,7 +328,7 @@ def test_a_line_that_stays_is_said_and_nothing_is_written(folder, capsys):
 )
 def test_one_line_is_asked_for(folder, capsys, options, message):
     content = (folder / "skellipsoid.json").read_bytes()
-    assert main(["set-line", "--model", str(folder), *options]) == 2
+    assert main(["set-limit", "--model", str(folder), *options]) == 2
     assert message in capsys.readouterr().err
     assert (folder / "skellipsoid.json").read_bytes() == content
 
@@ -336,8 +336,8 @@ def test_one_line_is_asked_for(folder, capsys, options, message):
 @pytest.mark.parametrize("share", [["20"], ["0.1", "0.2", "0.3"], []])
 def test_shares_of_the_command_are_one_or_two(folder, capsys, share):
     with pytest.raises(SystemExit, match="2"):
-        main(["set-line", "--model", str(folder), "--open-share", *share])
-    assert "set-line: error: argument --open-share: " in capsys.readouterr().err
+        main(["set-limit", "--model", str(folder), "--open-share", *share])
+    assert "set-limit: error: argument --open-share: " in capsys.readouterr().err
 
 
 # monitor
@@ -376,7 +376,7 @@ def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp
     day.write_text("", encoding="utf-8")
     assert watch(folder, day) == 3  # until the state is removed
     # The limit alone is no other model; its shares are those of the present one.
-    assert main(["set-line", "--model", str(folder), "--rejection-rate", "0.9", "--quiet"]) == 0
+    assert main(["set-limit", "--model", str(folder), "--rejection-rate", "0.9", "--quiet"]) == 0
     share = 100 * np.mean(load(folder).predict(lines) == "-1")
     capsys.readouterr()
     assert watch(folder, day) == 3

@@ -162,7 +162,7 @@ def test_the_rejection_rate_holds_on_texts_that_were_held_out(tiny_model, table,
         assert train(tiny_model, table, "--save", folder, "--rejection-rate", rate, "--finetune", "head") == 0
         # A fifth of eight texts of each of four intents are held out, two of each.
         found = capsys.readouterr().out.splitlines()[0]
-        share = found.removeprefix("Operating point: of 8 known texts that a first model was trained without, ")
+        share = found.removeprefix("Limit: of 8 known texts that a first model was trained without, ")
         assert float(share.partition("%")[0]) <= 100 * rate
         model = load(folder)
         offsets[rate] = model["clf"].offset_
@@ -175,7 +175,7 @@ def test_without_training_the_encoder_the_rejection_rate_holds_on_all_texts(tiny
     folder = tmp_path / "model"
     assert train(tiny_model, table, "--save", folder, "--rejection-rate", 0.25, "--finetune", "none") == 0
     out = capsys.readouterr().out
-    assert f"Operating point: of {len(texts)} known texts that were left out one at a time, " in out
+    assert f"Limit: of {len(texts)} known texts that were left out one at a time, " in out
     scores, offset = load(folder)["clf"].held_out_scores_, load(folder)["clf"].offset_
     # With 32 texts and a quarter, the eighth lowest score is the limit, so that seven of them are below it.
     assert int((scores < offset).sum()) == 7
@@ -423,7 +423,7 @@ def test_what_a_killed_save_has_left_does_not_block_the_next(tiny_model, table, 
         ("pass another open_label if that label is a class", "pass another --open-label if that label is a class"),
         ("open_label='x' is a string", "--open-label 'x' is a string"),
         ("with finetune='head'", "with --finetune head"),
-        ("or set the operating point on new samples.", "or move the limit with set-line."),
+        ("or set the limit on new samples.", "or move the limit with set-limit."),
     ],
 )
 def test_remedies_are_options(python, options):

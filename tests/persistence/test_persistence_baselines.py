@@ -144,7 +144,7 @@ def test_the_card_says_what_was_fitted(rows, tmp_path, name, parameters):
     save(make(name, **parameters).fit(*rows), tmp_path / "model")
     card = (tmp_path / "model/README.md").read_text()
     assert f"1. `{name}` (5 features, fitted on 100 samples)" in card
-    assert "## Operating point\n\n`offset_` is 0" in card
+    assert "## Limit\n\n`offset_` is 0" in card
     for key, value in parameters.items():
         assert f"- `{key}`: `{value}`" in card
 

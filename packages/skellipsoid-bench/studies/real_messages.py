@@ -278,7 +278,7 @@ def _cell(rows, method, given):
 
 
 def picture(options):
-    """Draw the margins of bot 1's messages, with the fitted line and the line by thirty labelled messages."""
+    """Draw the margins of bot 1's messages, with the fitted limit and the one by thirty labelled messages."""
     import matplotlib.pyplot as plt
 
     name, train, messages = next(all_cases(options))
@@ -292,7 +292,7 @@ def picture(options):
         places.append((margins[rejected].max() + margins[~rejected].min()) / 2)
     set_operating_point(clf)
     line = float(np.median(places))
-    print(name, "line by thirty labels, median of the draws:", round(line, 2), "; all:", np.round(places, 2))
+    print(name, "limit by thirty labels, median of the draws:", round(line, 2), "; all:", np.round(places, 2))
     plt.rcParams.update({"font.size": 13, "axes.spines.top": False, "axes.spines.right": False})
     fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
     bins = np.arange(np.floor(20 * max(margins.min(), -1)) / 20, 0.8, 0.05)

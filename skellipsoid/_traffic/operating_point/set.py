@@ -1,4 +1,4 @@
-"""The operating point of a fitted classifier: by a rate and samples, by a log and the share of open ones, as fitted."""
+"""The limit of a fitted classifier: by a rate and samples, by a log and the share of open ones, as fitted."""
 
 from __future__ import annotations
 
@@ -100,9 +100,8 @@ def set_operating_point(
     -----
     UserWarning
         If labels are read as open that are neither a class nor the open label. If there are fewer samples than a rate
-        needs: 1 / rate − 1. The warning says which rates so few can keep. If the fitted boundary stays, since another
-        one is not expected to gain more than half of its error. If the labelled known messages lie farther out than
-        held-out training samples: then the fit predicted too few rejections.
+        needs: 1 / rate − 1. The warning says which rates so few can keep. If the labelled known messages lie farther
+        out than held-out training samples: then the fit predicted too few rejections.
 
     Notes
     -----
@@ -199,7 +198,7 @@ def _check_share_is_there(costs: Any, y: Any) -> None:
 
 
 def open_set_classifier(estimator: Any) -> BaseOpenSetClassifier:
-    """Return the last step of an estimator; an error unless it has an operating point."""
+    """Return the last step of an estimator; an error unless it has a limit."""
     classifier = split_estimator(estimator)[1]
     if not isinstance(classifier, BaseOpenSetClassifier):
         raise TypeError(

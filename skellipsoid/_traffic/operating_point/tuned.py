@@ -1,4 +1,4 @@
-"""The operating point by cross-validation."""
+"""The limit by cross-validation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .set import open_set_classifier
 
 
 class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Open-set classifier whose operating point is chosen by cross-validation.
+    """Open-set classifier whose limit is chosen by cross-validation.
 
     The counterpart of :class:`~sklearn.model_selection.TunedThresholdClassifierCV` for open-set classifiers. In every
     fold the estimator is fitted on the training part and scores the test part; classes that are only in the test part

@@ -1,4 +1,4 @@
-"""The command ``set-line``: move the limit of a saved model."""
+"""The command ``set-limit``: move the limit of a saved model."""
 
 import argparse
 from typing import Any
@@ -21,14 +21,14 @@ from ._trade_off import before_and_after
 from ._use import load_model, log_of_file, weights_of
 
 
-def set_line(options: argparse.Namespace) -> None:
+def set_limit(options: argparse.Namespace) -> None:
     """Say in one sentence what another limit changes, and save the model with it."""
     _check_options(options)
     model, manifest = load_model(options.model)
     classifier, log = open_set_classifier(model), None
     texts, labels, columns = log_of_file(options, classifier)
     if texts is not None:
-        log = read_estimator(model, texts, MEMBERS, "set-line")[1]
+        log = read_estimator(model, texts, MEMBERS, "set-limit")[1]
     before, offset, of_classes = _effect(classifier, log), classifier.offset_, classifier.class_offsets_
     former, weights = getattr(classifier, "traffic_", None), None
     if options.rejection_rate is not None:
@@ -60,7 +60,7 @@ def _check_options(options: argparse.Namespace) -> None:
     of_log = options.data is not None or options.open_share is not None
     if of_log + (options.rejection_rate is not None) + options.undo != 1:
         raise ValueError(
-            "set-line sets one limit; pass --data with a log and its share or labels, --open-share, --rejection-rate "
+            "set-limit sets one limit; pass --data with a log and its share or labels, --open-share, --rejection-rate "
             "or --undo."
         )
     if options.data is not None and options.label_column is None and options.open_share is None:
@@ -82,9 +82,9 @@ def _learned(learned: Any, labels: Any) -> str:
 
 def _foretold(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: float) -> str:
     """Tell what the former and the present limit do, by the same model of the traffic."""
-    held, n_classes = HeldOutScores.of(classifier, "set-line"), len(classifier.classes_)
+    held, n_classes = HeldOutScores.of(classifier, "set-limit"), len(classifier.classes_)
     with silenced():  # the labels were read before
-        log = read_log(classifier, *given, "set-line")
+        log = read_log(classifier, *given, "set-limit")
     found, scores = log.fit(held, None if share is None else read_share(share)), log.own_scores
     of_scores = scores if len(scores) else None
     was, now = (foretell(held, found, offset, n_classes, of_scores) for offset in (former, classifier.offset_))
@@ -117,7 +117,7 @@ def _effect(classifier: Any, log: Any) -> list[float]:
         scores, assigned = score(classifier, log)
         return [100 * float(np.mean(scores < classifier.offset_ + classifier.class_offsets_[assigned]))]
     try:
-        rows = held_out_rows(classifier, "set-line")
+        rows = held_out_rows(classifier, "set-limit")
     except (TypeError, ValueError):
         return []
     offset = np.array([rows.pop("offset")])
