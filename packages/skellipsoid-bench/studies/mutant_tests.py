@@ -22,7 +22,7 @@ import pytest
 COVER, RUN = os.environ.get("SKELLIPSOID_MUTANT_COVER"), os.environ.get("SKELLIPSOID_MUTANT_RUN")
 #: Of this process, and of those that it starts: the test, or the fixture, that is responsible.
 WHO = "SKELLIPSOID_MUTANT_TEST"
-#: A test that takes this much longer than its usual time hangs.
+#: A test that takes this much longer than its usual processor time hangs.
 PATIENCE_SECONDS, PATIENCE = 120, 10
 _failed: list[str] = []
 _fixtures: dict[str, list[str]] = {}
@@ -44,7 +44,7 @@ def named(fixture):
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
     os.environ[WHO] = item.nodeid
-    start = time.monotonic()
+    start = processor_seconds()
     try:
         return (yield)
     finally:
@@ -52,7 +52,7 @@ def pytest_runtest_protocol(item):
         if COVER:
             record = {
                 "test": item.nodeid,
-                "seconds": round(time.monotonic() - start, 4),
+                "seconds": round(processor_seconds() - start, 2),
                 "failed": item.nodeid in _failed,
                 "fixtures": _fixtures.pop(item.nodeid, []),
             }
@@ -82,6 +82,11 @@ def pytest_runtest_teardown(item):
 def pytest_runtest_logreport(report):
     if report.failed:
         _failed.append(report.nodeid)
+
+
+def processor_seconds():
+    """Seconds of this process and of those that it started and that ended: the same on a busy machine."""
+    return sum(os.times()[:4])
 
 
 def append(path, record):
@@ -150,11 +155,12 @@ def first_failure(tests, number, items, plan):
     reader, writer = os.pipe()
     child = fork(lambda: run_tests([items[test] for test in tests], number, writer, plan))
     os.close(writer)
-    current, began, lines = None, time.monotonic(), b""
+    current, began, lines, patience = None, time.monotonic(), b"", 10
     try:
         while True:
             limit = PATIENCE_SECONDS + PATIENCE * plan["seconds"].get(current, 0)
             if time.monotonic() - began > limit:
+                patience = 0
                 return current, "hangs"
             if not select.select([reader], [], [], 1)[0]:
                 continue
@@ -170,13 +176,13 @@ def first_failure(tests, number, items, plan):
                 return current, "ends the process"
     finally:
         os.close(reader)
-        kill(child)
+        kill(child, patience)
         shutil.rmtree(Path(plan["folder"]) / "tmp" / str(child), ignore_errors=True)
 
 
-def kill(child):
-    """Let a child and what it started end, at last by force."""
-    for _ in range(100):
+def kill(child, patience):
+    """Give a child some seconds to end; then end it and what it started by force."""
+    for _ in range(10 * patience):
         if os.waitpid(child, os.WNOHANG)[0]:
             break
         time.sleep(0.1)

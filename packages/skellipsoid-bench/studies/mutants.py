@@ -9,7 +9,7 @@ many as take ``--limit`` seconds: the fastest of each file, then the other ones.
     python studies/mutants.py draw  # once: results/mutants.json
     python studies/mutants.py make FOLDER
     python studies/mutants.py cover FOLDER --processes 2
-    nice python studies/mutants.py run FOLDER  # goes on where it was interrupted
+    nice python studies/mutants.py run FOLDER  # again: goes on; survivors meet the tests that a higher limit adds
     python studies/mutants.py table FOLDER > results/mutants.rst  # exit status 1: what died before lives now
     python studies/mutants.py table FOLDER --keep > results/mutants.rst  # what is found is what later runs compare with
 
@@ -171,13 +171,15 @@ def run(options):
     """Turn one mutant after the other on."""
     seconds, tests = covering(options.folder)
     results = options.folder / "results.jsonl"
-    done = {record["number"] for record in read_lines(results)}
+    known = {record["number"]: record for record in read_lines(results)}
     drawn = read_drawn()
     mutants = []
-    for number in sorted(set(map(int, json.loads((options.folder / "mutants.json").read_text()))) - done):
+    for number in sorted(map(int, json.loads((options.folder / "mutants.json").read_text(encoding="utf-8")))):
         own = tests.get(number, set())
         chosen = in_order(own, seconds, drawn[number].get("killer"), options.limit)
-        mutants.append({"number": number, "tests": chosen, "covering": len(own)})
+        before = known.get(number, {"state": "not yet run"})
+        if before["state"] != "killed" and before.get("tests") != len(chosen):
+            mutants.append({"number": number, "tests": chosen, "covering": len(own)})
     plan = {"mutants": mutants, "seconds": seconds, "folder": str(options.folder), "results": str(results)}
     path = options.folder / "plan.json"
     path.write_text(json.dumps(plan | {"processes": options.processes}), encoding="utf-8")
@@ -187,7 +189,7 @@ def run(options):
 def table(options):
     """Print what was killed and what lives; the exit status is 1 if what died before lives now."""
     drawn = read_drawn()
-    lines = json.loads((options.folder / "mutants.json").read_text())
+    lines = json.loads((options.folder / "mutants.json").read_text(encoding="utf-8"))
     results = {record["number"]: record for record in read_lines(options.folder / "results.jsonl")}
     rows = []
     for number, before in enumerate(drawn):
