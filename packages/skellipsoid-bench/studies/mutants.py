@@ -196,6 +196,10 @@ def table(options):
         now = results.get(number, {"state": "not yet run" if str(number) in lines else "gone"})
         rows.append(before | now | {"was": before.get("state"), "place": lines.get(str(number), before["file"])})
     revived = [row for row in rows if row["was"] == "killed" and row["state"] in ("alive", "uncovered")]
+    tests = read_lines(options.folder / "tests.jsonl")
+    seconds = sum(record["seconds"] for record in tests)
+    print(f"{len(drawn)} mutants, drawn with seed {SEED}, meet the tests that cover them (``studies/mutants.py``). All")
+    print(f"{len(tests):,} tests take {seconds:,.0f} seconds of a processor.\n")
     print_numbers(rows)
     for state in ("alive", "uncovered", "gone", "not yet run", "killed"):
         print_list(state, [row for row in rows if row["state"] == state])
