@@ -4,7 +4,7 @@ A mutant is one operator, constant or statement that is changed or deleted (``mu
 one copy of the package, in which a variable turns one on. The fast suite runs once there and notes which tests come to
 which mutant; then each mutant meets those tests alone, its known killer first, until one fails. Tests that fail in the
 copy without a mutant are left out: those that read the sources. A survivor has passed the tests that cover it, or as
-many as take ``--limit`` seconds: the fastest of each file, then the other ones.
+many as take ``--limit`` seconds: the fastest of each file, then those of files named as the mutated one, then others.
 
     python studies/mutants.py draw  # once: results/mutants.json
     python studies/mutants.py make FOLDER
@@ -152,13 +152,15 @@ def covering(folder):
     return seconds, tests
 
 
-def in_order(tests, seconds, killer, limit):
-    """Begin with the known killer and the fastest of each file, go on file by file, and end after so many seconds."""
+def in_order(tests, seconds, mutant, limit):
+    """Order tests: the known killer, the fastest of each file, files named alike, the others; for so many seconds."""
     of_file = {}
     for test in sorted(tests, key=lambda test: (seconds[test], test)):
         of_file.setdefault(test.partition("::")[0], []).append(test)
-    first = [killer] if killer in tests else []
-    parts = sorted(of_file.values(), key=lambda part: sum(map(seconds.get, part)))
+    first = [mutant["killer"]] if mutant.get("killer") in tests else []
+    names = [part.removesuffix(".py").strip("_") for part in Path(mutant["file"]).parts[1:]]
+    rank = {file: (-sum(name in file for name in names), sum(map(seconds.get, of_file[file]))) for file in of_file}
+    parts = [of_file[file] for file in sorted(of_file, key=rank.get)]
     chosen, spent = [], 0.0
     for test in dict.fromkeys([*first, *(part[0] for part in of_file.values()), *(test for p in parts for test in p)]):
         spent += seconds[test]
@@ -176,7 +178,7 @@ def run(options):
     mutants = []
     for number in sorted(map(int, json.loads((options.folder / "mutants.json").read_text(encoding="utf-8")))):
         own = tests.get(number, set())
-        chosen = in_order(own, seconds, drawn[number].get("killer"), options.limit)
+        chosen = in_order(own, seconds, drawn[number], options.limit)
         before = known.get(number, {"state": "not yet run"})
         if before["state"] != "killed" and before.get("tests") != len(chosen):
             mutants.append({"number": number, "tests": chosen, "covering": len(own)})
