@@ -35,8 +35,8 @@ OPERATORS = {
     ast.NotEq: [ast.Eq],
     ast.Is: [ast.IsNot],
     ast.IsNot: [ast.Is],
-    ast.In: [ast.NotIn],
-    ast.NotIn: [ast.In],
+    ast.In: [ast.NotIn],  # codespell:ignore notin
+    ast.NotIn: [ast.In],  # codespell:ignore notin
     ast.And: [ast.Or],
     ast.Or: [ast.And],
 }
