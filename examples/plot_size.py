@@ -59,8 +59,9 @@ plt.show()
 # ----------------
 # All radii are multiplied by one radius scale s. For a fitted classifier, this is the same as an offset of 1 - s. With
 # the mean distance of the held-out samples as radius, about half of the new samples of a class lie farther out. So the
-# classifier chooses the radius scale by the expected F1 on the traffic to come. Held-out samples say where known samples
-# lie, samples of held-out classes and of synthetic classes between two known ones where open samples do. The figure shows the F1 on the test samples.
+# classifier chooses the radius scale by the expected F1 on the traffic to come. Held-out samples say where known
+# samples lie, samples of held-out classes and of synthetic classes between two known ones where open samples do. The
+# figure shows the F1 on the test samples.
 
 scales = np.linspace(0.5, 1.5, 201)
 scores, nearest = clf.score_samples(X_test), clf.predict_known(X_test)
