@@ -9,19 +9,17 @@ kinds of samples that stand in for open ones should lie outside:
    separates the known classes puts unknown classes there.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from .._samples.samples import Floats, effective_number
-from .._torch.losses import contraction_loss, expansion_loss
 from .scores import Expected, HeldOutScores
 
 #: Kinds of held-out samples: known; known, without their class; of synthetic classes; really open.
@@ -280,32 +278,6 @@ def candidates(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if len(found) > N_CANDIDATES:
         found = np.unique(np.quantile(found, np.linspace(0, 1, N_CANDIDATES), method="closest_observation"))
     return np.asarray(found)
-
-
-def loss_scale(held_out: HeldOut, beta: float) -> float:
-    """Radius scale that minimises the paper's two losses on held-out samples; 1 without open samples.
-
-    The sum of two means: the expansion loss (eq. 13) of the known samples, and the contraction loss (eq. 15) of the
-    samples of synthetic classes (without these, of held-out ones) and of the real open ones. Distances are divided
-    by the standard deviation of the known ones, so that the exponential tail ends within their range. The scale
-    never grows with β, since the slope of the contraction loss does.
-    """
-    scales = _candidate_scales(held_out)
-    if not len(scales) or not held_out.open:
-        return 1.0
-    known, open_samples = held_out.known, held_out.open[-1]
-    mean_distance = np.average(known.distances, weights=known.weights)
-    deviation = float(np.average((known.distances - mean_distance) ** 2, weights=known.weights) ** 0.5)
-    deviation = max(deviation, TINY * mean_distance)
-    radii = torch.from_numpy(scales / deviation).unsqueeze(1)
-
-    def mean(loss: Callable[..., Tensor], samples: HeldOut) -> Tensor:
-        weights = torch.from_numpy(samples.weights / samples.weights.sum())
-        return loss(torch.from_numpy(samples.distances / deviation), radii) @ weights
-
-    losses = mean(expansion_loss, known)
-    losses += mean(lambda norms, radii: contraction_loss(norms, radii, beta), open_samples)
-    return float(scales[int(losses.argmin())])
 
 
 def near_best(scores: NDArray[np.float64], standard_error: float) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from sklearn.metrics import f1_score
 
 from skellipsoid._ellipsoid.math.geometry import Factors, assigned_norms
 from skellipsoid._ellipsoid.paper.fit import PaperValidator
-from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, SYNTHETIC, HeldOut, best_scale, expected_f1, loss_scale
+from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, SYNTHETIC, HeldOut, best_scale, expected_f1
 from skellipsoid._samples.samples import Samples
 
 
@@ -192,32 +192,6 @@ def test_held_out_rows_count_by_their_weights_and_their_groups():
     np.testing.assert_array_equal(validation.open[0].weights, [*weights, 1, 1, 1, 1, 1, 1])
     totals = np.bincount(groups, weights)
     assert validation.n_independent == pytest.approx(totals.sum() ** 2 / np.square(totals).sum())
-
-
-def paper_losses(validation, scale, beta, unit):
-    """eq. 13 of the known rows and eq. 15 of the last kind of open ones, each a weighted mean."""
-    synthetic = validation.open[-1]
-    outside = np.maximum(validation.known.distances - scale, 0) / unit
-    depth = (scale - synthetic.distances) / unit
-    contraction = np.where(depth > 0, depth + beta, beta * np.exp(np.minimum(depth, 0)))
-    return np.average(outside, weights=validation.known.weights) + np.average(contraction, weights=synthetic.weights)
-
-
-def test_the_scale_of_the_losses_minimises_them_and_falls_with_beta():
-    rng = np.random.default_rng(0)
-    known, opened = 3 * rng.gamma(4, 0.25, size=80), 3 * rng.gamma(4, 0.4, size=60)
-    zeros = np.zeros(80, dtype=np.int64)
-    validation = unweighted(known, zeros, zeros, [(opened, zeros[:60])], 1)
-    validation = replace(validation, weights=rng.gamma(2, size=140))
-    unit = np.sqrt(np.cov(known, aweights=validation.known.weights, ddof=0))
-    betas = [0, 0.1, 0.5, 1, 5, 50]
-    scales = [loss_scale(validation, beta) for beta in betas]
-    for scale, beta in zip(scales, betas, strict=True):
-        losses = [paper_losses(validation, candidate, beta, unit) for candidate in known]
-        assert scale == pytest.approx(known[np.argmin(losses)])
-    assert (np.diff(scales) <= 0).all()
-    assert scales[-1] < scales[2] < scales[0]
-    assert loss_scale(validation.known, 0.5) == 1
 
 
 def test_real_open_samples_join_every_kind_and_stand_alone_without_one():

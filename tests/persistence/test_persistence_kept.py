@@ -27,7 +27,7 @@ DIGESTS = {
     "format_7/scaled": "041374c74075689cc95cea7a4a096c80151af940f5b7397dbad95676ccc541b1",
     "format_7/texts": "b766538d6f1d97ec9a0f9cbf94ab454f00622553c09ab777f48ce646a464a402",
     "format_7/trained": "321b51320096b6842f2d7af60a13980e2583cb9ee9c93b2075f6412d70330485",
-    "format_8/learned": "ab0612a42697c9b5c0f3fa743432aa1c5a9ce1f2beffa719cc101277747a1e9e",
+    "format_8/learned": "234ee2b37e18badce157016a57fac6119e1d1892e140ae7aa1558da3783ca7ac",
 }
 
 

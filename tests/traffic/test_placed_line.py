@@ -8,7 +8,7 @@ import pytest
 from skellipsoid import EllipsoidOpenSetClassifier, set_operating_point
 from skellipsoid._held_out.line import foretell, limit_of, place_limit
 from skellipsoid._held_out.log_model import NormalScores
-from skellipsoid._held_out.scores import TRAFFIC, HeldOutScores
+from skellipsoid._held_out.scores import TRAFFIC, Expected, HeldOutScores
 from skellipsoid._traffic.log import Log
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
@@ -227,3 +227,10 @@ def test_a_forecast_holds_in_its_interval(shift):
         assert np.mean(widths) < widest
         if n_labelled:
             assert abs(np.mean(off)) < 0.04
+
+
+def test_a_larger_beta_never_lowers_the_limit():
+    held = made_up()[0]
+    limits = [limit_of(held._replace(expected=Expected(open_weight=2 * beta)), 20) for beta in (0, 0.1, 0.5, 1, 5, 50)]
+    assert (np.diff(limits) >= 0).all()
+    assert limits[0] < limits[2] < limits[-1]
