@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._core.answers import check_same_length, only_column, unmasked
-from .._core.validation import is_number
+from .._core.answers import check_same_length, is_number, only_column, unmasked
 
 #: Row numbers that are drawn at a time, so that memory does not grow with the number of resamples.
 _BATCH_SIZE = 2**20

@@ -124,7 +124,7 @@ class TradeOffDisplay:
     >>> display = TradeOffDisplay.from_estimator(clf)
     >>> present = display.offsets == clf.offset_
     >>> display.known_rejected[present].round(2), display.open_noticed[present].round(2)
-    (array([0.04]), array([1.]))
+    (array([0.02]), array([1.]))
     >>> f"{display.oscr:.2f}"
     '1.00'
     >>> plt.close(display.figure_)

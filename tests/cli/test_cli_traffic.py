@@ -286,7 +286,12 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
     assert found[-1].offset_ == pytest.approx(offset, abs=1e-12)
     assert found[-1].traffic_ == learned
     assert json.loads((folder / "skellipsoid.json").read_bytes())["provenance"] == provenance
-    *said, told = capsys.readouterr().out.splitlines()
+    said = capsys.readouterr().out.splitlines()
+    if learned is not None:
+        both = said.pop()
+        assert both.startswith("Of 100 known messages to come, right: ")
+        assert both.count(" ± ") == 8  # of right, wrong, to a person and noticed, before and now
+    *said, told = said
     assert len(said) == (option == "labels")
     fitted = " (as fitted)" if offset == 0 else ""
     assert told.startswith(f"The limit moves from -0.500 to {offset:.3f}{fitted}: ")
