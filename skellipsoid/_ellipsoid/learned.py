@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 #: A learned message counts as so many training samples (skellipsoid-bench/TRIED.md).
 WEIGHT = 3.0
-#: Messages are equal to a learned one within this share of their length: batches of a text model round otherwise.
+#: Messages are equal to a learned one within this share of the longest of these: a text model rounds by batch.
 _SAME = 1e-4
 
 
@@ -54,7 +54,7 @@ class Learned:
         if not len(features):
             return np.zeros(0, dtype=np.int64)
         nearest, distances = pairwise_distances_argmin_min(features, self.features)
-        longest = max(float(np.linalg.norm(features, axis=1).max()), float(np.finfo(np.float32).tiny))
+        longest = max(float(np.linalg.norm(self.features, axis=1).max()), float(np.finfo(np.float32).tiny))
         return np.where(distances <= _SAME * longest, nearest, -1)
 
 

@@ -173,3 +173,13 @@ def test_names_of_two_sheets_become_a_class_together(world):
     assert 77 in model.classes_
     assert learn_from_traffic(model, log, sheet(named, np.arange(12))).classes_.tolist() == [*range(8), 77]
     assert remove_classes(model, 77).classes_.tolist() == list(range(8))
+
+
+def test_a_message_far_out_makes_no_other_one_a_learned_one():
+    from skellipsoid._ellipsoid.learned import Learned
+
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(20, 4)).astype(np.float32)
+    learned = Learned(features[:10], np.zeros(10, dtype=int), np.ones(10), np.zeros(10), np.ones(10, dtype=bool))
+    far = np.concatenate([features, np.full((1, 4), 1e12, dtype=np.float32)])
+    assert learned.find(far).tolist() == [*range(10), *[-1] * 11]
