@@ -234,12 +234,34 @@ def read_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.flo
     dtype = getattr(given, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "cmMV":
         raise ValueError(f"sample_weight is of type {dtype}, but must be numbers; pass one finite number for each row.")
+    check_weights(given, np.arange(n_rows))
     weights = check_sample_weight(given, rows, dtype=np.float64, ensure_non_negative=True)
-    if not weights.any():
-        raise ValueError(
-            f"sample_weight is 0 for all {n_rows} rows, but at least one must be positive; leave it out for 1."
-        )
     return np.asarray(weights)
+
+
+def check_weights(sample_weight: Any, rows: NDArray[np.intp]) -> None:
+    """Raise one sentence that names what is no weight in these rows, and leave other faults to who reads the weights.
+
+    It begins as scikit-learn's, which its own checks search for.
+    """
+    try:
+        given = np.asarray(sample_weight, dtype=np.float64)
+        weights = given[rows] if given.ndim else np.full(len(rows), given)
+    except (TypeError, ValueError, IndexError):
+        return
+    if sample_weight is None or weights.ndim != 1:
+        return
+    for what, is_bad in (
+        ("Input sample_weight contains NaN", np.isnan(weights)),
+        ("Input sample_weight contains infinity", np.isinf(weights)),
+        ("Negative values in data passed to `sample_weight`", weights < 0),
+    ):
+        if is_bad.any():
+            raise ValueError(f"{what} in {name_rows(rows[is_bad])}; pass a finite number, not negative, for each row.")
+    if len(weights) and not weights.any():
+        raise ValueError(
+            f"sample_weight is 0 for all {len(rows)} rows, but at least one must be positive; leave it out for 1."
+        )
 
 
 def read_weight_shares(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:

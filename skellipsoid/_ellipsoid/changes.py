@@ -18,7 +18,7 @@ from .._core.validation import check_groups, check_squares, enumerated, in_memor
 from .._core.warn import warn
 from .._samples.samples import find_outliers
 from .._samples.training_samples import TrainingSamples
-from .learned import WEIGHT, Learned, in_units_of_X
+from .learned import WEIGHT, Learned, check_reach, in_units_of_X, standardized
 from .math.covariance import FEWEST_CLASSES_OF_BACKGROUND
 
 #: No new class.
@@ -106,6 +106,7 @@ def with_samples(
     if len(X) != len(y):
         raise ValueError(f"X has {len(X)} rows, but y has {len(y)} labels; pass one label for each row.")
     check_squares(X)
+    check_reach(clf, X)
     y = as_kind_of(y, clf.classes_, "y", "classes_")
     refuse_other_spellings(y, clf.classes_, clf.open_label_, among_new=True)
     is_open = y == clf.open_label_
@@ -113,7 +114,7 @@ def with_samples(
     classes = np.unique(np.append(clf.classes_, y[~is_open]))
     old = np.searchsorted(classes, clf.classes_)
     kept = kept.with_places(old)
-    features = ((X - kept.mean) / clf.scale_).astype(np.float32)
+    features = standardized(clf, X)
     codes = np.where(is_open, len(classes), np.searchsorted(classes, y)).astype(np.int64)
     used = _without_outliers(clf, kept, features, codes, ~is_open)
     if used.any():

@@ -8,12 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin_min
 
+from .._core.validation import name_rows
+
 Floats = NDArray[np.float64]
 
 #: A learned message counts as so many training samples (skellipsoid-bench/TRIED.md).
 WEIGHT = 3.0
 #: Messages are equal to a learned one within this share of the longest of these: a text model rounds by batch.
 _SAME = 1e-4
+#: Kept features are at most so large, in the scale of the training samples: squares of single precision overflow.
+_FARTHEST = 1e15
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +83,20 @@ def find_learned(classifier: Any, features: Any) -> NDArray[np.int64]:
 
 
 def standardized(classifier: Any, features: NDArray[Any]) -> NDArray[np.float32]:
-    """Give features as the training samples are kept."""
-    return np.asarray((features - classifier._kept.mean) / classifier.scale_, dtype=np.float32)
+    """Give features as the training samples are kept; none is larger than those that can be learned."""
+    with np.errstate(over="ignore"):
+        found = (features - classifier._kept.mean) / classifier.scale_
+    return np.asarray(found.clip(-_FARTHEST, _FARTHEST), dtype=np.float32)
+
+
+def check_reach(classifier: Any, X: NDArray[Any]) -> None:
+    """Raise one sentence if samples are too far from the training samples to be kept beside them."""
+    rows = np.flatnonzero((np.abs(standardized(classifier, X)) >= np.float32(_FARTHEST)).any(axis=1))
+    if len(rows):
+        raise ValueError(
+            f"X has values in {name_rows(rows)} that are more than {_FARTHEST:.0e} times as far from the training "
+            "samples as these lie from each other; check the units of X, or drop these rows."
+        )
 
 
 def in_units_of_X(classifier: Any, features: NDArray[np.float32]) -> Floats:

@@ -14,11 +14,11 @@ from .._changes import changed, check_can_change
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.results import Result
-from .._core.validation import enumerated, only_column
+from .._core.validation import check_squares, check_weights, enumerated, only_column
 from .._core.warn import silenced, warn
 from .._ellipsoid.changes import kept_samples, with_learned
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
-from .._ellipsoid.learned import Learned, find_learned, in_units_of_X, learned_of, standardized, with_usual
+from .._ellipsoid.learned import Learned, check_reach, find_learned, in_units_of_X, learned_of, standardized, with_usual
 from .._held_out.line import Forecast, foretell, place_limit
 from .._held_out.scores import Floats, HeldOutScores, Integers
 from .log import MEMBERS, Log, read_log, score
@@ -84,11 +84,12 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
     classifier, features = read_estimator(estimator, X, MEMBERS, "choose_to_label")
     fresh = np.flatnonzero(find_learned(classifier, features) < 0)
     scores, assigned = score(classifier, features)
-    log = Log.unlabelled(scores[fresh], assigned[fresh], classifier._validate_scored_data(features)[fresh])
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n={n!r} is not a number of messages to label; use a whole number of at least 1.")
     if not len(fresh):
         raise ValueError(f"All {len(scores)} messages were learned before; pass messages that came since.")
+    check_squares(checked := classifier._validate_scored_data(features))
+    log = Log.unlabelled(scores[fresh], assigned[fresh], checked[fresh])
     rows, weights = drawn(log.scores, log.copies, n, check_random_state(random_state).uniform())
     return Result(rows=fresh[rows], weights=weights)
 
@@ -200,6 +201,7 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     if hasattr(named, "feature_names_in_"):
         del classifier.feature_names_in_
     kept_samples(classifier)  # or an error
+    check_reach(classifier, features)
     held_out = HeldOutScores.of(classifier, "learn_from_traffic")
     earlier, rows, y, sample_weight = _not_learned(classifier, features, y, sample_weight)
     reading = {"with_learned": False, "takes_new": True}
@@ -244,6 +246,8 @@ def _not_learned(
     labels, labelled = as_partial_labels(y)
     weights = None if sample_weight is None else np.asarray(only_column(sample_weight, "sample_weight"))
     check_consistent_length(features, labelled, weights)
+    if weights is not None:
+        check_weights(weights, np.flatnonzero(labelled))
     given = np.full(len(labelled), None, dtype=object)
     given[labelled] = labels
     learned = learned_of(classifier)

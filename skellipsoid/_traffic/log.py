@@ -12,7 +12,7 @@ from sklearn.utils import check_consistent_length
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import read_estimator
 from .._core.spelling import refuse_other_spellings, warn_of_strangers
-from .._core.validation import only_column, read_weight_shares, read_weights
+from .._core.validation import check_squares, check_weights, only_column, read_weight_shares, read_weights
 from .._ellipsoid.learned import Learned, find_learned, learned_of, with_usual
 from .._held_out.log_model import Labels, LogModel, NormalScores, model_of
 from .._held_out.scores import Floats, HeldOutScores, Integers
@@ -121,7 +121,8 @@ def read_log(
                 raise ValueError(f"{name} belongs to the messages of a log, but there are none; pass X.")
         return Log.empty()
     classifier, features = read_estimator(estimator, X, MEMBERS, caller)
-    log = Log.unlabelled(*score(classifier, features), classifier._validate_scored_data(features))
+    check_squares(checked := classifier._validate_scored_data(features))
+    log = Log.unlabelled(*score(classifier, features), checked)
     labelled, truth, weights = np.zeros(len(log.scores), dtype=bool), log.truth, np.zeros(0)
     if y is None:
         if sample_weight is not None:
@@ -133,6 +134,7 @@ def read_log(
         weights = np.zeros(len(labels))
         if sample_weight is not None:
             check_consistent_length(log.scores, given := only_column(sample_weight, "sample_weight"))
+            check_weights(given, np.flatnonzero(labelled))
             of_labels = np.asarray(given)[labelled]
             labelled[labelled] = counted = read_weight_shares(of_labels, len(labels)) > 0
             labels, weights = labels[counted], read_weights(of_labels, len(counted))[counted]

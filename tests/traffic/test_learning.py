@@ -401,3 +401,55 @@ def test_what_cannot_learn_is_refused_before_the_work(make, inner):
     with pytest.raises(TypeError, match="cannot change after a fit"):
         skellipsoid.add_classes(pipe, X, y)
     assert not passed
+
+
+def test_one_message_far_out_makes_no_other_one_learned(world):
+    base, log = world
+    X, y = log(200, 0.2, 40)
+    learned = quietly(learn_from_traffic, base, X, with_labels(y, 40))
+    for scale in (1e6, 1e100):
+        more = np.concatenate([X, scale * X[100:101]])
+        assert choose_to_label(learned, more, 500).rows.tolist() == list(range(40, 201))
+    with pytest.raises(ValueError, match="All 40 messages were learned before"):
+        choose_to_label(learned, X[:40])
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e100])
+@pytest.mark.parametrize("change", [learn_from_traffic, skellipsoid.add_classes])
+def test_what_single_precision_cannot_keep_is_not_learned(world, change, scale):
+    base, log = world
+    X, y = log(60, 0.2, 41)
+    X[7] *= scale
+    y[7] = -1
+    with pytest.raises(
+        ValueError, match=r"^X has values in row 7 that are more than 1e\+15 times as far from the train"
+    ):
+        quietly(change, base, X, y)
+
+
+@pytest.mark.parametrize("use", [estimate_open_share, set_operating_point, learn_from_traffic])
+def test_a_log_whose_squares_overflow_is_one_sentence(world, use):
+    base, log = world
+    X, y = log(60, 0.2, 42)
+    with pytest.raises(ValueError, match="whose squares overflow|check the units of X, or drop"):
+        quietly(use, base, 1e155 * X, y)
+
+
+@pytest.mark.parametrize("use", [estimate_open_share, set_operating_point, learn_from_traffic])
+@pytest.mark.parametrize(
+    ("weight", "sentence"),
+    [
+        (np.nan, "contains NaN in row 3; pass a finite number"),
+        (np.inf, "contains infinity in row 3; pass a finite number"),
+        (-1.0, "Negative values in data passed to `sample_weight` in row 3; pass a finite number"),
+        (0.0, "sample_weight is 0 for all 1 rows"),
+    ],
+)
+def test_what_is_no_weight_is_named_by_its_row(world, use, weight, sentence):
+    base, log = world
+    X, y = log(60, 0.2, 43)
+    labels = [label if i == 3 else None for i, label in enumerate(y.tolist())]
+    weights = np.full(60, np.nan)  # of messages that nobody labelled
+    weights[3] = weight
+    with pytest.raises(ValueError, match=sentence):
+        quietly(use, base, X, labels, sample_weight=weights)
