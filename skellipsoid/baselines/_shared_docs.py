@@ -18,7 +18,7 @@ PARAGRAPHS = {
     "chosen_threshold": """
         ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` also
         holds out a fifth of the classes in each fold, and their samples are open. It chooses the threshold by the
-        expected F1 (:ref:`thresholds`): of :class:`MahalanobisClassifier` for the traffic that it expects, of others
+        expected F1 (:ref:`thresholds`): of ``MahalanobisClassifier`` for the traffic that it expects, of others
         for a quarter, a half and three quarters of open samples. For these it is ``"quantile"`` with fewer than three
         classes and no samples of ``open_label``.
         """,

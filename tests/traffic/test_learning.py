@@ -431,7 +431,7 @@ def test_what_single_precision_cannot_keep_is_not_learned(world, change, scale):
 def test_a_log_whose_squares_overflow_is_one_sentence(world, use):
     base, log = world
     X, y = log(60, 0.2, 42)
-    with pytest.raises(ValueError, match="whose squares overflow|check the units of X, or drop"):
+    with pytest.raises(ValueError, match=r"whose squares overflow|check the units of X, or drop"):
         quietly(use, base, 1e155 * X, y)
 
 
