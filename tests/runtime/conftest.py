@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 import skellipsoid
 
 #: Kinds whose texts begin behind the position of the padding.
-POSITIONS_AFTER_PADDING = {"Camembert", "MPNet", "Roberta", "XLMRoberta"}
+POSITIONS_AFTER_PADDING = {"MPNet", "Roberta"}
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -163,8 +163,8 @@ def test_labels_come_back_as_they_are(names, blobs, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["Bert", "Camembert", "DistilBert", "Electra", "MPNet", "Roberta", "XLMRoberta"])
-def test_text_models_of_usual_kinds_answer_alike_at_any_batch_size_and_length(
+@pytest.mark.parametrize("kind", ["Bert", "DistilBert", "MPNet", "Roberta"])
+def test_text_models_of_four_kinds_answer_alike_at_any_batch_size_and_length(
     kind, build_kind, texts, labels, open_texts, tmp_path
 ):
     encoder = SupConTextEncoder(build_kind(kind), finetune="none")
