@@ -260,7 +260,7 @@ def check_weights(sample_weight: Any, rows: NDArray[np.intp]) -> None:
             raise ValueError(f"{what} in {name_rows(rows[is_bad])}; pass a finite number, not negative, for each row.")
     if len(weights) and not weights.any():
         raise ValueError(
-            f"sample_weight is 0 for all {len(rows)} rows, but at least one must be positive; leave it out for 1."
+            f"sample_weight is zero for all {len(rows)} rows, but at least one must be positive; leave it out for 1."
         )
 
 

@@ -206,7 +206,7 @@ def test_weights_of_the_trade_off_are_repetitions():
     ("weights", "message"),
     [
         ([1, 2], "sample_weight"),
-        ([0] * 5, "sample_weight is 0 for all|at least one non-zero"),
+        ([0] * 5, "sample_weight is zero for all|at least one non-zero"),
         ([-1, 1, 1, 1, 1], "(?i)negative"),
     ],
 )

@@ -442,7 +442,7 @@ def test_a_log_whose_squares_overflow_is_one_sentence(world, use):
         (np.nan, "contains NaN in row 3; pass a finite number"),
         (np.inf, "contains infinity in row 3; pass a finite number"),
         (-1.0, "Negative values in data passed to `sample_weight` in row 3; pass a finite number"),
-        (0.0, "sample_weight is 0 for all 1 rows"),
+        (0.0, "sample_weight is zero for all 1 rows"),
     ],
 )
 def test_what_is_no_weight_is_named_by_its_row(world, use, weight, sentence):
