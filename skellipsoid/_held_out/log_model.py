@@ -9,21 +9,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, ndtr
-from scipy.stats import beta, norm, qmc
+from scipy.linalg import solve_triangular
+from scipy.special import expit, log_ndtr, logit, ndtr
+from scipy.stats import norm, qmc
 from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
-from .scores import Floats, HeldOutScores, Integers, Share
+from .scores import TRAFFIC, Expected, Floats, HeldOutScores, Integers, Share
 
 #: Candidates of the line, and the centres of the bins that they divide; the bin i ends at the candidate i.
 CANDIDATES = np.linspace(-4.5, 1.5, 61)
 CENTRES = np.append(CANDIDATES, 1.6) - 0.05
-#: Draws of the six unknowns, evenly spread: no random numbers, so that the same log gives the same answer.
-UNIFORM = np.clip(qmc.Sobol(6, seed=0).random(2048), 1e-4, 1 - 1e-4)
-NORMAL = norm.ppf(UNIFORM)
-#: Of Student's t: the place of open messages is far from the usual one now and then.
-HEAVY = student.ppf(UNIFORM[:, 3:4], 4)
+#: Draws of six standard normal numbers, evenly spread, from which the unknowns are computed: no random numbers, so that
+#: the same log gives the same answer.
+POINTS = norm.ppf(np.clip(qmc.Sobol(6, seed=0).random(2048), 1e-4, 1 - 1e-4))
+#: Where the weights are worth fewer equal ones than these, the draws move to where the weight is, at most so often; so
+#: many draws stay.
+ENOUGH_DRAWS, MOST_MOVES, N_STAY = 500, 5, 512
 # Each prior was chosen on text, as mean and standard deviation: skellipsoid-bench/results/real_lines.rst has others.
 #: Known messages lie 0.3 to 1.4 farther out than held-out samples on four live bots, texts of the same hand 0 to 0.3:
 #: an exponential distribution of this mean, so never nearer.
@@ -50,6 +52,8 @@ MOST_MESSAGES = 50
 MOST_ELSEWHERE = 10
 #: A number that somebody tells is right within this factor (one standard deviation of its logarithm).
 TOLD_ERROR = 0.45
+#: Where labels tell the open share, what is expected of traffic is believed so much less (factor of its deviation).
+DOUBTED = 1.5
 #: Shares beyond these limits are not distinguished from them.
 SMALLEST_SHARE, LARGEST_SHARE = 0.001, 0.995
 #: Probability that the share lies in its interval.
@@ -119,21 +123,25 @@ class Labels(NamedTuple):
         return self._replace(of_share=self.counts * factors)
 
 
-def shares_of(open_share: Share | None, labels: Labels) -> Floats:
-    """Draws of the open share before the scores are read, (n_draws, 1): told, or by the labels alone."""
-    levels = UNIFORM[:, :1]
+def shares_of(
+    open_share: Share | None, labels: Labels, expected: Share = TRAFFIC, points: Floats = POINTS[:, 0]
+) -> Floats:
+    """Draws of the open share before labels and scores are read, (n_draws, 1).
+
+    It is told; or, with labels, roughly as ``expected``; or anything.
+    """
+    levels, doubt = ndtr(points), 1.0
+    if open_share is None and len(labels.counts):
+        open_share, doubt = expected, DOUBTED
     if isinstance(open_share, tuple):
         low, high = logit(np.clip(open_share, 0.002, 0.998))
-        shares = expit((low + high) / 2 + NORMAL[:, :1] * (high - low) / (2 * norm.ppf(0.5 + CERTAINTY / 2)))
+        shares = expit((low + high) / 2 + doubt * points * (high - low) / (2 * norm.ppf(0.5 + CERTAINTY / 2)))
     elif open_share is not None:
-        value = np.clip(open_share, 0.005, 0.99)
-        shares = value * np.exp(TOLD_ERROR * norm.ppf(levels * ndtr(-np.log(value) / TOLD_ERROR)))  # below 1
-    elif len(labels.counts):
-        n, n_open = labels.of_share.sum(), labels.of_share[labels.is_open].sum()
-        shares = beta.ppf(levels, n_open + 0.5, n - n_open + 0.5)
+        value, error = np.clip(open_share, 0.005, 0.99), doubt * TOLD_ERROR
+        shares = value * np.exp(error * norm.ppf(levels * ndtr(-np.log(value) / error)))  # below 1
     else:
         shares = levels
-    return np.asarray(np.clip(shares, SMALLEST_SHARE, LARGEST_SHARE))
+    return np.asarray(np.clip(shares, SMALLEST_SHARE, LARGEST_SHARE)[:, np.newaxis])
 
 
 class Unknowns(NamedTuple):
@@ -214,71 +222,108 @@ def open_of(held_out: HeldOutScores, normal: NormalScores, *, is_unseen: bool = 
     return place, max(width, LEAST_WIDTH)
 
 
-def fit_log(
-    z: Floats,
-    copies: Integers,
-    labels: Labels,
-    open_share: Share | None,
-    usual: tuple[float, float],
-    right: Floats,
-    real: Floats,
-    known_shift: float | None = None,
-) -> LogModel:
-    """Weigh the draws by the normal scores of a log and its labels.
+class Evidence(NamedTuple):
+    """What is known of a log beside its prior."""
 
-    Parameters
-    ----------
-    z : ndarray of shape (n_messages,)
-        May be empty: then the share alone says something.
-    copies : ndarray of shape (n_messages,)
-        Equal numbers for copies of one message.
-    labels : Labels
-    open_share : float, pair of float or None
-        What somebody tells; ``None``: what the labels tell.
-    usual : pair of float
-        Usual place and width of open messages.
-    right : ndarray of shape (n_bins,)
-        Log-odds that a held-out sample of each bin is assigned to its class.
-    real : ndarray of shape (n_real,)
-        Normal scores of real open samples of the training.
-    known_shift : float, default=None
-        How much farther out known messages lie than held-out samples, if it is known.
-    """
-    shares, columns = shares_of(open_share, labels), NORMAL.T[1:, :, np.newaxis]
-    spread, width = (mean + deviation * z for (mean, deviation), z in ((SPREAD, columns[1]), (WIDTH, columns[3])))
-    # Where known samples come as the training samples did, open ones come from there, too.
-    place = (0.0 if known_shift == 0 else PLACE[0]) + PLACE[1] * HEAVY
-    if known_shift is None:
-        shift = -SHIFT * np.log(1 - UNIFORM[:, 1:2])
-    else:
-        shift = np.full_like(shares, known_shift)
-        if known_shift == 0:  # known messages are as held-out samples
-            spread = np.zeros_like(shares)
-    unknowns = Unknowns(shares, shift, np.exp(spread), usual[0] + place, usual[1] * np.exp(width))
-    known, opened = unknowns.of_bins()
-    logs = np.where(unknowns.open_place - shift < LEAST_APART, -8.0, 0.0)[:, 0]
-    if len(real):
-        logs += np.log(opened[:, bins_of(real)] + 1e-9).mean(axis=1) * min(len(real), MOST_REAL)
-    bins, counts = bins_of(z), labels.counts
-    unlabelled = np.bincount(bins[~labels.labelled], minlength=len(CENTRES))
-    if n := unlabelled.sum():
-        n_independent = n**2 / np.square(np.bincount(copies[~labels.labelled])).sum()
-        each = min(MOST_MESSAGES, n_independent) / n
-        logs += np.log((1 - shares) * known + shares * opened + 1e-12) @ unlabelled * each
-    if open_share is not None and len(counts):
+    bins: Integers  # (n_messages,) of the normal scores
+    copies: Integers  # (n_messages,) equal numbers for copies of one message
+    labels: Labels
+    open_share: Share | None  # what somebody tells; None: what the labels tell
+    usual: tuple[float, float]  # place and width of open messages
+    right: Floats  # (n_bins,) log-odds that a held-out sample of each bin is assigned to its class
+    real: Integers  # (n_real,) bins of real open samples of the training
+    expected: Expected = Expected()
+
+    def unknowns(self, points: Floats) -> Unknowns:
+        """Compute them from draws of standard normal numbers, (n_draws, 6)."""
+        known_shift = self.expected.known_shift
+        shares = shares_of(self.open_share, self.labels, self.expected.open_share, points[:, 0])
+        shift, spread, place, width = np.split(points[:, 1:5], 4, axis=1)
+        # Of Student's t: the place of open messages is far from the usual one now and then. Where known samples come
+        # as the training samples did, open ones come from there, too.
+        place = (0.0 if known_shift == 0 else PLACE[0]) + PLACE[1] * student.ppf(ndtr(place), 4)
+        shift = -SHIFT * log_ndtr(-shift) if known_shift is None else np.full_like(shares, known_shift)
+        mean, deviation = (0.0, 0.0) if known_shift == 0 else SPREAD  # 0: known messages are as held-out samples
+        usual_place, usual_width = self.usual
+        return Unknowns(
+            shares,
+            shift,
+            np.exp(mean + deviation * spread),
+            usual_place + place,
+            usual_width * np.exp(WIDTH[0] + WIDTH[1] * width),
+        )
+
+    def log_likelihood(self, unknowns: Unknowns, known: Floats, opened: Floats) -> Floats:
+        """Of each draw, (n_draws,); ``known`` and ``opened`` are its shares of the bins."""
+        labels, shares = self.labels, unknowns.open_share
+        logs = np.where(unknowns.open_place - unknowns.known_shift < LEAST_APART, -8.0, 0.0)[:, 0]
+        if len(self.real):
+            logs += np.log(opened[:, self.real] + 1e-9).mean(axis=1) * min(len(self.real), MOST_REAL)
+        unlabelled = np.bincount(self.bins[~labels.labelled], minlength=len(CENTRES))
+        if n := unlabelled.sum():
+            n_independent = n**2 / np.square(np.bincount(self.copies[~labels.labelled])).sum()
+            each = min(MOST_MESSAGES, n_independent) / n
+            logs += np.log((1 - shares) * known + shares * opened + 1e-12) @ unlabelled * each
         n_open = labels.of_share[labels.is_open].sum()
         logs += n_open * np.log(shares[:, 0]) + (labels.of_share.sum() - n_open) * np.log(1 - shares[:, 0])
-    of_labelled = bins[labels.labelled]
-    logs += np.log(known[:, of_labelled[~labels.is_open]] + 1e-9) @ counts[~labels.is_open]
-    logs += np.log(opened[:, of_labelled[labels.is_open]] + 1e-9) @ counts[labels.is_open]
+        of_labelled = self.bins[labels.labelled]
+        logs += np.log(known[:, of_labelled[~labels.is_open]] + 1e-9) @ labels.counts[~labels.is_open]
+        logs += np.log(opened[:, of_labelled[labels.is_open]] + 1e-9) @ labels.counts[labels.is_open]
+        return np.asarray(logs)
+
+
+def fit_log(evidence: Evidence) -> LogModel:
+    """Weigh draws of the unknowns by the normal scores of a log and its labels.
+
+    The draws are first those of the prior. Where few of them carry the weight, they are drawn anew around these, and
+    weighed by the ratio of the densities (adaptive importance sampling).
+    """
+    points, ratios = POINTS, np.zeros(len(POINTS))
+    for move in range(MOST_MOVES + 1):
+        unknowns = evidence.unknowns(points)
+        known, opened = unknowns.of_bins()
+        logs = ratios + evidence.log_likelihood(unknowns, known, opened)
+        weights = _weights_of(logs)
+        if move == MOST_MOVES or 1 / np.square(weights).sum() >= ENOUGH_DRAWS:
+            break
+        points, ratios = _moved(points, logs)
+    labels = evidence.labels
+    of_known = evidence.bins[labels.labelled][~labels.is_open]
+    confusion = unknowns.known_shift
+    if evidence.expected.known_shift != 0:
+        moved = evidence.right[of_known] - float(weights @ confusion[:, 0])
+        is_right, counts = labels.is_right[~labels.is_open], labels.counts[~labels.is_open]
+        confusion = confusion + _confusion(moved, is_right, counts)[:, np.newaxis]
+    return LogModel(weights, unknowns, known, opened, expit(evidence.right - confusion))
+
+
+def _weights_of(logs: Floats) -> Floats:
+    """Weights, with the sum 1, of their logarithms."""
     weights = np.exp(logs - logs.max())
-    weights /= weights.sum()
-    of_known, is_right = of_labelled[~labels.is_open], labels.is_right[~labels.is_open]
-    confusion = shift
-    if known_shift != 0:
-        moved = right[of_known] - float(weights @ shift[:, 0])
-        confusion = shift + _confusion(moved, is_right, counts[~labels.is_open])[:, np.newaxis]
-    return LogModel(weights, unknowns, known, opened, expit(right - confusion))
+    return np.asarray(weights / weights.sum())
+
+
+def _moved(points: Floats, logs: Floats) -> tuple[Floats, Floats]:
+    """Draw most points where the weight is, and give the logarithm of the prior density over that of all points.
+
+    The weights are first made more equal (a power of them), so that enough points say where it is. The last of the six
+    numbers is not weighed, and stays.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(20):
+        power = (low + high) / 2
+        is_enough = 1 / np.square(_weights_of(power * logs)).sum() >= ENOUGH_DRAWS / 2
+        low, high = (power, high) if is_enough else (low, power)
+    weights, weighed = _weights_of(low * logs), points[:, :5]
+    mean = weights @ weighed
+    covariance = (weighed - mean).T @ (weights[:, np.newaxis] * (weighed - mean)) + 1e-4 * np.eye(5)
+    root = np.linalg.cholesky(covariance)
+    drawn = np.concatenate([POINTS[:N_STAY, :5], mean + POINTS[N_STAY:, :5] @ root.T])
+    prior = -np.square(drawn).sum(axis=1) / 2
+    around = solve_triangular(root, (drawn - mean).T, lower=True)
+    around = -np.square(around).sum(axis=0) / 2 - np.log(np.diag(root)).sum()
+    part = N_STAY / len(POINTS)
+    return np.hstack([drawn, POINTS[:, 5:]]), prior - np.logaddexp(np.log(part) + prior, np.log(1 - part) + around)
 
 
 def _confusion(log_odds: Floats, is_right: NDArray[np.bool_], counts: Floats) -> Floats:
@@ -294,7 +339,7 @@ def _confusion(log_odds: Floats, is_right: NDArray[np.bool_], counts: Floats) ->
         candidates, mean, deviation
     )
     levels = np.cumsum(np.exp(logs - logs.max()))
-    return np.asarray(np.interp(UNIFORM[:, 5], levels / levels[-1], candidates))
+    return np.asarray(np.interp(ndtr(POINTS[:, 5]), levels / levels[-1], candidates))
 
 
 def bins_of(z: Floats) -> Integers:
@@ -322,5 +367,14 @@ def model_of(
     """Fit the model to the scores of a log and its labels, as ``fit_log``."""
     normal = NormalScores(held_out)
     usual = open_of(held_out, normal, is_unseen=not len(scores))
-    of_held_out = usual, right_of(held_out, normal), normal(held_out.real)
-    return fit_log(normal(scores), copies, labels, open_share, *of_held_out, held_out.expected.known_shift)
+    evidence = Evidence(
+        bins_of(normal(scores)),
+        copies,
+        labels,
+        open_share,
+        usual,
+        right_of(held_out, normal),
+        bins_of(normal(held_out.real)),
+        held_out.expected,
+    )
+    return fit_log(evidence)

@@ -59,7 +59,7 @@ class HeldOutScores(NamedTuple):
     opened: Floats  # (n_open,)
     open_weights: Floats  # (n_open,)
     synthetic: Floats = np.zeros(0)  # (n_synthetic,) samples of synthetic classes
-    real: Floats = np.zeros(0)  # (n_real,) training samples with the open label
+    real: Floats = np.zeros(0)  # (n_real,) training samples with the open label, without learned messages
     expected: Expected = Expected()
 
     @classmethod
@@ -95,7 +95,11 @@ class HeldOutScores(NamedTuple):
         known, is_real = ~held_out["is_open"], ~is_synthetic & (classes == len(classifier.classes_))
         opened = held_out["is_open"] & ~is_synthetic & ~is_real
         of_known = scores[known], nearest[known], classes[known], weights[known]
-        of_open = scores[opened], weights[opened], scores[is_synthetic], scores[is_real]
+        # Learned messages stand at the end; they count as labels of a log.
+        learned = getattr(classifier, "_learned", None)
+        n_learned = 0 if learned is None else int((~np.isin(learned.labels, classifier.classes_)).sum())
+        real = scores[is_real]
+        of_open = scores[opened], weights[opened], scores[is_synthetic], real[: len(real) - n_learned]
         return cls(*of_known, *of_open, Expected.by(classifier))
 
 

@@ -282,7 +282,7 @@ def test_chosen_messages_stand_for_the_log(world):
             off[way].append(told - np.mean(y == -1))
     # Known messages of this world spread over two deviations, which the model of a log does not foresee.
     assert abs(np.mean(off["chosen"])) < 0.08
-    assert np.mean(np.abs(off["chosen"])) <= np.mean(np.abs(off["random"])) + 0.005
+    assert np.mean(np.abs(off["chosen"])) <= np.mean(np.abs(off["random"])) + 0.01
 
 
 def test_every_message_has_its_chance_and_copies_have_one_together(world):
