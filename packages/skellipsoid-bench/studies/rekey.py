@@ -1,5 +1,8 @@
 """Rekey results that were written before methods were known by name, settings and ``answers_version``.
 
+Rows whose limit was placed before ``open_share`` and ``known_shift`` were parameters get these: it was placed for a quarter
+to three quarters of open samples, and known ones that come as the training samples do.
+
     python studies/rekey.py results/*.jsonl
 
 Classes are named without their modules. Hashes of parameters and of sources go. Rows of ``ablations.jsonl`` that a
@@ -38,9 +41,21 @@ def rekeyed(record):
             params["trainer"]["class"] = named(params["trainer"]["class"])
     if "code" in record:
         record["code"] = {name: value for name, value in record["code"].items() if name not in ("sha256", "encoder")}
+    if _has_limit(record):
+        record["params"] = {**record["params"], "open_share": [0.25, 0.75], "known_shift": 0}
     if "shape" in record["params"]:  # the first trainer was the classifier itself
         record["method"] = OF_THE_FIRST_TRAINER.get(record["method"], record["method"])
     return record
+
+
+def _has_limit(record):
+    """Whether held-out samples placed the limit, for the traffic that the plans now name."""
+    params = record["params"]
+    is_ours = (
+        record["estimator"] == "EllipsoidOpenSetClassifier" and not params.get("trainer") and "shape" not in params
+    )
+    is_auto = record["estimator"] == "MahalanobisClassifier" and params.get("threshold") == "auto"
+    return (is_ours or is_auto) and "open_share" not in params
 
 
 def main(paths):
