@@ -1,9 +1,7 @@
 """Rekey results that were written before methods were known by name, settings and ``answers_version``.
 
-Rows whose limit was placed before ``open_share`` and ``known_shift`` were parameters get these: it was placed for a quarter
-to three quarters of open samples, and known ones that come as the training samples do.
-
-    python studies/rekey.py results/*.jsonl
+Rows whose limit was placed before ``open_share`` and ``known_shift`` were parameters get these: a quarter to three quarters
+of open samples, and known ones that come as the training samples do.
 
 Classes are named without their modules. Hashes of parameters and of sources go. Rows of ``ablations.jsonl`` that a
 trainer without weight decay gave, and that had the names of today's methods, are named for what they are. Lines of
@@ -50,10 +48,8 @@ def rekeyed(record):
 
 def _has_limit(record):
     """Whether held-out samples placed the limit, for the traffic that the plans now name."""
-    params = record["params"]
-    is_ours = (
-        record["estimator"] == "EllipsoidOpenSetClassifier" and not params.get("trainer") and "shape" not in params
-    )
+    params, is_of_paper = record["params"], record["method"].startswith("paper")
+    is_ours = record["estimator"] == "EllipsoidOpenSetClassifier" and not (is_of_paper or params.get("trainer"))
     is_auto = record["estimator"] == "MahalanobisClassifier" and params.get("threshold") == "auto"
     return (is_ours or is_auto) and "open_share" not in params
 
