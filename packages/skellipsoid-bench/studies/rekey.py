@@ -1,7 +1,7 @@
 """Rekey results that were written before methods were known by name, settings and ``answers_version``.
 
-Rows whose limit was placed before ``open_share`` and ``known_shift`` were parameters get these: a quarter to three quarters
-of open samples, and known ones that come as the training samples do.
+Rows whose limit was placed before ``open_share`` and ``known_shift`` were parameters get these: a quarter to three
+quarters of open samples, and known ones that come as the training samples do.
 
 Classes are named without their modules. Hashes of parameters and of sources go. Rows of ``ablations.jsonl`` that a
 trainer without weight decay gave, and that had the names of today's methods, are named for what they are. Lines of
