@@ -208,7 +208,7 @@ def test_features_and_figures_are_those_of_the_estimators_alone(text_plan, inten
     train = [row for row in rows_of(intents_folder, "train") if row[1] in known]
     test = rows_of(intents_folder, "test")
     encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=2, random_state=0)
-    classifier = EllipsoidOpenSetClassifier(random_state=0)
+    classifier = EllipsoidOpenSetClassifier(open_share=(0.25, 0.75), known_shift=0, random_state=0)
     X, y = zip(*train, strict=True)
     classifier.fit(encoder.fit_transform(X, y), y)
     predicted = classifier.predict(encoder.transform([text for text, _ in test]))
