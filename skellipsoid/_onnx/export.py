@@ -18,6 +18,7 @@ from .._core.base import BoundaryOpenSetClassifier
 from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
+from .._encoders.torch.probes import check_answers
 from .._traffic.operating_point import TunedOperatingPointCV
 from .._version import __version__
 from ..persistence._folder import Files, manifest_bytes, sha256
@@ -213,6 +214,7 @@ def _check_text_model(encoder: TextFeatures) -> None:
             f"The text model has weights of {', '.join(sorted(map(str, dtypes)))}, but only torch.float32 can be "
             "exported; convert it with .float()."
         )
+    check_answers(encoder._backbone.model)
 
 
 class _Graph(nn.Module):
