@@ -13,6 +13,7 @@ import functools
 import gc
 import importlib.util
 import itertools
+import locale
 import subprocess
 import sys
 import tempfile
@@ -171,17 +172,25 @@ def chosen_machine():
 def machine(request, monkeypatch, tmp_path_factory):
     """Name of another machine of ``tests/machines.py``, on which the test and its processes run: parametrized."""
     if not machines.is_possible(request.param):
-        pytest.skip("all temporary folders are on one file system")
+        pytest.skip(f"this machine cannot be taken for {request.param}")
     tmp_path_factory.getbasetemp()  # those of pytest stay where they are
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setenv(machines.VARIABLE, request.param)
     for name, value in machines.MACHINES[request.param].environment.items():
         monkeypatch.setenv(name, value)
+    spoken = locale.setlocale(locale.LC_ALL)
     machines.answer_as(request.param, monkeypatch.setattr)
     time.tzset()
     yield request.param
     monkeypatch.undo()
     time.tzset()
+    locale.setlocale(locale.LC_ALL, spoken)
+
+
+@pytest.fixture
+def this_machine(monkeypatch):
+    """Let this machine answer, whatever machine the suite runs on: for tests of how it is asked."""
+    machines.answer_as_here(monkeypatch.setattr)
 
 
 @pytest.fixture(autouse=True)

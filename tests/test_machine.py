@@ -85,8 +85,17 @@ def questions(source):
                 yield node.lineno, name
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(SYSTEM_FILES):
             yield node.lineno, node.value
+        elif isinstance(node, ast.FormattedValue) and (spec := number_of_the_locale(node)):
+            yield node.lineno, spec
         elif isinstance(node, ast.Call) and (asked := asks_by_what_is_left_out(node, dotted(node.func))):
             yield node.lineno, asked
+
+
+def number_of_the_locale(node):
+    """Format of a number with the decimal sign of the locale."""
+    parts = node.format_spec.values if node.format_spec else []
+    last = parts[-1].value if parts and isinstance(parts[-1], ast.Constant) else ""
+    return f":{last}" if str(last).endswith("n") else None
 
 
 def asks_by_what_is_left_out(call, name):
@@ -140,6 +149,7 @@ def test_no_other_module_asks_the_machine(root):
         "path.open('w')",
         "memory = '/proc/meminfo'",
         "import platform as p\np.machine()",
+        "f'{x:,.3n}'",
     ],
 )
 def test_a_question_is_found(line):
