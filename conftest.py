@@ -176,7 +176,7 @@ def machine(request, monkeypatch, tmp_path_factory):
     tmp_path_factory.getbasetemp()  # those of pytest stay where they are
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setenv(machines.VARIABLE, request.param)
-    for name, value in machines.MACHINES[request.param].environment.items():
+    for name, value in machines.of(request.param).environment.items():
         monkeypatch.setenv(name, value)
     spoken = locale.setlocale(locale.LC_ALL)
     machines.answer_as(request.param, monkeypatch.setattr)
@@ -347,5 +347,5 @@ def fresh_environment():
     paths = [*map(str, [root, *as_machine]), *filter(None, [os.environ.get("PYTHONPATH")])]
     # Buffered output as a user has it, whatever the tests run under.
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    utf8 = machines.MACHINES[on].environment.get("PYTHONUTF8", "1") if (on := machines.chosen()) else "1"
+    utf8 = machines.of(on).environment.get("PYTHONUTF8", "1") if (on := machines.chosen()) else "1"
     return {**inherited, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUTF8": utf8, "OMP_NUM_THREADS": "1"}

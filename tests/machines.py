@@ -1,5 +1,7 @@
 """Other machines than this one, for the fixture ``machine`` and for ``SKELLIPSOID_TESTS_MACHINE``.
 
+As a program it prints the names of ``COMBINED``, for a loop over them.
+
 What the environment can tell the libraries, it tells them: torch then computes without vector instructions, and a
 temporary folder is on another file system. What only the package asks is answered in its place.
 """
@@ -11,6 +13,7 @@ import pkgutil
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -93,22 +96,40 @@ MACHINES = {
 #: What asks, by the paths, where another machine answers.
 HERE: dict[str, Any] = {}
 PROCESSORS = ("amx", "avx512", "no_vector_extensions", "arm")
+#: Machines that are otherwise in many ways at once: together each of the above, so that four runs are enough.
+COMBINED = (
+    "amx+one_core+decimal_comma+no_home",
+    "avx512+many_cores+ascii+tmp_elsewhere",
+    "no_vector_extensions+little_memory+other_time_zone",
+    "arm+no_gpu+narrow_terminal+many_cores+decimal_comma",
+)
+
+
+def of(name: str) -> Machine:
+    """Give a machine by its name, or one that is several at once by their names with ``+`` between."""
+    parts = [MACHINES[part] for part in name.split("+")]
+    answers = {path: answer for part in parts for path, answer in part.answers.items()}
+    environment = {key: value for part in parts for key, value in part.environment.items()}
+    return Machine(answers, environment, any(part.sets_locale for part in parts))
 
 
 def chosen() -> str | None:
     """Give the name of the machine that the environment asks for."""
     name = os.environ.get(VARIABLE) or None
-    if name is not None and name not in MACHINES:
-        raise ValueError(f"{VARIABLE} is {name!r}, but must be one of {', '.join(MACHINES)}; change it.")
+    if name is not None and not MACHINES.keys() >= {*name.split("+")}:
+        raise ValueError(
+            f"{VARIABLE} is {name!r}, but must be one of {', '.join(MACHINES)}, or several with + between; change it."
+        )
     return name
 
 
 def is_possible(name: str) -> bool:
     """Whether this machine can be taken for another one."""
-    if name == "tmp_elsewhere":
-        has_other = _OTHER_FILES.is_dir() and _OTHER_FILES.stat().st_dev != Path(tempfile.gettempdir()).stat().st_dev
-        return has_other or tempfile.gettempdir() == str(_OTHER_FILES)
-    return "LOCPATH" not in MACHINES[name].environment or _is_made()
+    is_elsewhere = tempfile.gettempdir() == str(_OTHER_FILES) or (
+        _OTHER_FILES.is_dir() and _OTHER_FILES.stat().st_dev != Path(tempfile.gettempdir()).stat().st_dev
+    )
+    needs_locale = "LOCPATH" in of(name).environment
+    return (is_elsewhere or "tmp_elsewhere" not in name.split("+")) and (not needs_locale or _is_made())
 
 
 def _is_made() -> bool:
@@ -125,13 +146,13 @@ def _is_made() -> bool:
 
 def answer_as(name: str, replace: Any) -> None:
     """Answer as a machine does: ``replace`` sets an attribute of an object. The environment is set before."""
-    for path, answer in MACHINES[name].answers.items():
+    for path, answer in of(name).answers.items():
         module, _, function = path.rpartition(".")
         if path not in _CORES or hasattr(os, function):
             found = pkgutil.resolve_name(module)
             HERE.setdefault(path, getattr(found, function))
             replace(found, function, lambda *given, _answer=answer: _answer)
-    if MACHINES[name].sets_locale:
+    if of(name).sets_locale:
         locale.setlocale(locale.LC_ALL, "")
 
 
@@ -146,4 +167,7 @@ def answer_as_here(replace: Any) -> None:
 if (_chosen := chosen()) is not None:
     if not is_possible(_chosen):
         raise RuntimeError(f"This machine cannot be taken for {_chosen}; unset {VARIABLE}.")
-    os.environ.update(MACHINES[_chosen].environment)
+    os.environ.update(of(_chosen).environment)
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(COMBINED) + "\n")

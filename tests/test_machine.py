@@ -187,6 +187,23 @@ def test_a_process_of_a_test_is_on_its_machine(machine, fresh_python):
     assert here.instructions()["amx_bf16"] is False
 
 
+@pytest.mark.parametrize("machine", ["no_home"], indirect=True)
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import skellipsoid_runtime",
+        "from skellipsoid._onnx.quantize import import_onnxruntime\nimport_onnxruntime()",
+    ],
+    ids=["runtime", "export"],
+)
+def test_onnxruntime_writes_nothing_into_the_home(machine, script, fresh_python):
+    """Nor does it complain that it cannot; the variable that keeps it from doing so is not left behind."""
+    done = fresh_python(
+        f"{script}\nimport os, sys\nprint('onnxruntime' in sys.modules, 'ORT_DISABLE_TELEMETRY' in os.environ)"
+    )
+    assert (done.stderr, done.stdout) == ("", "True False\n")
+
+
 @pytest.mark.parametrize("machine", PROCESSORS, indirect=True)
 def test_a_model_is_loaded_without_a_word_and_embeds_with_one(machine, tmp_path, encoder):
     """No processor is slow at what is not computed."""

@@ -34,7 +34,7 @@ from .folder import (
     write_export,
 )
 from .heads import CLASSIFIERS, STEPS, Head, Step, head_of, step_of
-from .quantize import answers_of, grown, growth_of, quantized, quiet_onnx, with_affine
+from .quantize import answers_of, grown, growth_of, import_onnxruntime, quantized, quiet_onnx, with_affine
 
 #: Text models that were compared at many batch sizes and lengths.
 TEXT_MODELS = ("BertModel", "DistilBertModel", "MPNetModel", "RobertaModel")
@@ -161,6 +161,7 @@ def _check_packages() -> None:
             raise ImportError(
                 f"export_onnx needs the package {name}, which is not installed: pip install 'skellipsoid[onnx]'."
             )
+    import_onnxruntime()
 
 
 def _checked(estimator: Any) -> _Parts:
