@@ -70,7 +70,7 @@ def f1(clf, X, y):
     return 100 * open_set_f1_score(y, clf.predict(X), labels=np.arange(N_CLASSES), zero_division=0)
 
 
-@pytest.mark.parametrize("share", [0.05, 0.3])
+@pytest.mark.parametrize("share", [pytest.param(0.05, marks=pytest.mark.slow), 0.3])
 def test_learning_beats_the_line_alone_and_comes_near_the_best_line(world, share):
     base, log = world
     found = []
@@ -95,6 +95,7 @@ def test_learning_beats_the_line_alone_and_comes_near_the_best_line(world, share
     assert learned > best - 2.5
 
 
+@pytest.mark.slow
 def test_there_is_no_cliff_between_one_label_and_all(world):
     base, log = world
     later, truth = log(3000, 0.2, 8)
