@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pickle
+import shutil
 import socket
 
 import pytest
@@ -223,11 +224,17 @@ TEXTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def saved_with_texts(tiny_model, texts, labels, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("with_texts") / "model"
+    save(make_pipeline(tiny_model).set_params(enc__keep_texts=True).fit(texts, labels), folder)
+    return folder
+
+
 @pytest.fixture
-def with_texts(tiny_model, texts, labels, tmp_path):
-    """A saved model that keeps its training texts."""
-    save(make_pipeline(tiny_model).set_params(enc__keep_texts=True).fit(texts, labels), tmp_path / "model")
-    return tmp_path / "model"
+def with_texts(saved_with_texts, tmp_path):
+    """A copy of a saved model that keeps its training texts, to be changed."""
+    return shutil.copytree(saved_with_texts, tmp_path / "model")
 
 
 @pytest.mark.parametrize(("name", "value", "sentence"), TEXTS.values(), ids=TEXTS)
