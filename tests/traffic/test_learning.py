@@ -286,6 +286,14 @@ def test_chosen_messages_stand_for_the_log(world):
     assert np.mean(np.abs(off["chosen"])) <= np.mean(np.abs(off["random"])) + 0.005
 
 
+@pytest.mark.parametrize("n", [1, 2])
+def test_few_messages_stand_for_all_of_the_log(world, n):
+    base, log = world
+    chosen = choose_to_label(base, log(100, 0.2, 18)[0], n, random_state=0)
+    assert len(chosen.rows) == n
+    assert chosen.weights.sum() == pytest.approx(100, rel=0.5)
+
+
 def test_every_message_has_its_chance_and_copies_have_one_together(world):
     base, log = world
     X, _ = log(100, 0.2, 17)
