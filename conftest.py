@@ -175,17 +175,18 @@ def chosen_machine():
 @pytest.fixture
 def machine(request, monkeypatch, tmp_path_factory):
     """Name of another machine of ``tests/machines.py``, on which the test and its processes run: parametrized."""
-    if not machines.is_possible(request.param):
+    name = machines.possible(request.param)
+    if not name:
         pytest.skip(f"this machine cannot be taken for {request.param}")
     tmp_path_factory.getbasetemp()  # those of pytest stay where they are
     monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setenv(machines.VARIABLE, request.param)
-    for name, value in machines.of(request.param).environment.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(machines.VARIABLE, name)
+    for variable, value in machines.of(name).environment.items():
+        monkeypatch.setenv(variable, value)
     spoken = locale.setlocale(locale.LC_ALL)
-    machines.answer_as(request.param, monkeypatch.setattr)
+    machines.answer_as(name, monkeypatch.setattr)
     time.tzset()
-    yield request.param
+    yield name
     monkeypatch.undo()
     time.tzset()
     locale.setlocale(locale.LC_ALL, spoken)

@@ -123,13 +123,15 @@ def chosen() -> str | None:
     return name
 
 
-def is_possible(name: str) -> bool:
-    """Whether this machine can be taken for another one."""
+def possible(name: str) -> str:
+    """Give the parts of a machine that this one can be taken for; nothing if there are none."""
     is_elsewhere = tempfile.gettempdir() == str(_OTHER_FILES) or (
         _OTHER_FILES.is_dir() and _OTHER_FILES.stat().st_dev != Path(tempfile.gettempdir()).stat().st_dev
     )
-    needs_locale = "LOCPATH" in of(name).environment
-    return (is_elsewhere or "tmp_elsewhere" not in name.split("+")) and (not needs_locale or _is_made())
+    left_out = set() if is_elsewhere else {"tmp_elsewhere"}
+    if "LOCPATH" in of(name).environment and not _is_made():
+        left_out.add("decimal_comma")
+    return "+".join(part for part in name.split("+") if part not in left_out)
 
 
 def _is_made() -> bool:
@@ -165,9 +167,9 @@ def answer_as_here(replace: Any) -> None:
 
 # Before the libraries are loaded, which read it once.
 if (_chosen := chosen()) is not None:
-    if not is_possible(_chosen):
+    if not (_possible := possible(_chosen)):
         raise RuntimeError(f"This machine cannot be taken for {_chosen}; unset {VARIABLE}.")
-    os.environ.update(of(_chosen).environment)
+    os.environ.update(of(_possible).environment | {VARIABLE: _possible})
 
 if __name__ == "__main__":
     sys.stdout.write("\n".join(COMBINED) + "\n")
