@@ -754,7 +754,7 @@ class TestMemory:
 
 
 @pytest.mark.parametrize("parameters", [{}, PAPER])
-def test_a_fit_that_needs_more_memory_than_there_is_does_not_begin(parameters, tmp_path, monkeypatch):
+def test_a_fit_that_needs_more_memory_than_there_is_does_not_begin(parameters, this_machine, tmp_path, monkeypatch):
     X, y = gaussians(rows=200, n_features=50)
     monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
     monkeypatch.setattr(machine, "_CONTAINER", tmp_path)
