@@ -4,12 +4,14 @@ import sys
 from collections import Counter
 
 import numpy as np
+import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from skellipsoid._encoders.torch.contrastive import _Trainer
 from skellipsoid._encoders.torch.objectives import Learner
 from skellipsoid._samples.folds import validation_rows
+from skellipsoid._torch import machine
 
 #: Operators that read a value of a tensor on the host: on CUDA the host waits for the device.
 _READS = {
@@ -19,11 +21,23 @@ _READS = {
 
 
 class Operators(TorchDispatchMode):
-    """Counts operators by name, reads among them, copies to another device, and those that the host waits for."""
+    """Counts operators by name, reads among them, copies to another device, and those that the host waits for.
+
+    Only those of this thread are counted, so it computes alone, however many cores there are.
+    """
 
     def __init__(self):
         super().__init__()
         self.counts, self.reads, self.copies, self.waits = Counter(), Counter(), 0, 0
+        self._alone = pytest.MonkeyPatch()
+
+    def __enter__(self):
+        self._alone.setattr(machine, "n_threads", lambda: 1)
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        self._alone.undo()
+        return super().__exit__(*error)
 
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         kwargs = kwargs or {}

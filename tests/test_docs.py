@@ -1,6 +1,7 @@
 """Promise: the code of the guide was run, its console blocks too. The build of the documentation runs the examples."""
 
 import doctest
+import itertools
 import os
 import re
 import shlex
@@ -11,6 +12,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from machines import COMBINED
 
 import skellipsoid
 import skellipsoid_bench
@@ -43,15 +45,17 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
 @pytest.mark.parametrize(
-    "page",
+    ("page", "machine"),
     [
-        pytest.param(page, marks=[pytest.mark.slow] if Path(page).name in SLOW_PAGES else [])
-        for page, text in PAGES.items()
+        pytest.param(page, machine, id=page, marks=[pytest.mark.slow] if Path(page).name in SLOW_PAGES else [])
+        # One of the machines for each page: what it says holds on all of them.
+        for (page, text), machine in zip(PAGES.items(), itertools.cycle(COMBINED), strict=False)
         if ">>> " in text
     ],
+    indirect=["machine"],
 )
 @pytest.mark.usefixtures("elsewhere")
-def test_python_blocks_do_what_the_page_says(page, tmp_path, monkeypatch):
+def test_python_blocks_do_what_the_page_says(page, machine, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     report: list[str] = []
     blocks = doctest.DocTestParser().get_doctest(PAGES[page], {}, page, str(DOCS / page), 0)

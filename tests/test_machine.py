@@ -4,6 +4,7 @@ import ast
 import copy
 import json
 import os
+import pickle
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +18,6 @@ from sklearn.pipeline import Pipeline
 import skellipsoid
 import skellipsoid_runtime
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, load, save
-from skellipsoid._encoders.torch import stored_text_model
 from skellipsoid._torch import machine as here
 from skellipsoid_runtime import _machine
 
@@ -85,8 +85,17 @@ def questions(source):
                 yield node.lineno, name
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(SYSTEM_FILES):
             yield node.lineno, node.value
+        elif isinstance(node, ast.FormattedValue) and (spec := number_of_the_locale(node)):
+            yield node.lineno, spec
         elif isinstance(node, ast.Call) and (asked := asks_by_what_is_left_out(node, dotted(node.func))):
             yield node.lineno, asked
+
+
+def number_of_the_locale(node):
+    """Format of a number with the decimal sign of the locale."""
+    parts = node.format_spec.values if node.format_spec else []
+    last = parts[-1].value if parts and isinstance(parts[-1], ast.Constant) else ""
+    return f":{last}" if str(last).endswith("n") else None
 
 
 def asks_by_what_is_left_out(call, name):
@@ -140,6 +149,7 @@ def test_no_other_module_asks_the_machine(root):
         "path.open('w')",
         "memory = '/proc/meminfo'",
         "import platform as p\np.machine()",
+        "f'{x:,.3n}'",
     ],
 )
 def test_a_question_is_found(line):
@@ -177,18 +187,38 @@ def test_a_process_of_a_test_is_on_its_machine(machine, fresh_python):
     assert here.instructions()["amx_bf16"] is False
 
 
+@pytest.mark.parametrize("machine", ["no_home"], indirect=True)
+@pytest.mark.parametrize(
+    "script",
+    [
+        "import skellipsoid_runtime",
+        "from skellipsoid._onnx.quantize import import_onnxruntime\nimport_onnxruntime()",
+    ],
+    ids=["runtime", "export"],
+)
+def test_onnxruntime_writes_nothing_into_the_home(machine, script, fresh_python):
+    """Nor does it complain that it cannot; the variable that keeps it from doing so is not left behind."""
+    done = fresh_python(
+        f"{script}\nimport os, sys\nprint('onnxruntime' in sys.modules, 'ORT_DISABLE_TELEMETRY' in os.environ)"
+    )
+    assert (done.stderr, done.stdout) == ("", "True False\n")
+
+
 @pytest.mark.parametrize("machine", PROCESSORS, indirect=True)
 def test_a_model_is_loaded_without_a_word_and_embeds_with_one(machine, tmp_path, encoder):
     """No processor is slow at what is not computed."""
     save(copy.copy(encoder).set_params(dtype="bfloat16"), tmp_path / "model")
     ran = []
     hook = torch.nn.modules.module.register_module_forward_pre_hook(lambda module, given: ran.append(type(module)))
-    with pytest.MonkeyPatch.context() as patch:
-        # What it embeds while it is built are the probes of a damaged model, in single precision.
-        patch.setattr(stored_text_model, "_check_answers", lambda model: None)
+    try:
         loaded = load(tmp_path / "model")
-    hook.remove()
-    assert ran == []
+        save(loaded, tmp_path / "again")
+        pickle.dumps(loaded)
+        assert ran == []
+        loaded._backbone.embed(["a text"])
+        assert ran
+    finally:
+        hook.remove()
     if machine in ("avx512", "no_vector_extensions"):
         with pytest.warns(UserWarning, match="no AMX; use dtype='float32' here"):
             loaded.transform(["a text"])

@@ -271,14 +271,20 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         decision : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            The scores of all classes. The score of the assigned class is raised to the largest score of the sample. For
+            The scores of all classes. The score of the assigned class is raised to the largest score of the sample; in
+            an :class:`EllipsoidOpenSetClassifier` those of the three nearest classes are raised, in their order. For
             two classes, the difference of the two columns, positive for ``classes_[1]``.
         """
-        decision, assigned = self._decide(X)
-        best = decision.max(axis=1)
-        # Ties go to the first column, so an assigned class to the right of it takes the next larger number.
-        raised = np.where(decision.argmax(axis=1) == assigned, best, np.nextafter(best, np.inf, dtype=best.dtype))
-        decision[np.arange(len(decision)), assigned] = raised
+        decision, first = self._decide(X)
+        numbers = np.arange(len(decision))
+        others = decision.copy()
+        others[numbers[:, np.newaxis], first] = -np.inf
+        least = others.max(axis=1)
+        for column in first.T[::-1]:
+            # Ties go to the first column, so what is not larger takes the next larger number.
+            own = decision[numbers, column]
+            least = np.where(own > least, own, np.nextafter(least, np.inf, dtype=least.dtype))
+            decision[numbers, column] = least
         return decision[:, 1] - decision[:, 0] if len(self.classes_) == 2 else decision
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -323,9 +329,9 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     @one_thread_each()
     def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
-        """Check samples, and give their scores for all classes, and their assigned classes."""
+        """Check samples, and give their scores for all classes, and the first classes in their order."""
         X = self._validate_scored_data(X)
-        return self._score_all(X), self._score_assigned(X)[0]
+        return self._score_all(X), self._score_assigned(X)[0][:, np.newaxis]
 
     @abstractmethod
     def _fit_boundaries(self, samples: TrainingSamples) -> None:

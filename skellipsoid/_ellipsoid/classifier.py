@@ -53,11 +53,11 @@ def _fitted(read: Callable[[Boundaries], Any], what: str) -> Any:
 class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     """Open-set classifier with one ellipsoid around each known class.
 
-    A sample is assigned to the class with the nearest mean. It is open if it lies outside the ellipsoid of this class,
-    { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }. By default the ellipsoids are computed in closed form, from covariances. Their size
-    is best for traffic of users, as far as samples and classes that are held out foretell it. ``trainer=EliDecide()``
-    is the method of the paper [1]_, which trains the matrices by gradient descent. Read more in the
-    :ref:`User Guide <method>`.
+    Of the three classes with the nearest means, a sample is assigned to that with the largest likelihood. It is open if
+    it lies outside the ellipsoid of this class, { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }. By default the ellipsoids are computed
+    in closed form, from covariances. Their size is best for traffic of users, as far as samples and classes that are
+    held out foretell it. ``trainer=EliDecide()`` is the method of the paper [1]_, which trains the matrices by gradient
+    descent, and assigns a sample to the nearest mean. Read more in the :ref:`User Guide <method>`.
 
     Parameters
     ----------
@@ -406,7 +406,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
         margins, assigned, _ = self._scored(X, of_all=False)
-        return assigned, margins[:, 0]
+        return assigned[:, 0], margins[:, 0]
 
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
         return self._scored(X, of_all=True)[0]
@@ -415,7 +415,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         if (given := scoring.read_on_device(self, X)) is not None:
             margins, assigned, norms = self._scored(given, of_all=False)
             if np.isfinite(norms).all():
-                return Answers(assigned, margins[:, 0], norms)
+                return Answers(assigned[:, 0], margins[:, 0], norms)
         return super()._score_checked(X, with_norms=with_norms)
 
     def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
@@ -423,9 +423,9 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
 
     def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
         if (given := scoring.read_on_device(self, X)) is not None:
-            margins, assigned, norms = self._scored(given, of_all=True)
+            margins, first, norms = self._scored(given, of_all=True)
             if np.isfinite(norms).all():
-                return margins, assigned
+                return margins, first
         return self._scored(self._validate_scored_data(X), of_all=True)[:2]
 
     def _scored(self, X: NDArray[Any] | torch.Tensor, *, of_all: bool) -> scoring.Scored:

@@ -12,7 +12,8 @@ from .._torch.devices import resolve_device, row_chunks
 from .._torch.threads import map_parts, n_parts, one_thread_each
 from .math.boundaries import Boundaries
 
-#: Margins of all classes or of the assigned one, the assigned class, and of a tensor the norm of each sample.
+#: Margins of all classes or of the assigned one; the assigned class, or the first classes in their order, (n_samples, 1
+#: or more); and of a tensor the norm of each sample.
 Scored = tuple[NDArray[np.floating], NDArray[np.int64], NDArray[Any]]
 
 
@@ -48,8 +49,10 @@ def score(boundaries: Boundaries, X: NDArray[Any] | Tensor, device: torch.device
         Whether margins of all classes are wanted.
     """
     n_samples, dtype = len(X), f"f{X.dtype.itemsize}"
-    margins = np.empty((n_samples, len(boundaries.centroids) if of_all else 1), dtype)
-    assigned, norms = np.empty(n_samples, dtype=np.int64), np.zeros(n_samples, dtype)
+    n_classes = len(boundaries.centroids)
+    margins = np.empty((n_samples, n_classes if of_all else 1), dtype)
+    first = np.empty((n_samples, min(boundaries.n_nearest, n_classes) if of_all else 1), dtype=np.int64)
+    norms = np.zeros(n_samples, dtype)
     with torch.inference_mode():
         ready = boundaries.ready(device, torch.float64 if X.dtype.itemsize == 8 else torch.float32)
         n_bytes = ready.scorer.bytes_per_sample(of_all=of_all)
@@ -60,16 +63,20 @@ def score(boundaries: Boundaries, X: NDArray[Any] | Tensor, device: torch.device
             else:  # torch warns of read-only memory, and joblib maps large arrays to such memory
                 given = torch.from_numpy(np.require(X[chunk], requirements=["C", "A", "W"])).to(device)
             features = ready.standardize(given)
-            labels, found = ready.scorer.all(features) if of_all else ready.scorer.assigned(features)
-            # Classes are exact up to 2 ** 24.
-            columns = [labels.to(found.dtype).unsqueeze(0), found.T if of_all else found.unsqueeze(0)]
+            if of_all:
+                found, nearest, compared = ready.scorer.all(features)
+                order = compared.argsort(dim=1, stable=True)
+                columns = [nearest.gather(1, order).T.to(found.dtype), found.T]
+            else:
+                columns = [found.unsqueeze(0) for found in ready.scorer.assigned(features)]
+                columns[0] = columns[0].to(columns[1].dtype)  # classes are exact up to 2 ** 24
             if isinstance(X, Tensor):
                 columns.append(torch.linalg.vector_norm(given, dim=1).unsqueeze(0))
             packed = torch.cat(columns).cpu().numpy()
-            assigned[chunk], margins[chunk] = packed[0], packed[1 : 1 + margins.shape[1]].T
+            first[chunk], margins[chunk] = packed[: first.shape[1]].T, packed[first.shape[1] :][: margins.shape[1]].T
             if isinstance(X, Tensor):
                 norms[chunk] = packed[-1]
 
         n_elements = n_samples * n_bytes / 4
         map_parts(score_chunk, row_chunks(n_samples, n_bytes, device, n_parts=n_parts(n_elements)), n_elements, device)
-    return margins, assigned, norms
+    return margins, first, norms

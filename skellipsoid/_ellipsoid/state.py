@@ -47,6 +47,7 @@ _SHAPES = Record(
         residual=floats("n_classes"),
     ),
     radii=floats("n_classes", least=0),
+    allowances=floats("n_classes"),
 )
 _MOMENTS = Record(
     Moments,
@@ -107,6 +108,7 @@ STATE: dict[str, Rule | Record] = {
         shapes=_SHAPES,
         moments=_MOMENTS,
         chosen=_CHOSEN,
+        n_nearest=COUNT,
     ),
     "held_out_scores_": or_none(floats("n_held_out")),
     "_held_out": HELD_OUT,
@@ -147,6 +149,10 @@ def of_earlier_version(state: dict[str, Any]) -> dict[str, Any]:
     old = {"_learned": None, **state}  # since format 8
     if isinstance(kept := old.get("_kept"), dict):
         old["_kept"] = {_EARLIER.get(name, name): column for name, column in kept.items()}
+    if isinstance(boundaries := old.get("_boundaries"), dict):
+        old["_boundaries"] = {"n_nearest": 1, **boundaries}  # since format 9, and the allowances
+        if isinstance(shapes := boundaries.get("shapes"), dict) and isinstance(shapes.get("radii"), np.ndarray):
+            old["_boundaries"]["shapes"] = {"allowances": np.zeros(len(shapes["radii"])), **shapes}
     if "_boundaries" in old or "_centers" not in old:
         return old
 
@@ -179,8 +185,10 @@ def of_earlier_version(state: dict[str, Any]) -> dict[str, Any]:
             "centres": shape_centres,
             "factors": factors,
             "radii": radii / scale,
+            "allowances": np.zeros(len(radii)),
         },
         "moments": moments,
         "chosen": None if shrinkage[2] is None else chosen,
+        "n_nearest": 1,
     }
     return old

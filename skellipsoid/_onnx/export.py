@@ -18,6 +18,7 @@ from .._core.base import BoundaryOpenSetClassifier
 from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
+from .._encoders.torch.probes import check_answers
 from .._traffic.operating_point import TunedOperatingPointCV
 from .._version import __version__
 from ..persistence._folder import Files, manifest_bytes, sha256
@@ -33,7 +34,7 @@ from .folder import (
     write_export,
 )
 from .heads import CLASSIFIERS, STEPS, Head, Step, head_of, step_of
-from .quantize import answers_of, grown, growth_of, quantized, quiet_onnx, with_affine
+from .quantize import answers_of, grown, growth_of, import_onnxruntime, quantized, quiet_onnx, with_affine
 
 #: Text models that were compared at many batch sizes and lengths.
 TEXT_MODELS = ("BertModel", "DistilBertModel", "MPNetModel", "RobertaModel")
@@ -160,6 +161,7 @@ def _check_packages() -> None:
             raise ImportError(
                 f"export_onnx needs the package {name}, which is not installed: pip install 'skellipsoid[onnx]'."
             )
+    import_onnxruntime()
 
 
 def _checked(estimator: Any) -> _Parts:
@@ -213,6 +215,7 @@ def _check_text_model(encoder: TextFeatures) -> None:
             f"The text model has weights of {', '.join(sorted(map(str, dtypes)))}, but only torch.float32 can be "
             "exported; convert it with .float()."
         )
+    check_answers(encoder._backbone.model)
 
 
 class _Graph(nn.Module):

@@ -107,7 +107,8 @@ def _ellipsoids(classifier: EllipsoidOpenSetClassifier, dtype: torch.dtype) -> H
     ready = classifier._boundaries.prepared(torch.device("cpu"), dtype)
 
     def score(rows: Tensor) -> Scores:
-        labels, margins = ready.scorer.all(ready.standardize(rows))
+        margins, nearest, compared = ready.scorer.all(ready.standardize(rows))
+        labels = _pick(nearest, compared.argmin(1))
         return labels, _pick(margins, labels), margins
 
     return Head(score, ready.scorer.bytes_per_sample(of_all=True))

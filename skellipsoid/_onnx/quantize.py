@@ -1,6 +1,8 @@
 """A text model in 8-bit integers, and the size of the boundaries for what it computes."""
 
+import importlib
 import logging
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,6 +44,19 @@ def quiet_onnx() -> Iterator[None]:
             root.removeHandler(handler)
             for logger, level in loggers.items():
                 logger.setLevel(level)
+
+
+def import_onnxruntime() -> None:
+    """Import onnxruntime without its telemetry, which writes into the home folder, or complains that it cannot."""
+    variable = "ORT_DISABLE_TELEMETRY"
+    with PROCESS_STATE:
+        is_set = variable in os.environ  # a user decides
+        os.environ.setdefault(variable, "1")
+        try:
+            importlib.import_module("onnxruntime")
+        finally:
+            if not is_set:
+                del os.environ[variable]
 
 
 def quantized(content: bytes, scope: str, backbone: TextBackbone, texts: list[str]) -> bytes:

@@ -23,7 +23,7 @@ from .._version import __version__
 MANIFEST = "skellipsoid.json"
 CARD = "README.md"
 _LOCK = ".skellipsoid.lock"
-FORMAT, FORMAT_VERSION = "skellipsoid", 8
+FORMAT, FORMAT_VERSION = "skellipsoid", 9
 #: The first format that is read. Since 7 the boundaries of a classifier are one record; since 8 a
 #: classifier holds the messages that it has learned.
 FIRST_VERSION = 6

@@ -42,7 +42,8 @@ def load(folder: str | Path, *, revision: str | None = None, token: str | bool |
     Nothing in the folder is executed: it holds numbers, strings and weights, and only files and entries that ``save``
     writes are read. Only estimators of this package and of installed distributions that register theirs, the
     scikit-learn classes that ``save`` supports, and text models of transformers' own classes are created. If another
-    process replaces the model during the load, it is read again.
+    process replaces the model during the load, it is read again. No text model runs: one whose settings do not fit
+    together, although each is allowed, is a ``ValueError`` at its first use.
 
     Parameters
     ----------

@@ -141,7 +141,7 @@ def test_the_warning_of_unlike_norms_is_the_same(exported, texts, tmp_path, give
 
 @pytest.mark.parametrize(("wanted", "n_threads"), [("1", 1), ("4", 4), ("0", None), ("no", None)])
 def test_threads_answer_in_the_order_of_the_lines(
-    wanted, n_threads, model, alone, texts, open_texts, give_input, capsys, monkeypatch
+    wanted, n_threads, this_machine, model, alone, texts, open_texts, give_input, capsys, monkeypatch
 ):
     monkeypatch.setenv("OMP_NUM_THREADS", wanted)
     assert n_threads is None or min(n_threads, os.cpu_count()) == machine.n_cores()

@@ -1,6 +1,8 @@
 """Promise: predict never answers with an export that is stale, damaged or of another hand."""
 
+import errno
 import json
+import os
 import shutil
 
 import numpy as np
@@ -134,7 +136,7 @@ def test_in_place_of_a_damaged_export_the_model_answers(name, part, damage, mode
         assert err == ""  # what holds no manifest is no export
         return
     if damage == "gone":
-        part = f"The model in {{}} lacks its file '{name}' (No such file or directory), so the model"
+        part = f"The model in {{}} lacks its file '{name}' ({os.strerror(errno.ENOENT)}), so the model"
     elif damage == "half" and name == MANIFEST:
         part = f"{MANIFEST}' is damaged ("
     assert part.format(repr(str(model / "onnx"))) in err

@@ -333,9 +333,9 @@ def fails(capsys, *arguments):
 @pytest.mark.parametrize("command", ["demo", "train", "evaluate"])
 def test_a_table_that_cannot_be_used_is_one_sentence(tmp_path, saved, capsys, command):
     more = {"demo": [], "train": ["--save", tmp_path / "model"], "evaluate": ["--model", saved]}[command]
-    sentence = f"{str(tmp_path / 'missing.tsv')!r} cannot be read (No such file or directory)"
+    sentence = f"{str(tmp_path / 'missing.tsv')!r} cannot be read ({os.strerror(errno.ENOENT)})"
     assert sentence in fails(capsys, command, "--data", tmp_path / "missing.tsv", *more)
-    assert "(Is a directory)" in fails(capsys, command, "--data", tmp_path, *more)
+    assert f"({os.strerror(errno.EISDIR)})" in fails(capsys, command, "--data", tmp_path, *more)
     path = tmp_path / "table.tsv"
     for content, sentence in [
         (b"wake me\talarm\nlights off\n", f"Line 2 of {str(path)!r} is 'lights off' with 1 field, but line 1"),

@@ -6,6 +6,7 @@ from copy import copy
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -13,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import skellipsoid
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
+from skellipsoid._held_out.kept import held_out_rows
 from skellipsoid.baselines import (
     BallClassifier,
     MahalanobisClassifier,
@@ -177,3 +179,8 @@ def test_impossible_held_out_scores_are_not_saved(name, value, tmp_path):
     with pytest.raises(ValueError, match=r"load would refuse it .*_held_out"):
         skellipsoid.save(clf, tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+def test_an_unfitted_classifier_is_named_as_one():
+    with pytest.raises(NotFittedError, match="This EllipsoidOpenSetClassifier instance is not fitted yet"):
+        held_out_rows(EllipsoidOpenSetClassifier(), "train")

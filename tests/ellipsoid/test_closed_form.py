@@ -84,15 +84,20 @@ class Fit:
         """Distances without the samples' sets, before classes of unlike sizes are made comparable."""
         samples = [*self.known, synthetic] if synthetic else self.known
         found = self.maker.tables(self.shapes, samples, [self.weights.shared])[0]
-        sizes = torch.cat([self.maker._sizes(part) for part in samples]).numpy()
-        growths = class_sizes.growths(found.mean_error, sizes, self.maker.typical_size)
-        return replace(found, distances=found.distances * growths)
+        growths = np.concatenate([self.growths(part, found.mean_error) for part in samples])
+        nearest = np.concatenate([part.assigned for part in samples])
+        places = (nearest == found.assigned[:, np.newaxis]).argmax(axis=1)
+        return replace(found, distances=found.distances * growths[np.arange(len(places)), places])
+
+    def growths(self, part, mean_error):
+        """How far out new samples lie, for each sample and each of its nearest classes."""
+        return class_sizes.growths(mean_error, self.maker._sizes(part).numpy(), self.maker.typical_size)
 
     def norms(self, rows):
         """Distances of new rows to all classes."""
         radii = torch.ones(len(self.frame.means), dtype=torch.float64)
-        scorer = self.shapes.shapes(self.weights.shared, 1.0, radii).scorer()
-        return 1 - scorer.all(torch.from_numpy(rows) - self.frame.origin)[1]
+        scorer = self.shapes.shapes(self.weights.shared, 1.0, radii).scorer(1)
+        return 1 - scorer.all(torch.from_numpy(rows) - self.frame.origin)[0]
 
 
 def table(rows, classes, weights=None, units=None, groups=None):
@@ -268,6 +273,14 @@ class Fitted:
             return centre, ((1 - rho) * self.typical + rho) * self.shared
         return centre, (1 - rho) * part.scatter / part.freedom + rho * self.shared
 
+    def allowance(self, k, *, without_class):
+        """(c_k − μ)ᵀ B⁻¹ (c_k − μ); without a class the divisor of B₀ is less by one."""
+        if self.between is None:
+            return 0.0
+        away, b = self.parts[k].mean - self.origin, self.weights.between
+        fewer = 1 - 1 / (self.n_means - 1) if without_class else 1.0
+        return away @ np.linalg.solve((1 - b) * self.scattered / fewer + b * self.gamma * self.within, away)
+
     def distance(self, row, k):
         centre, matrix = self.ellipsoid(k)
         return np.sqrt((row - centre) @ np.linalg.solve(matrix, row - centre))
@@ -319,15 +332,32 @@ def check_against(fit, refits, step=1, rtol=1e-6):
     np.testing.assert_allclose(found_distances, distances, rtol=rtol)
     np.testing.assert_array_equal(validation.known.classes, found.classes[fit.known[0].sources])
     np.testing.assert_array_equal(validation.known.weights, found.weights[fit.known[0].sources])
-    numbers = np.arange(len(rows))
-    assert (distances[numbers, validation.known.assigned[checked]] <= (1 + rtol) * distances.min(axis=1)).all()
-    distances[numbers, found.classes[rows]] = np.inf
-    assert (distances[numbers, validation.open[0].assigned[checked]] <= (1 + rtol) * distances.min(axis=1)).all()
-    for kind, held_out in ((validation.known, False), (validation.open[0], True)):
-        assigned = kind.assigned[checked]
-        literal = [refits.distance(i, k, held_out=held_out) for i, k in zip(rows, assigned, strict=True)]
-        np.testing.assert_allclose(kind.distances[checked], literal, rtol=rtol)
+    own = np.arange(len(rows)), found.classes[rows]
+    for part, kind, held_out in ((fit.known[0], validation.known, False), (fit.known[1], validation.open[0], True)):
+        nearest, assigned = part.assigned.numpy()[checked], kind.assigned[checked]
+        if held_out:
+            distances[own] = np.inf
+        _check_nearest(nearest, distances, rtol)
+        literal = np.array(
+            [[refits.distance(i, k, held_out=held_out) for k in ks] for i, ks in zip(rows, nearest, strict=True)]
+        )
+        places = (nearest == assigned[:, np.newaxis]).argmax(axis=1)
+        chosen = np.arange(len(rows)), places
+        np.testing.assert_allclose(kind.distances[checked], literal[chosen], rtol=rtol)
+        allowances = [refits.whole.allowance(k, without_class=held_out) for k in refits.labels]
+        literal = (literal / fit.growths(part, validation.mean_error)[checked]) ** 2 - np.array(allowances)[nearest]
+        assert (literal[chosen] <= literal.min(axis=1) + rtol * np.abs(literal).max()).all()
     return validation
+
+
+def _check_nearest(nearest, distances, rtol):
+    """The classes are the three nearest ones; where fewer remain, the nearest one stands again."""
+    numbers = np.arange(len(nearest))[:, np.newaxis]
+    wanted = np.sort(distances, axis=1)[:, : nearest.shape[1]]
+    wanted = np.where(np.isfinite(wanted), wanted, wanted[:, :1])
+    np.testing.assert_allclose(distances[numbers, nearest], wanted, rtol=rtol)
+    for row, of_row in zip(nearest, wanted, strict=True):
+        assert len(set(row)) == len(row) - (of_row[1:] == of_row[0]).sum()
 
 
 @pytest.mark.parametrize(
@@ -540,10 +570,10 @@ def test_samples_of_synthetic_classes_lie_between_classes_and_are_scored_without
         best = int(np.argmin(misses))
         assert misses[best] < 1e-9
         assert -1e-9 <= fitted[best] <= 0.5 + 1e-9
-    np.testing.assert_array_equal(synthetic.assigned, torch.cdist(synthetic.coordinates, means).argmin(1))
+    _check_nearest(synthetic.assigned.numpy(), torch.cdist(synthetic.coordinates, means).numpy(), 1e-9)
     validation = fit.validate(synthetic)
     refits, positions = Refits(found, WEIGHTS[0]), (fit.frame.origin + synthetic.coordinates @ fit.frame.back).numpy()
-    columns = synthetic.sources.tolist(), synthetic.assigned.tolist(), positions
+    columns = synthetic.sources.tolist(), validation.open[1].assigned.tolist(), positions
     literal = np.array([refits.distance(i, k, row=row) for i, k, row in zip(*columns, strict=True)])
     np.testing.assert_allclose(validation.open[1].distances, literal, rtol=1e-6)
 

@@ -7,9 +7,20 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 
+from skellipsoid._ellipsoid.math.closed_form import MOST_VALIDATION, _subset_for_shapes
 from skellipsoid._ellipsoid.math.geometry import Factors, assigned_norms
+from skellipsoid._ellipsoid.math.table_maker import MOST_OF_SET
 from skellipsoid._ellipsoid.paper.fit import PaperValidator
-from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, SYNTHETIC, HeldOut, best_scale, expected_f1
+from skellipsoid._held_out.table import (
+    KNOWN,
+    N_CANDIDATES,
+    OF_OTHER_CLASS,
+    SYNTHETIC,
+    HeldOut,
+    best_scale,
+    candidates,
+    expected_f1,
+)
 from skellipsoid._samples.samples import Samples
 
 
@@ -225,3 +236,24 @@ def test_held_out_rows_of_one_class_are_never_open():
         validation.known.distances,
         assigned_norms(rows, classes.long(), centroids, Factors.from_components(components).padded()),
     )
+
+
+@pytest.mark.parametrize("n_values", [1, N_CANDIDATES, N_CANDIDATES + 1, 5 * N_CANDIDATES])
+def test_candidates_are_few_of_the_values_and_the_least_and_the_largest_of_them(n_values):
+    values = np.random.default_rng(0).gamma(4, size=n_values)
+    found = candidates(np.concatenate([values, values]))
+    # Some quantiles of little more values than candidates are the same value.
+    assert 0.99 * min(n_values, N_CANDIDATES) <= len(found) <= N_CANDIDATES
+    assert np.isin(found, values).all()
+    assert (np.diff(found) > 0).all()
+    assert (found[0], found[-1]) == (values.min(), values.max())
+
+
+def test_of_many_samples_a_few_of_each_set_choose_the_shapes():
+    n_samples, n_sets = 2 * MOST_VALIDATION, 100
+    sets = np.arange(n_samples) % n_sets
+    samples = Samples.of(torch.zeros(n_samples, 1), torch.zeros(n_samples, dtype=torch.long), groups=sets)
+    scored = torch.arange(n_samples)
+    drawn = _subset_for_shapes(samples, scored, np.random.default_rng(0)).numpy()
+    assert (np.bincount(samples.sets[drawn], minlength=n_sets) == MOST_OF_SET).all()
+    assert torch.equal(_subset_for_shapes(samples, scored[:100], np.random.default_rng(0)), scored[:100])

@@ -98,7 +98,7 @@ def test_padded_tokens_are_bounded_and_follow_the_tokens_that_exist(backbone, pa
     assert len(tokens) * 60 > 5 * n_tokens
 
 
-def test_a_text_longer_than_a_piece_runs_alone(backbone, passes, monkeypatch):
+def test_a_text_longer_than_a_piece_runs_alone(this_machine, backbone, passes, monkeypatch):
     monkeypatch.setitem(engine.PIECE_TOKENS, "cpu", 8)
     with torch.inference_mode():
         pooled(backbone, [[7] * 40, [7] * 3, [7] * 3])

@@ -784,7 +784,7 @@ def test_a_model_that_is_trained_on_leaves_no_older_copy(tiny_model, texts, labe
     np.testing.assert_allclose(encoder.transform(texts), exact.transform(texts), atol=0.1)
 
 
-def test_a_processor_that_is_slower_in_bfloat16_is_named(monkeypatch, tiny_model, texts):
+def test_a_processor_that_is_slower_in_bfloat16_is_named(this_machine, monkeypatch, tiny_model, texts):
     encoder = make(tiny_model, "none", device="cpu", dtype="bfloat16")
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": False}, raising=False)
     with pytest.warns(UserWarning, match="no AMX; use dtype='float32' here"):

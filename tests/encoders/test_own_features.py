@@ -162,10 +162,13 @@ def test_full_fine_tuning_trains_the_layers_of_the_model_too(write, texts, label
 @pytest.mark.parametrize(
     "kind",
     [
-        *("two poolings, norm, dropout", "prompt left out of weightedmean"),
+        "prompt left out of weightedmean",
         *(
             pytest.param(kind, marks=pytest.mark.slow)
-            for kind in ("cls", "residual", "dense of tokens", "truncated", "last token behind a prompt")
+            for kind in (
+                *("two poolings, norm, dropout", "cls", "residual", "dense of tokens", "truncated"),
+                "last token behind a prompt",
+            )
         ),
     ],
 )

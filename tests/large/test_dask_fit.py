@@ -80,7 +80,7 @@ def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(fit, s
     whole = Samples.of(torch.from_numpy(rows), torch.from_numpy(np.unique(y[known], return_inverse=True)[1]))
     wanted = fit_closed_form(whole, torch.empty(0, X.shape[1]), 0.6, Expected(), 0, found._boundaries.chosen)
     new = torch.from_numpy((X - found._boundaries.mean) / found.scale_).double()
-    margins = wanted.boundaries.prepared(torch.device("cpu"), torch.float64).scorer.all(new)[1]
+    margins = wanted.boundaries.prepared(torch.device("cpu"), torch.float64).scorer.all(new)[0]
     np.testing.assert_allclose(found.class_margins(X.astype(np.float64)), margins, atol=1e-4)
 
 

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pickle
+import shutil
 import socket
 
 import pytest
@@ -24,7 +25,7 @@ from persistence_helpers import (
     write_manifest,
 )
 
-from skellipsoid import load, save
+from skellipsoid import export_onnx, load, save
 from skellipsoid.cli import main
 
 TEXT_MODEL = "0-enc/text_model"
@@ -50,13 +51,17 @@ def refused(folder, sentence, canary, tmp_path, capsys):
     """The model is refused by one sentence, from Python and by every command that loads."""
     with pytest.raises(ValueError, match=sentence):
         load(folder)
+    commands_refuse(folder, tmp_path, capsys)
+    assert not canary.exists()
+
+
+def commands_refuse(folder, tmp_path, capsys):
     (tmp_path / "texts.tsv").write_text("wake me at six\talarm\n", encoding="utf-8")
     for words in (["predict", "--model", folder], ["evaluate", "--model", folder, "--data", tmp_path / "texts.tsv"]):
         assert main([*map(str, words)]) == 2
         printed = capsys.readouterr()
         assert printed.out == ""
         assert printed.err.count("\n") == 1
-    assert not canary.exists()
 
 
 # Files
@@ -219,11 +224,17 @@ TEXTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def saved_with_texts(tiny_model, texts, labels, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("with_texts") / "model"
+    save(make_pipeline(tiny_model).set_params(enc__keep_texts=True).fit(texts, labels), folder)
+    return folder
+
+
 @pytest.fixture
-def with_texts(tiny_model, texts, labels, tmp_path):
-    """A saved model that keeps its training texts."""
-    save(make_pipeline(tiny_model).set_params(enc__keep_texts=True).fit(texts, labels), tmp_path / "model")
-    return tmp_path / "model"
+def with_texts(saved_with_texts, tmp_path):
+    """A copy of a saved model that keeps its training texts, to be changed."""
+    return shutil.copytree(saved_with_texts, tmp_path / "model")
 
 
 @pytest.mark.parametrize(("name", "value", "sentence"), TEXTS.values(), ids=TEXTS)
@@ -370,8 +381,6 @@ DESCRIPTIONS = {
     "many positions": (setting("config", "max_position_embeddings", 10**8), "has 100000000 positions"),
     "a limit beyond the positions": (setting("limit", 512), "limit is 512 tokens, but it has 64 positions"),
     "a limit beyond numbers": (setting("limit", 10**30), "limit is 10000"),
-    "an output of another kind": (setting("config", "output_hidden_states", 0.5), "cannot be built"),
-    "pieces that do not divide": (setting("config", "chunk_size_feed_forward", 7), "cannot be built"),
     "a huge vocabulary": (setting("config", "vocab_size", 10**9), "do not fit its configuration"),
     "a huge layer": (setting("config", "hidden_size", 10**12), "cannot be built|do not fit"),
     "other sizes": (setting("config", "intermediate_size", 65), "cannot be built|do not fit"),
@@ -391,6 +400,29 @@ DESCRIPTIONS = {
 def test_a_text_model_that_save_never_describes_so_is_refused(saved, canary, tmp_path, capsys, change, sentence):
     change_text_model(saved, change)
     refused(saved, f"does not describe an estimator of this package .*{sentence}", canary, tmp_path, capsys)
+
+
+#: What nothing but a text shows.
+UNUSABLE = {
+    "an output of another kind": setting("config", "output_hidden_states", 0.5),
+    "pieces that do not divide": setting("config", "chunk_size_feed_forward", 7),
+}
+
+
+@pytest.mark.parametrize("change", UNUSABLE.values(), ids=UNUSABLE)
+def test_a_text_model_that_cannot_embed_is_refused_at_its_first_use(saved, canary, tmp_path, capsys, change):
+    change_text_model(saved, change)
+    loaded, sentence = (
+        load(saved),
+        r"The stored text model cannot embed a short text \(.*save the fitted model again\.$",
+    )
+    for use in (loaded.predict, loaded[0].transform, loaded[0].transform):  # no first use makes a second one right
+        with pytest.raises(ValueError, match=sentence):
+            use(["wake me at six"])
+    with pytest.raises(ValueError, match=sentence):
+        export_onnx(loaded, tmp_path / "export")
+    commands_refuse(saved, tmp_path, capsys)
+    assert not canary.exists()
 
 
 def test_a_model_that_looks_up_code_by_name_is_not_built(saved, canary, tmp_path, capsys, monkeypatch):

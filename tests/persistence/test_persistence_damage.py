@@ -27,7 +27,7 @@ DAMAGES = {
     "truncated": (_truncated, r"is damaged \(its SHA-256 differs\)"),
     "emptied": (_emptied, r"is damaged \(its SHA-256 differs\)"),
     "changed": (_changed, r"is damaged \(its SHA-256 differs\)"),
-    "missing": (Path.unlink, r"lacks its file '.*' \(No such file or directory\)"),
+    "missing": (Path.unlink, r"lacks its file '.*' \(.+\)"),  # the words of the system
 }
 
 

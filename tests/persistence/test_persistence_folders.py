@@ -64,12 +64,15 @@ def _refused(tiny_model, classifier, pipeline):
     }
 
 
+@pytest.fixture(scope="module")
+def refused(tiny_model, classifier, pipeline):
+    return _refused(tiny_model, classifier, pipeline)
+
+
 @pytest.mark.parametrize("case", _refused(None, EllipsoidOpenSetClassifier(), {"enc": None}))
 @pytest.mark.parametrize("exists", [False, True])
-def test_what_cannot_be_saved_is_refused_and_nothing_is_written(
-    tiny_model, classifier, pipeline, tmp_path, case, exists
-):
-    estimator, error, sentence = _refused(tiny_model, classifier, pipeline)[case]
+def test_what_cannot_be_saved_is_refused_and_nothing_is_written(refused, classifier, tmp_path, case, exists):
+    estimator, error, sentence = refused[case]
     if exists:
         save(classifier, tmp_path / "model")
     before = snapshot(tmp_path)

@@ -87,9 +87,7 @@ RULES = {
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
 def test_a_tokenizer_that_would_fail_is_refused(saved, capfd, rules):
     change_rules(saved, rules)
-    with pytest.raises(
-        ValueError, match=r"the text model cannot be built, because its (tokenizer|parts) cannot be used"
-    ):
+    with pytest.raises(ValueError, match="the text model cannot be built, because its tokenizer cannot be used"):
         load(saved)
     assert main(["predict", "--model", str(saved)]) == 2
     assert capfd.readouterr().out == ""
@@ -100,7 +98,7 @@ def test_a_tokenizer_with_more_tokens_than_the_transformer_is_refused(saved):
         rules["model"]["vocab"]["parcel"] = len(rules["model"]["vocab"])
 
     change_rules(saved, add_word)
-    with pytest.raises(ValueError, match=r"the text model's tokenizer has \d+ tokens, but its transformer"):
+    with pytest.raises(ValueError, match=r"its tokenizer cannot be used \(it has \d+ tokens, but the transformer \d"):
         load(saved)
 
 

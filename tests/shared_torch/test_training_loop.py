@@ -236,7 +236,7 @@ def test_tensors_become_arrays():
 
 
 @pytest.fixture
-def two_threads():
+def two_threads(this_machine):
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(1)

@@ -70,7 +70,7 @@ def f1(clf, X, y):
     return 100 * open_set_f1_score(y, clf.predict(X), labels=np.arange(N_CLASSES), zero_division=0)
 
 
-@pytest.mark.parametrize("share", [0.05, 0.3])
+@pytest.mark.parametrize("share", [pytest.param(0.05, marks=pytest.mark.slow), 0.3])
 def test_learning_beats_the_line_alone_and_comes_near_the_best_line(world, share):
     base, log = world
     found = []
@@ -95,6 +95,7 @@ def test_learning_beats_the_line_alone_and_comes_near_the_best_line(world, share
     assert learned > best - 2.5
 
 
+@pytest.mark.slow
 def test_there_is_no_cliff_between_one_label_and_all(world):
     base, log = world
     later, truth = log(3000, 0.2, 8)
@@ -282,6 +283,14 @@ def test_chosen_messages_stand_for_the_log(world):
     # Known messages of this world spread over two deviations, which the model of a log does not foresee.
     assert abs(np.mean(off["chosen"])) < 0.08
     assert np.mean(np.abs(off["chosen"])) <= np.mean(np.abs(off["random"])) + 0.01
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_few_messages_stand_for_all_of_the_log(world, n):
+    base, log = world
+    chosen = choose_to_label(base, log(100, 0.2, 18)[0], n, random_state=0)
+    assert len(chosen.rows) == n
+    assert chosen.weights.sum() == pytest.approx(100, rel=0.5)
 
 
 def test_every_message_has_its_chance_and_copies_have_one_together(world):

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from numpy.typing import ArrayLike, NDArray
 
 from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, find, read_model
 from ._graph import check_graph
+from ._onnxruntime import onnxruntime
 from ._texts import SETTINGS, WINDOW, TextReader, check_texts, length_sorted_pieces, only_column, padded
 
 #: Padded tokens in one run of the graph: enough to keep the matrix products busy, few enough for the caches.

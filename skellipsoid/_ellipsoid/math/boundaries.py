@@ -14,6 +14,8 @@ from .geometry import Factors, PaddedFactors, assigned_norms
 
 #: A tensor in a fit and in scoring, an array where it is stored.
 Array = Any
+#: A sample is assigned to one of so many classes with the nearest means.
+N_NEAREST = 3
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,13 @@ class Metric:
         off = torch.linalg.vector_norm(features - (found @ self.products) @ self.axes.T, dim=1) * self.off_span
         return torch.cat([found, off.unsqueeze(1)], dim=1)
 
-    def nearest(self, coordinates: Tensor) -> Tensor:
-        """Class with the nearest mean, (n_samples,)."""
-        found: Tensor = torch.addmm(self.constants, coordinates, self.directions.T).argmax(1)
-        return found
+    def nearest(self, coordinates: Tensor, n_nearest: int) -> Tensor:
+        """Classes with the nearest means, or all of fewer, (n_samples, n_nearest)."""
+        found = torch.addmm(self.constants, coordinates, self.directions.T)
+        if n_nearest == 1 or found.shape[1] == 1:
+            return found.argmax(1, keepdim=True)
+        nearest: Tensor = found.topk(min(n_nearest, found.shape[1]), dim=1).indices
+        return nearest
 
 
 class Shapes(NamedTuple):
@@ -58,10 +63,11 @@ class Shapes(NamedTuple):
     centres: Array  # (n_classes, n_coordinates)
     factors: Factors  # of A_k in these coordinates
     radii: Array  # (n_classes,)
+    allowances: Array  # (n_classes,) subtracted from squared distances, in units of Δ², where classes are compared
 
-    def scorer(self) -> "Scorer":
+    def scorer(self, n_nearest: int) -> "Scorer":
         """Prepare them for scoring."""
-        return Scorer(self.metric, self.centres, self.factors.padded(), self.radii)
+        return Scorer(self.metric, self.centres, self.factors.padded(), self.radii, self.allowances, n_nearest)
 
 
 class Scorer(NamedTuple):
@@ -71,24 +77,38 @@ class Scorer(NamedTuple):
     centres: Tensor  # (n_classes, n_coordinates)
     factors: PaddedFactors
     radii: Tensor  # (n_classes,)
+    allowances: Tensor  # (n_classes,)
+    n_nearest: int  # classes with the nearest means, one of which is assigned
 
     def assigned(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Class of each sample, and its margin."""
         coordinates = self.metric.coordinates(features)
-        labels = self.metric.nearest(coordinates)
-        return labels, 1 - assigned_norms(coordinates, labels, self.centres, self.factors) / self.radii[labels]
+        nearest = self.metric.nearest(coordinates, self.n_nearest)
+        n_nearest, labels = nearest.shape[1], nearest.flatten()
+        repeated = coordinates if n_nearest == 1 else coordinates.repeat_interleave(n_nearest, dim=0)
+        distances = assigned_norms(repeated, labels, self.centres, self.factors) / self.radii[labels]
+        if n_nearest == 1:
+            return labels, 1 - distances
+        distances = distances.view(nearest.shape)
+        places = self._compared(nearest, distances).argmin(dim=1, keepdim=True)
+        return nearest.gather(1, places).squeeze(1), 1 - distances.gather(1, places).squeeze(1)
 
-    def all(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Class of each sample, and the margins of all classes, (n_samples, n_classes)."""
+    def all(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Margins of all classes, classes with the ``nearest`` means, and what the least of is that of the assigned."""
         coordinates = self.metric.coordinates(features)
-        labels = self.metric.nearest(coordinates)
-        return labels, 1 - self.factors.all_norms(coordinates, self.centres) / self.radii
+        distances = self.factors.all_norms(coordinates, self.centres) / self.radii
+        nearest = self.metric.nearest(coordinates, self.n_nearest)
+        return 1 - distances, nearest, self._compared(nearest, distances.gather(1, nearest))
+
+    def _compared(self, nearest: Tensor, distances: Tensor) -> Tensor:
+        """Squared distances less the allowances of the classes."""
+        return distances.square() - self.allowances[nearest]
 
     def bytes_per_sample(self, *, of_all: bool) -> int:
         """Memory that scoring takes for each sample, about."""
         n_classes, n_coordinates = self.centres.shape
         n_axes = sum(bucket.axes.shape[1] for bucket in self.factors.axes.buckets)
-        numbers = 5 * n_coordinates + 2 * n_classes + 2 * n_axes
+        numbers = (3 + 2 * self.n_nearest) * n_coordinates + 2 * n_classes + 2 * self.n_nearest * n_axes
         if of_all:
             n_axes = max(bucket.axes.shape[1] for bucket in self.factors.axes.buckets)
             numbers += n_classes * (n_coordinates + n_axes + 4)
@@ -136,6 +156,7 @@ class Boundaries:
     shapes: Shapes
     moments: Moments | None = None  # of the closed form
     chosen: Chosen | None = None  # by the closed form
+    n_nearest: int = 1  # see ``Scorer``
     _ready: dict[Any, "ReadyScorer"] = field(default_factory=dict, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -181,7 +202,7 @@ class Boundaries:
 
         mean = on_device(self.mean)
         rest = None if dtype == torch.float64 else on_device(self.mean - mean.cpu().numpy())
-        return ReadyScorer(with_arrays(self.shapes, on_device).scorer(), mean, rest, self.scale)
+        return ReadyScorer(with_arrays(self.shapes, on_device).scorer(self.n_nearest), mean, rest, self.scale)
 
 
 class ReadyScorer(NamedTuple):

@@ -3,7 +3,8 @@
 In the coordinates of a ``Frame`` the within-class covariance T is the identity and the covariance B of the class means
 is diagonal. The likelihood ratio of a class against one never seen, whose mean is drawn from N(μ, B), is the quadratic
 form of T⁻¹ − (T + B)⁻¹ about m_k = c_k + T B⁻¹ (c_k − μ): short axes where classes differ, long ones where all vary
-alike. Its inverse Q = T + T B⁻¹ T is the shape that all classes share. The covariance of a class is
+alike. The ratio itself is this form less (c_k − μ)ᵀ B⁻¹ (c_k − μ), the allowance of the class, but for what all classes
+share. The inverse of the form, Q = T + T B⁻¹ T is the shape that all classes share. The covariance of a class is
 Σ_k = (1 − ρ) S_k + ρ Q, with the covariance S_k of its own samples. A degenerate class, without spread, has a multiple
 of Q that is as large as the other classes.
 """
@@ -147,17 +148,24 @@ def factors(classes: list[ClassAxes], freedoms: Tensor, shared: float) -> Factor
 
 
 class HeldOutSamples(NamedTuple):
-    """Samples of one kind, each scored by one class that is estimated without the set of a known sample."""
+    """Samples of one kind, scored by classes that are estimated without the set of a known sample."""
 
     kind: int  # see ``_held_out.table``
     sources: Tensor  # (n_samples,) known sample whose set is left out
-    assigned: Tensor  # (n_samples,) class that scores
+    assigned: Tensor  # (n_samples, n_nearest) classes that score; or (n_samples,) one class
     coordinates: Tensor | None = None  # (n_samples, n_axes); the known samples themselves without it
 
     def at(self, places: Tensor) -> "HeldOutSamples":
         """Select samples."""
         coordinates = None if self.coordinates is None else self.coordinates[places]
         return HeldOutSamples(self.kind, self.sources[places], self.assigned[places], coordinates)
+
+    def of_each_class(self) -> "HeldOutSamples":
+        """Repeat the samples for each class that scores them."""
+        n_nearest = self.assigned.shape[1]
+        sources = self.sources.repeat_interleave(n_nearest)
+        coordinates = None if self.coordinates is None else self.coordinates.repeat_interleave(n_nearest, dim=0)
+        return HeldOutSamples(self.kind, sources, self.assigned.flatten(), coordinates)
 
 
 class Pairs(NamedTuple):

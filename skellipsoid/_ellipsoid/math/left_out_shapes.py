@@ -42,6 +42,8 @@ class LeftOutShapes:
         self.background = background(frame, between, without_class=self.without_class)
         self.stretches = self.background.stretches
         self.centres = frame.means * (1 + self.background.inverse)
+        #: (c_k − μ)ᵀ B⁻¹ (c_k − μ): so much farther from its centre m_k is a sample of a class, the farther out it is.
+        self.allowances = frame.means.square() @ self.background.inverse
         self.class_axes = principal_axes(frame, self.stretches)
 
     def distances(self, samples: HeldOutSamples, shares: Sequence[float]) -> Tensor:
@@ -53,14 +55,14 @@ class LeftOutShapes:
         squares, log_volumes = self._scores(samples, shares, with_volumes=True)
         return -0.5 * ((squares + log_volumes) @ weights)
 
-    def shapes(self, shared: float, factor: float, radii: Tensor) -> Shapes:
-        """Shapes of all samples, squared distances being multiplied by ``factor``."""
+    def shapes(self, shared: float, factor: float, growths: Tensor, size: float = 1.0) -> Shapes:
+        """Shapes of all samples, with radii ``size`` × ``growths``; squared distances are multiplied by ``factor``."""
         metric, found = self._metric(), factors(self.class_axes, self.frame.sets.freedoms, shared)
         centres = self.centres * self.stretches
         if metric.products is not None:  # one more coordinate: the distance from the span
             centres = functional.pad(centres, (0, 1))
             found = replace(found, axes=functional.pad(found.axes, (0, 1)))
-        return Shapes(metric, centres, found.scaled(factor), radii)
+        return Shapes(metric, centres, found.scaled(factor), size * growths, self.allowances * factor / size**2)
 
     def moments(self) -> Moments:
         """Give the statistics that the shapes are computed from."""

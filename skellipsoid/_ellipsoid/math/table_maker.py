@@ -1,7 +1,7 @@
 """The held-out samples of a fit in closed form, and their table: which class scores each of them, at what distance."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from ..._held_out.table import KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut
 from ..._samples.samples import Floats, Integers, Samples
 from ..._torch.distances import euclidean
 from . import class_sizes
+from .boundaries import N_NEAREST
 from .covariance import HeldOutSamples
 from .frames import Frame, label_distances
 from .left_out_shapes import LeftOutShapes
@@ -22,6 +23,15 @@ from .mixtures import draw_synthetic_classes, n_synthetic
 MOST_OF_SET = 4
 #: Largest number of samples whose distances to all class means are computed at once, for memory alone.
 MOST_AT_ONCE = 2048
+
+
+class _Scored(NamedTuple):
+    """Samples of one kind, and their distances to each of their nearest classes."""
+
+    part: HeldOutSamples
+    distances: Floats  # (n_shares, n_samples, n_nearest)
+    sizes: Floats  # (n_samples, n_nearest) effective number of samples of these classes
+    allowances: Floats  # (n_samples, n_nearest) of these classes
 
 
 class TableMaker:
@@ -44,7 +54,7 @@ class TableMaker:
         self.real_open = real_open.double() - frame.origin
 
     def held_out_samples(self, numbers: Tensor) -> list[HeldOutSamples]:
-        """Assign known samples to the nearest class and, a few of each set, to the nearest other class.
+        """Give known samples the nearest classes and, a few of each set, the nearest other classes.
 
         Both are without the sample's set, the other class also without the sample's class; with a single class there is
         none. A sample is used if its own class, and any other class, has samples outside the sample's set.
@@ -54,11 +64,11 @@ class TableMaker:
         for part in torch.split(numbers, MOST_AT_ONCE):
             squares = label_distances(frame, part)
             own = classes[part].unsqueeze(1)
-            remains, assigned = squares.gather(1, own).squeeze(1).isfinite(), [squares.argmin(1)]
+            remains, assigned = squares.gather(1, own).squeeze(1).isfinite(), [_nearest(squares)]
             if len(frame.means) > 1:
                 squares.scatter_(1, own, torch.inf)
                 remains &= squares.amin(1).isfinite()
-                assigned.append(squares.argmin(1))
+                assigned.append(_nearest(squares))
             nearest.append(torch.stack(assigned))
             used.append(remains)
         chosen = torch.cat(used)
@@ -86,45 +96,56 @@ class TableMaker:
         enlarged = (1 - of_unit.clamp_max(0.5)).rsqrt().unsqueeze(1)
         deviations = self.frame.offsets[sources].double() * enlarged
         positions = drawn.means.of(self.frame.means) + deviations
-        assigned = euclidean(positions, self.frame.means).argmin(1)
+        assigned = _nearest(euclidean(positions, self.frame.means))
         return HeldOutSamples(SYNTHETIC, sources, assigned, positions)
 
     def tables(
         self, shapes: LeftOutShapes, samples: Sequence[HeldOutSamples], shares: Sequence[float]
     ) -> list[HeldOut]:
         """Make the table of the held-out samples, known ones first, for each share ρ."""
-        distances, of_kinds, sizes = [], [], []
+        parts, tables = [], []
         for part in samples:
             without_class = part.kind == OF_OTHER_CLASS and shapes.between is not None
             of_kind = LeftOutShapes(self.frame, shapes.between, without_class=True) if without_class else shapes
-            found = of_kind.distances(part, shares)
-            of_kinds.append(self._held_out(part, found[0]))
-            distances.append(found.cpu().numpy())
-            sizes.append(self._sizes(part).cpu().numpy())
-        tables = []
+            parts.append(self._scored(part, of_kind, shares))
         for i, share in enumerate(shares):
-            mean_error = self._mean_error(samples[0].sources, of_kinds[0], distances[0][i], sizes[0])
-            parts = [
-                self._grown(table, of_part[i], of_samples, mean_error)
-                for table, of_part, of_samples in zip(of_kinds, distances, sizes, strict=True)
-            ]
+            mean_error = self._mean_error(parts[0], i)
+            found = [self._table(part, i, mean_error) for part in parts]
             if len(self.real_open):
                 scored = self._new(self.real_open, shapes, share, mean_error)
-                parts.append(HeldOut.of(len(self.frame.means), REAL, *scored))
-            tables.append(HeldOut.joined(parts, mean_error))
+                found.append(HeldOut.of(len(self.frame.means), REAL, *scored))
+            tables.append(HeldOut.joined(found, mean_error))
         return tables
 
     def table_of_synthetic(
         self, part: HeldOutSamples, shapes: LeftOutShapes, share: float, mean_error: float
     ) -> HeldOut:
         """Make the table of samples of synthetic classes."""
-        distances = shapes.distances(part, [share])[0]
-        table = self._held_out(part, distances)
-        return self._grown(table, distances.cpu().numpy(), self._sizes(part).cpu().numpy(), mean_error)
+        return self._table(self._scored(part, shapes, [share]), 0, mean_error)
 
-    def _grown(self, table: HeldOut, distances: Floats, sizes: Floats, mean_error: float) -> HeldOut:
-        """Fill in distances, relative to how far out new samples of classes of these sizes lie."""
-        return replace(table, distances=distances / class_sizes.growths(mean_error, sizes, self.typical_size))
+    def _scored(self, part: HeldOutSamples, shapes: LeftOutShapes, shares: Sequence[float]) -> _Scored:
+        """Distances of samples to each of their nearest classes, for each share ρ."""
+        shape = part.assigned.shape
+        distances = shapes.distances(part.of_each_class(), shares).view(len(shares), *shape)
+        allowances = shapes.allowances[part.assigned].cpu().numpy()
+        return _Scored(part, distances.cpu().numpy(), self._sizes(part).cpu().numpy(), allowances)
+
+    def _table(self, scored: _Scored, i: int, mean_error: float) -> HeldOut:
+        """Give a part of the table: each sample is assigned to the class with the least square less its allowance.
+
+        Distances are relative to how far out new samples of classes of these sizes lie. Samples of synthetic classes
+        have no class, and all weigh the same.
+        """
+        part, distances = scored.part, scored.distances[i]
+        distances = distances / class_sizes.growths(mean_error, scored.sizes, self.typical_size)
+        numbers, best = np.arange(len(distances)), (np.square(distances) - scored.allowances).argmin(axis=1)
+        nearest = torch.from_numpy(distances[numbers, best])
+        assigned = part.assigned[numbers, best]
+        if part.kind == SYNTHETIC:
+            return HeldOut.of(len(self.frame.means), part.kind, nearest, assigned)
+        sets, weights = self.samples.sets[part.sources.cpu().numpy()], self.samples.counted_weights[part.sources]
+        own = self.samples.classes[part.sources]
+        return HeldOut.of(len(self.frame.means), part.kind, nearest, assigned, own, weights, sets)
 
     def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
         """Scale the distances of held-out samples to those of validation samples, and append the latter."""
@@ -135,16 +156,8 @@ class TableMaker:
 
     def _new(self, features: Tensor, shapes: LeftOutShapes, share: float, mean_error: float) -> tuple[Tensor, Tensor]:
         """Distances of samples that have no part in the shapes, and the classes that they are assigned to."""
-        assigned, margins = shapes.shapes(share, 1.0, self.growths(mean_error)).scorer().assigned(features)
+        assigned, margins = shapes.shapes(share, 1.0, self.growths(mean_error)).scorer(N_NEAREST).assigned(features)
         return 1 - margins, assigned
-
-    def _held_out(self, part: HeldOutSamples, distances: Tensor) -> HeldOut:
-        """Give a part of the table; samples of synthetic classes have no class, and all weigh the same."""
-        scored = len(self.frame.means), part.kind, distances, part.assigned
-        if part.kind == SYNTHETIC:
-            return HeldOut.of(*scored)
-        sets = self.samples.sets[part.sources.cpu().numpy()]
-        return HeldOut.of(*scored, self.samples.classes[part.sources], self.samples.counted_weights[part.sources], sets)
 
     def growths(self, mean_error: float) -> Tensor:
         """Growth of the distances and radii of all classes, (n_classes,)."""
@@ -155,19 +168,28 @@ class TableMaker:
         return float((1 + mean_error / self.typical_size) ** 0.5)
 
     def _sizes(self, part: HeldOutSamples) -> Tensor:
-        """Effective number of samples of the class that scores each sample; of its own class without its set."""
+        """Effective number of samples of each class that scores; of a sample's own class without its set."""
         sizes = self.sizes[part.assigned]
         if part.kind == SYNTHETIC:
             return sizes
-        is_own = part.assigned == self.samples.classes[part.sources]
-        return torch.where(is_own, self.frame.sets.own_freedoms[part.sources] + 1, sizes)
+        is_own = part.assigned == self.samples.classes[part.sources].unsqueeze(1)
+        return torch.where(is_own, self.frame.sets.own_freedoms[part.sources].unsqueeze(1) + 1, sizes)
 
-    def _mean_error(self, sources: Tensor, known: HeldOut, distances: Floats, sizes: Floats) -> float:
-        """Estimate e from the known samples that their own class scores, unless it is given."""
+    def _mean_error(self, known: _Scored, i: int) -> float:
+        """Estimate e from the known samples whose nearest class is their own, unless it is given."""
         if self.mean_error is not None:
             return self.mean_error
-        columns = distances**2, known.classes, sizes, self.samples.weights[sources].cpu().numpy()
-        return class_sizes.estimate_mean_error(*(column[known.assigned == known.classes] for column in columns))
+        classes = self.samples.classes[known.part.sources]
+        is_own = (known.part.assigned[:, 0] == classes).cpu().numpy()
+        weights = self.samples.weights[known.part.sources].cpu().numpy()
+        columns = known.distances[i, :, 0] ** 2, classes.cpu().numpy(), known.sizes[:, 0], weights
+        return class_sizes.estimate_mean_error(*(column[is_own] for column in columns))
+
+
+def _nearest(squares: Tensor) -> Tensor:
+    """Nearest classes, by distances to all of them, (n_samples, n_nearest); the first one in place of those of ∞."""
+    found = squares.topk(min(N_NEAREST, squares.shape[1]), dim=1, largest=False)
+    return torch.where(found.values.isfinite(), found.indices, found.indices[:, :1])
 
 
 def few_of_sets(sets: Integers) -> NDArray[np.bool_]:

@@ -46,7 +46,8 @@ def as_fitted(learned: Ellipsoids) -> Fitted:
     """Give the learned ellipsoids the form of those of the closed form."""
     centroids = learned.centroids
     factors = Factors.from_components(learned.components)
-    shapes = Shapes(Metric.euclidean(centroids), centroids, factors, learned.radii * OPEN_ON_BOUNDARY)
+    radii = learned.radii * OPEN_ON_BOUNDARY
+    shapes = Shapes(Metric.euclidean(centroids), centroids, factors, radii, torch.zeros_like(radii))
     boundaries = Boundaries.of(torch.zeros_like(centroids[0]), centroids, centroids, shapes)
     history, degenerate = learned.history, learned.degenerate.cpu().numpy()
     return Fitted(boundaries, degenerate, learned.held_out, history.losses, history.scores)

@@ -17,6 +17,7 @@ from ..._torch.progress import progress_bar, quiet_libraries
 from ..._torch.threads import map_parts, one_thread_each
 from .model_lookup import find_model
 from .positions import USUAL_LIMIT, check_length, n_positions
+from .probes import check_answers
 from .stored_text_model import StoredTextModel, TextModel, restore, restore_tokenizer, store
 from .token_table import PIECE_TOKENS, TokenTable, length_sorted_pieces
 
@@ -151,7 +152,8 @@ class TextBackbone:
         return self.model.tokenize(texts, self.longest)
 
     def table(self, tokens: Sequence[Sequence[int]]) -> TokenTable:
-        """Put token lists on the device of the model."""
+        """Put token lists on the device of the model, which embeds short texts first if nobody has used it yet."""
+        check_answers(self.model)
         device = next(self.transformer.parameters()).device
         return TokenTable(tokens, device, self.model.tokenizer.pad_token_id or 0, self.longest)
 

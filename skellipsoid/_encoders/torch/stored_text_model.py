@@ -21,6 +21,7 @@ from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
 from ..._torch.threads import one_thread_each
 from .positions import NO_LIMIT, check_limit, table_size
+from .probes import check_tokens
 from .rule_limits import check_rules
 from .text_modules import (
     build_module,
@@ -61,10 +62,6 @@ _LAYERS = re.compile(r"n_layers?|num_\w*layers|num_hidden_groups|inner_group_num
 _MOST_POSITIONS = 2**20
 #: The largest window of attention: Longformer lengthens every text to a multiple of it. Usual is 512.
 _LONGEST_WINDOW = 2048
-#: Short texts that a model must embed before it is given out: of words, of unknown characters, of nothing.
-PROBES = ("one two", "\ufffd \U0001f600 x", "")
-#: Most tokens of such a text, special ones included.
-_MOST_PROBE_TOKENS = 100
 _USE_ANOTHER = f"use one of {', '.join(sorted(name.removesuffix('Model') for name in CLASSES))}"
 _KEYS = {"class", "config", "tokenizer", "modules", "limit", "lowers"}
 #: Only of a model with a prompt.
@@ -102,6 +99,7 @@ class TextModel(nn.Module):
         self.transformer = transformer
         self.after = nn.ModuleList(after)
         self.tokenizer, self.lowers, self.prompt = tokenizer, lowers, prompt
+        self.is_untried = False  # see ``probes``
         self.positions = table_size(transformer)  # None if positions are relative
         self.limit = limit if self.positions is None else min(limit or self.positions, self.positions)
 
@@ -208,7 +206,7 @@ def store(model: TextModel) -> StoredTextModel:
 
 @without_collection()
 def restore(stored: StoredTextModel) -> TextModel:
-    """Build a text model from plain data, in evaluation mode and on the CPU.
+    """Build a text model from plain data, in evaluation mode and on the CPU. It does not run: see ``probes``.
 
     Raises
     ------
@@ -234,7 +232,9 @@ def restore(stored: StoredTextModel) -> TextModel:
         chosen = {"lowers": description["lowers"], "prompt": description.get(_PROMPT, "")}
         model = TextModel(transformer, tokenizer, after, description["limit"], **chosen).eval()
         check_limit(description["limit"], transformer)
-        _check_answers(model)
+        with _explained("its tokenizer"):
+            check_tokens(model)
+    model.is_untried = True
     return model
 
 
@@ -351,21 +351,6 @@ def _check_sizes(kind: Any, config: Any, weights: Mapping[str, Tensor]) -> None:
     for name, tensor in weights.items():
         if shapes.get(name) != tensor.shape or not np.isfinite(tensor.numpy()).all():
             raise ValueError(f"the text model's weights do not fit its configuration ({name})")
-
-
-def _check_answers(model: TextModel) -> None:
-    """Raise an error if a model cannot embed short texts."""
-    n_rows = model.transformer.get_input_embeddings().num_embeddings
-    if max(model.tokenizer.get_vocab().values(), default=0) >= n_rows:
-        raise ValueError(f"the text model's tokenizer has {len(model.tokenizer)} tokens, but its transformer {n_rows}")
-    with _explained("its parts"), torch.inference_mode():
-        for text in PROBES:
-            n_tokens = len(encode(model.tokenizer, [text])[0])
-            if n_tokens > _MOST_PROBE_TOKENS:
-                raise ValueError(f"the tokenizer makes {n_tokens} tokens of a text of {len(text)} letters")
-            ids = torch.tensor(model.tokenize([text], model.limit), dtype=torch.long)
-            if ids.numel() and not model(ids, torch.ones_like(ids)).isfinite().all():
-                raise ValueError("an answer is not finite")
 
 
 def _below(prefix: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
