@@ -322,7 +322,7 @@ def test_a_model_that_is_replaced_all_the_time_is_not_taken(exported, exported_l
         patch.setattr(_models, "_load_exported", load_replaced)
         models.refresh()
     assert models.current is before
-    assert re.fullmatch(r"The model in .* was replaced 3 times while it was loaded; .*\.", models.error)
+    assert re.fullmatch(r"The model in .* was replaced 3 times while it was loaded; .*\.", models._failed)
     models.refresh()
     assert models.error is None
     assert models.current.version == _models._version(target)
