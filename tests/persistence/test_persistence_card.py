@@ -4,9 +4,9 @@ import hashlib
 import json
 import platform
 import re
-from pathlib import Path
 from datetime import UTC, datetime, timedelta
 from importlib import metadata
+from pathlib import Path
 
 import numpy as np
 import pytest

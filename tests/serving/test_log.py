@@ -66,7 +66,8 @@ def test_review_reads_it_and_keeps_its_columns(written, saved, tmp_path, capsys)
     assert main(["review", *options]) == 0
     header = chosen.read_text(encoding="utf-8").splitlines()[0].split("\t")
     assert header[:5] == ["time", "model", "answer", "nearest_class", "score"]
-    assert header[-5:] == ["message", "proposed_label", "nearest_text", "weight", "label"]
+    assert header[-9:-6] == ["review_number", "message", "proposed_label"]
+    assert header[-3:] == ["nearest_text", "weight", "label"]
     assert "of 228 are in" in capsys.readouterr().out
 
 
