@@ -18,7 +18,6 @@ from importlib import import_module
 from typing import Any
 
 from .._core.warn import LossWarning
-from ._ahead import check_ahead
 from ._options import build_parser
 from ._values import Commands, plot_file, seed, with_suffix
 
@@ -146,6 +145,8 @@ def _tidy_termination() -> Iterator[None]:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from ._ahead import check_ahead  # numpy, which no --help needs
+
     check_ahead(options)
     name = options.command.replace("-", "_")
     command = getattr(import_module(f"._{_MODULE_OF.get(name, name)}", __name__), name)

@@ -17,7 +17,7 @@ _HUB = "or the name user/name of a model on the Hugging Face hub"
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
-    parser = Parser(prog="skellipsoid", description="Open-set classification of text.")
+    parser: argparse.ArgumentParser = Parser(prog="skellipsoid", description="Open-set classification of text.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True)
     _add_demo(commands)

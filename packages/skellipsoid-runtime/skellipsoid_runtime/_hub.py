@@ -46,12 +46,12 @@ def is_whole_manifest(path: Path) -> bool:
     return hashlib.sha256(rest).hexdigest().encode() in first
 
 
-def has_hash(expected: Any) -> Callable[[Path], bool]:
+def has_hash(expected: object) -> Callable[[Path], bool]:
     """Give a function that says whether a file has a SHA-256."""
 
     def is_whole(path: Path) -> bool:
         with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == expected
+            return bool(hashlib.file_digest(file, "sha256").hexdigest() == expected)
 
     return is_whole
 
