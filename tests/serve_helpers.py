@@ -11,18 +11,22 @@ import time
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+JSON = {"content-type": "application/json"}
 RUNTIME = Path(__file__).parents[1] / "packages" / "skellipsoid-runtime"
 
 
 class Server:
     """The command ``skellipsoid-serve`` with some options, on a port that is free."""
 
-    def __init__(self, model, output, environment, **options):
+    def __init__(self, model, output, environment, handles=None, **options):
         self._output = output
         words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", *_written(value))]
+        command = [sys.executable, "-m", "skellipsoid_runtime.serve", "--model", str(model), "--port", "0", *words]
+        if handles is not None:
+            command = ["sh", "-c", f'ulimit -n {handles}; exec "$@"', "sh", *command]
         with output.open("wb") as file:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "skellipsoid_runtime.serve", "--model", str(model), "--port", "0", *words],
+                command,
                 stderr=file,
                 env=environment | {"PYTHONPATH": os.pathsep.join([str(RUNTIME), environment["PYTHONPATH"]])},
             )
@@ -70,7 +74,7 @@ class Server:
 def ask(connection, method, path, body=None):
     """Status and content of a request over a connection."""
     content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-    connection.request(method, path, content, {"content-type": "application/json"} if content else {})
+    connection.request(method, path, content, JSON if content is not None else {})
     response = connection.getresponse()
     text = response.read().decode()
     with suppress(ValueError):

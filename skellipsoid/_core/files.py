@@ -3,6 +3,7 @@
 import csv
 import glob
 import os
+import re
 import secrets
 import shutil
 import time
@@ -14,6 +15,24 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+#: Cells that spreadsheets run, and those that were guarded already.
+_RUN = re.compile(r"'*[=+\-@\t\r]")
+_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
+#: Files that are no text.
+_NO_TEXT = {
+    ".xlsx",
+    ".xls",
+    ".xlsm",
+    ".ods",
+    ".numbers",
+    ".json",
+    ".jsonl",
+    ".ndjson",
+    ".parquet",
+    ".pq",
+    ".gz",
+    ".zip",
+}
 #: Seconds after which what a killed process has left is removed; until then another one may be writing it.
 _STALE = 3600.0
 
@@ -30,14 +49,22 @@ def remove_stale(folder: Path, pattern: str) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Give the name under which a file is to be written; once it is complete, it takes the place of ``path``.
 
-    If the writing fails, ``path`` stays as it was. A killed process leaves ``.NAME.XXXXXXXX.tmp`` beside it, which a
-    later one removes.
+    If the writing fails, ``path`` stays as it was. A link stays, and so do the rights of the file that it leads to. A
+    killed process leaves ``.NAME.XXXXXXXX.tmp`` beside it, which a later one removes.
+
+    Raises
+    ------
+    OSError
+        If ``path`` is a folder, a device or a pipe, whose place no file can take.
     """
+    path = real_file(path)
     remove_stale(path.parent, f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}.tmp")
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         yield partial
         to_disk(partial)
+        if path.exists():
+            shutil.copymode(path, partial)
         partial.replace(path)
     except OSError as error:
         if error.filename in (None, str(partial)):  # of a full disk, or a name that nobody knows
@@ -47,12 +74,80 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+def real_file(path: Path) -> Path:
+    """Give the file that a path leads to, which need not be there.
+
+    Raises
+    ------
+    OSError
+        If it is a folder, a device, a pipe, or a link to itself.
+    """
+    real = Path(os.path.realpath(path))
+    # What the path leads to may have no name, as a pipe that is standard output.
+    if (path.exists() and not path.is_file()) or (os.path.lexists(real) and not real.is_file()):
+        kind = "a folder" if path.is_dir() else "a link to itself" if real.is_symlink() else "a device or a pipe"
+        raise OSError(f"{str(path)!r} is {kind}, where a file is to be written; name a file.")
+    return real
+
+
+def check_sheet(path: Path) -> None:
+    """Refuse a name that ``write_sheet`` does not write to.
+
+    Raises
+    ------
+    OSError
+        If it is a folder, a device or a pipe, or in no folder.
+    ValueError
+        If it ends like the name of a file that is no table of text.
+    """
+    if path.suffix.lower() in _NO_TEXT:
+        raise ValueError(
+            f"{str(path)!r} names a {path.suffix} file, but a table of text is written; name a .tsv or .csv."
+        )
+    if not real_file(path).parent.is_dir():
+        raise FileNotFoundError(
+            f"There is no folder {str(path.parent)!r} for {path.name!r}; create it, or use another."
+        )
+
+
 def write_table(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str = "\t") -> None:
-    """Write a table of text, the names of its columns first."""
-    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+    """Write a table of text for programs, the names of its columns first."""
+    _write(path, names, rows, delimiter, "utf-8")
+
+
+def write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table of text for people, the names of its columns first: commas in ``.csv``, tabs in all others.
+
+    Spreadsheets run cells that begin with ``=``, ``+``, ``-`` or ``@``: one that is no number gets an apostrophe before
+    it, which ``unguarded`` takes off.
+    """
+    check_sheet(path)
+    is_csv = path.suffix.lower() == ".csv"
+    cells = ([guarded(str(cell)) for cell in row] for row in rows)
+    # Excel takes a .csv for UTF-8 by the mark alone.
+    _write(path, names, cells, "," if is_csv else "\t", "utf-8-sig" if is_csv else "utf-8")
+
+
+def _write(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str, encoding: str) -> None:
+    with replacing(path) as partial, partial.open("w", encoding=encoding, newline="") as file:
         writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         writer.writerow(names)
         writer.writerows(rows)
+
+
+def members_path(path: Path) -> Path:
+    """Name the file of members beside a file of groups."""
+    return path.with_name(f"{path.stem}-members{'.csv' if path.suffix.lower() == '.csv' else '.tsv'}")
+
+
+def guarded(cell: str) -> str:
+    """Give a cell that no spreadsheet runs."""
+    return f"'{cell}" if _RUN.match(cell) and not _NUMBER.fullmatch(cell) else cell
+
+
+def unguarded(cell: str) -> str:
+    """Give a cell as it was before ``guarded``."""
+    return cell[1:] if cell.startswith("'") and _RUN.match(cell) else cell
 
 
 def to_disk(path: Path, *, below: bool = True) -> None:

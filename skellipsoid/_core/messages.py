@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from .warn import warn
+from .warn import LossWarning, warn
 
 #: Lines or labels that a message names at most.
 _MOST_NAMED = 5
@@ -25,7 +25,7 @@ def say_empty(numbers: list[int], path: Path) -> None:
     """Warn that lines of a file are empty."""
     if numbers:
         verb = "is" if len(numbers) == 1 else "are"
-        warn(f"{named('line', numbers)} of {str(path)!r} {verb} empty and {verb} left out.")
+        warn(f"{named('line', numbers)} of {str(path)!r} {verb} empty and {verb} left out.", LossWarning)
 
 
 def shortened(text: str, most: int) -> str:

@@ -14,6 +14,10 @@ _PASSED = {"skellipsoid", "skellipsoid_bench", "sklearn", "contextlib", "joblib"
 _SILENT = ContextVar("silent", default=False)
 
 
+class LossWarning(UserWarning):
+    """Something that a user gave is left out; the option ``--quiet`` of the command does not hide this."""
+
+
 @contextmanager
 def silenced() -> Iterator[None]:
     """Drop the warnings of this package inside the block."""

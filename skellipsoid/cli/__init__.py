@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 
+from .._core.warn import LossWarning
 from ._options import build_parser
 from ._values import Commands, plot_file, seed, with_suffix
 
@@ -144,6 +145,9 @@ def _tidy_termination() -> Iterator[None]:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from ._ahead import check_ahead  # numpy, which no --help needs
+
+    check_ahead(options)
     name = options.command.replace("-", "_")
     command = getattr(import_module(f"._{_MODULE_OF.get(name, name)}", __name__), name)
     with _bars_shown() if name in _SHOW_BARS and not options.quiet else nullcontext():
@@ -171,5 +175,6 @@ def _notes(program: str, *, quiet: bool) -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if quiet else "default", UserWarning)
+        warnings.simplefilter("default", LossWarning)
         warnings.showwarning = show_note
         yield

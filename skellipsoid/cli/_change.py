@@ -9,22 +9,21 @@ from numpy.typing import NDArray
 
 from .._changes import add_classes, merge_classes, refresh, remove_classes
 from .._core.characters import printable
+from .._core.files import members_path, unguarded
 from .._core.messages import named, numbered
 from .._core.pipelines import split_estimator
 from .._core.spelling import nearly_equal, refuse_other_spellings, says_none
-from .._traffic.discovery.result import MEMBER_COLUMNS, members_path
+from .._traffic.discovery.result import MEMBER_COLUMNS
 from ..persistence._save import save_changed
 from ._beside import warn_of_stale_export
 from ._evaluate import read_labelled
 from ._text_files.read import accepted_labels, read_file, read_labels
 from ._text_files.table import Table
-from ._train import check_folder
 from ._use import load_model
 
 
 def add(options: argparse.Namespace) -> None:
     """Add the labelled texts of a file, or of groups: new classes, and more texts of known ones."""
-    check_target(options)
     model, manifest = load_model(options.model)
     classifier = split_estimator(model)[1]
     texts, labels = _read_groups(options, classifier) or read_labelled(options, classifier)
@@ -62,7 +61,7 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
         of_group = _labels_of_groups(options.data, groups, kept, set(members.named_cells("group")))
     else:
         return None
-    numbers, texts = members.named_cells("group"), members.named_cells("text")
+    numbers, texts = members.named_cells("group"), list(map(unguarded, members.named_cells("text")))
     own = accepted_labels(members, options.data, members.names.index("text"), members.names.index("label"), kept)
     labels = [label or of_group.get(group, "") for group, label in zip(numbers, own, strict=True)]
     is_labelled = np.array([bool(label) for label in labels], dtype=bool)
@@ -151,7 +150,6 @@ def check_names(classifier: Any, labels: NDArray[Any], *, asks: bool) -> None:
 
 def remove(options: argparse.Namespace) -> None:
     """Remove classes."""
-    check_target(options)
     model, manifest = load_model(options.model)
     model = remove_classes(model, np.array(options.labels))
     _keep(model, manifest, options, f"Removed {_named(options.labels)}")
@@ -159,16 +157,9 @@ def remove(options: argparse.Namespace) -> None:
 
 def merge(options: argparse.Namespace) -> None:
     """Merge classes into one, or rename a class."""
-    check_target(options)
     model, manifest = load_model(options.model)
     model = merge_classes(model, {options.into: options.labels})
     _keep(model, manifest, options, f"Merged {_named(options.labels)} into {printable(options.into)}")
-
-
-def check_target(options: argparse.Namespace) -> None:
-    """Refuse a folder that cannot be written to, before the model is loaded."""
-    if options.save is not None:
-        check_folder(options.save, overwrite=False)
 
 
 def _keep(model: Any, manifest: dict[str, Any], options: argparse.Namespace, what: str) -> None:

@@ -17,9 +17,10 @@ from .._core.messages import shortened
 from .._core.texts import first_of_equal
 from .._torch import machine
 from .._traffic.explain import explain
+from ._ahead import check_folder
 from ._split import Split, split_table
 from ._trade_off import forecast_sentence, of_hundred
-from ._train import Tested, check_folder, fit_with_features, keep, print_report, read, run_test
+from ._train import Tested, fit_with_features, keep, print_report, read, run_test
 
 _SENTENCES = (
     "where is my parcel",

@@ -11,7 +11,6 @@ from .._encoders.supcon import SupConTextEncoder
 from .._onnx.export import exported_files
 from .._onnx.folder import MANIFEST, check_target, write_export
 from ..persistence._folder import Files, locked, read_manifest
-from ..persistence._hub import is_hub_name
 from ._beside import FOLDER, NEEDED, is_of_export, read_export
 from ._use import load_model, use_once
 
@@ -21,7 +20,6 @@ def export(options: argparse.Namespace) -> None:
     beside: Path = (options.model / FOLDER).resolve()
     target: Path = beside if options.out is None else options.out.resolve()
     is_beside = target == beside
-    _check_options(options, is_beside=is_beside)
     overwrite = options.out is None or options.overwrite
     check_target(target, overwrite=overwrite)
     if options.out is None:
@@ -57,23 +55,6 @@ def _say_where(folder: Path, n_bytes: int, *, is_beside: bool) -> None:
         warn(f"predict answers with the export once {missing[0]} is installed: pip install {' '.join(missing)}.")
     else:
         print(f"{said}; predict answers with it as with the model, and starts sooner.")
-
-
-def _check_options(options: argparse.Namespace, *, is_beside: bool) -> None:
-    """Refuse options that do not go together."""
-    if options.quantize and is_beside:
-        msg = (
-            "--quantize changes answers a little, and predict never uses such an export by itself; pass --out with "
-            f"{'a' if options.out is None else 'another'} folder for it, or leave --quantize out."
-        )
-    elif options.out is None and options.overwrite:
-        msg = "--overwrite replaces the export in the folder of --out; name the folder, or leave --overwrite out."
-    elif is_beside and is_hub_name(options.model.as_posix()):
-        folder = options.model.as_posix()
-        msg = f"There is no folder {folder!r} here; for a model on the hub pass --out with a folder."
-    else:
-        return
-    raise ValueError(msg)
 
 
 def _check_replaced(model: Path) -> None:

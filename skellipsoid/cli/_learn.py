@@ -8,26 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.characters import printable
-from .._core.files import write_table
+from .._core.files import unguarded, write_sheet
 from .._core.messages import named, numbered
-from .._core.pipelines import split_estimator
+from .._core.pipelines import read_estimator, split_estimator
 from .._core.validation import enumerated
 from .._encoders.text_features import TextFeatures
 from .._traffic.learning import choose_to_label, learn_from_traffic
-from ._change import check_names, check_target, save_where_asked
+from ._ahead import check_unlabelled
+from ._change import check_names, save_where_asked
 from ._given import lines_of_input, with_content
 from ._text_files.read import accepted_labels, read_file, read_rows, read_texts
 from ._trade_off import before_and_after
-from ._traffic import check_unlabelled
 from ._use import answered, load_model, weights_of
 
 #: Columns that ``review`` writes after those of the log.
-COLUMNS = ("message", "proposed_label", "nearest_text", "weight", "label")
+_NEAREST = tuple(f"nearest_class_{i}" for i in (1, 2, 3))
+COLUMNS = ("review_number", "message", "proposed_label", *_NEAREST, "nearest_text", "weight", "label")
 
 
 def review(options: argparse.Namespace) -> None:
     """Write messages of a log to a file, to be labelled."""
-    check_unlabelled(options.save)
     model = load_model(options.model, options)[0]
     names, cells, texts = _log(options)
     if not texts:
@@ -36,24 +36,40 @@ def review(options: argparse.Namespace) -> None:
     encoder = split_estimator(model)[0][0]
     keeps = isinstance(encoder, TextFeatures) and len(getattr(encoder, "training_texts_", ())) > 0
     answers = list(answered(model, [texts[row] for row in chosen.rows], scores=False, n_neighbors=int(keeps)))
+    nearest = _nearest_classes(model, [texts[row] for row in chosen.rows])
     rows = [
         [
             *cells[row],
+            number,
             _one_line(texts[row]),
             answer["label"],
+            *nearest[number - 1],
             _one_line(answer.get("neighbor_1", "")),
-            f"{weight:.6g}",
+            round(1000 * weight),  # a whole number: what has a point is a date to some spreadsheets
             "",
         ]
-        for row, answer, weight in zip(chosen.rows, answers, chosen.weights, strict=True)
+        for number, (row, answer, weight) in enumerate(zip(chosen.rows, answers, chosen.weights, strict=True), start=1)
     ]
     check_unlabelled(options.save)  # somebody may have labelled them meanwhile
-    write_table(options.save, [*names, *COLUMNS], rows)
-    opened = printable(repr(str(split_estimator(model)[1].open_label_)))
+    write_sheet(options.save, [*names, *COLUMNS], rows)
+    classifier = split_estimator(model)[1]
+    opened = printable(repr(str(classifier.open_label_)))
+    labels = options.save.with_name(f"{options.save.stem}-labels{options.save.suffix}")
+    write_sheet(labels, ["label"], [[label] for label in [*classifier.classes_.tolist(), classifier.open_label_]])
     print(
         f"{numbered(len(rows), 'message')} of {len(texts)} are in {options.save}; fill in the column label, {opened} "
         "for a message of no intent, and pass the file to skellipsoid learn."
     )
+
+
+def _nearest_classes(model: Any, texts: list[str]) -> list[list[Any]]:
+    """Three classes that each text may be of, the likeliest first; empty where there are fewer."""
+    classifier, features = read_estimator(model, texts, ("class_margins",), "review")
+    margins, rows = classifier.class_margins(features).astype(np.float64), np.arange(len(texts))
+    margins[rows, np.searchsorted(classifier.classes_, classifier.predict_known(features))] = np.inf
+    order = np.argsort(-margins, axis=1, kind="stable")[:, : len(_NEAREST)]
+    empty = [""] * (len(_NEAREST) - order.shape[1])
+    return [[*classifier.classes_[codes].tolist(), *empty] for codes in order]
 
 
 def _log(options: argparse.Namespace) -> tuple[list[str], list[list[Any]], list[str]]:
@@ -75,7 +91,6 @@ def _log(options: argparse.Namespace) -> tuple[list[str], list[list[Any]], list[
 
 def learn(options: argparse.Namespace) -> None:
     """Learn from a reviewed file, and from the log that it is of."""
-    check_target(options)
     model, manifest = load_model(options.model)
     classifier = split_estimator(model)[1]
     texts, y, weights = _reviewed(options.data, classifier, asks=not options.yes)
@@ -88,6 +103,11 @@ def learn(options: argparse.Namespace) -> None:
         else read_texts(options.log, text_column=options.text_column, encoding=options.encoding)
     )
     others = _without(log, texts)
+    if others and len(others) == sum(bool(text.strip()) for text in log):
+        raise ValueError(
+            f"No message of {str(options.data)!r} is in the log {str(options.log)!r}, for which its labels are to "
+            "speak; pass the log that was reviewed, or leave --log out."
+        )
     X = [*texts, *others]
     y = np.append(y, np.full(len(others), None))
     weights = None if weights is None else np.append(weights, np.ones(len(others)))
@@ -121,7 +141,7 @@ def _reviewed(
         ) from error
     columns = {"weight": table.named_cells("weight")} if "weight" in table.names else {}
     weights = weights_of(columns, y, path)
-    texts = table.named_cells("message")
+    texts = list(map(unguarded, table.named_cells("message")))
     rows = [row for row, text in enumerate(texts) if text]
     return (
         [texts[row] for row in rows],

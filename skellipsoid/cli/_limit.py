@@ -15,15 +15,13 @@ from .._traffic.log import MEMBERS, read_log, score
 from .._traffic.operating_point import set_operating_point
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from .._traffic.operating_point.set import open_set_classifier
-from ..persistence._save import save_changed
-from ._beside import warn_of_stale_export
+from ._change import save_where_asked
 from ._trade_off import before_and_after
 from ._use import load_model, log_of_file, weights_of
 
 
 def set_limit(options: argparse.Namespace) -> None:
     """Say in one sentence what another limit changes, and save the model with it."""
-    _check_options(options)
     model, manifest = load_model(options.model)
     classifier, log = open_set_classifier(model), None
     texts, labels, columns = log_of_file(options, classifier)
@@ -40,7 +38,7 @@ def set_limit(options: argparse.Namespace) -> None:
         )  # with nothing, as fitted
     stays = classifier.offset_ == offset and np.array_equal(classifier.class_offsets_, of_classes)
     learned = getattr(classifier, "traffic_", None)
-    if stays and learned == former:
+    if stays and learned == former and options.save is None:
         print(f"The limit stays {_named(offset)}; nothing is written.")
         return
     dropped = ", and limits of single intents are dropped" if of_classes.any() else ""
@@ -48,27 +46,10 @@ def set_limit(options: argparse.Namespace) -> None:
     if stays:
         moves = f"The limit stays {_named(offset)}"
     change = _change_of(before, _effect(classifier, log))
-    save_changed(model, options.model, manifest["manifest_sha256"], manifest["provenance"])
-    warn_of_stale_export(options.model)
+    save_where_asked(model, manifest, options)
     print(f"{moves}{change}.{_learned(learned, labels)}")
     if learned is not None:
         print(_foretold(classifier, (log, labels, weights), options.open_share, offset))
-
-
-def _check_options(options: argparse.Namespace) -> None:
-    """Raise an error unless the options name one limit."""
-    of_log = options.data is not None or options.open_share is not None
-    if of_log + (options.rejection_rate is not None) + options.undo != 1:
-        raise ValueError(
-            "set-limit sets one limit; pass --data with a log and its share or labels, --open-share, --rejection-rate "
-            "or --undo."
-        )
-    if options.data is not None and options.label_column is None and options.open_share is None:
-        raise ValueError(
-            "A log without labels does not say where the limit goes, since known texts that are worded unlike the "
-            "training texts look like new ones; pass --label-column with labels of about 30 of its texts, or "
-            "--open-share."
-        )
 
 
 def _learned(learned: Any, labels: Any) -> str:

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from .._version import __version__
+from ._parser import Parser
 from ._values import Commands, ReadShare, count, plot_file, seed, share
 
 #: The open label of a file whose owner says nothing else.
@@ -16,7 +17,7 @@ _HUB = "or the name user/name of a model on the Hugging Face hub"
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
-    parser = argparse.ArgumentParser(prog="skellipsoid", description="Open-set classification of text.")
+    parser: argparse.ArgumentParser = Parser(prog="skellipsoid", description="Open-set classification of text.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True)
     _add_demo(commands)
@@ -33,7 +34,9 @@ def build_parser() -> argparse.ArgumentParser:
     _add_export(commands)
     commands.metavar = " | ".join(commands.choices)
     for command in commands.choices.values():
-        command.add_argument("--quiet", action="store_true", help="no progress bars and no notes, only results")
+        command.add_argument(
+            "--quiet", action="store_true", help="no progress bars, and no notes but of what is left out"
+        )
     return parser
 
 
@@ -128,8 +131,9 @@ def _add_evaluate(commands: Commands) -> None:
 
 def _add_predict(commands: Commands) -> None:
     predict = commands.add_parser(
-        "predict", help="label lines from standard input: label<TAB>text on standard output, in UTF-8"
+        "predict", help="label texts, or lines from standard input: label<TAB>text on standard output, in UTF-8"
     )
+    predict.add_argument("texts", nargs="*", metavar="TEXT", help="label these, instead of standard input")
     _add_model(predict)
     _add_lines(predict, "label the texts of a file instead: a line for each row of it")
     predict.add_argument(
@@ -230,7 +234,7 @@ def _add_set_limit(commands: Commands) -> None:
         help="move the limit of a model: for a log, a share of new texts, or a share of known ones",
         description="Say in one sentence what another limit changes, and save the model with it. The training stays.",
     )
-    limit.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    _add_changed_model(limit)
     _add_lines(limit, "the limit for this log; needs --label-column or --open-share")
     _add_labels(limit)
     limit.add_argument(

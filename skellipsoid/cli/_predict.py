@@ -19,7 +19,7 @@ from .._torch import machine
 from ._beside import Answering, answering_beside
 from ._given import LINES, in_groups, lines_of_input, noted, texts_of_file
 from ._many_files import answer_files
-from ._text_files.read import PARQUET, read_rows, read_texts
+from ._text_files.read import read_rows, read_texts
 from ._text_files.write import write_rows
 
 #: Names of the columns that answers add to a file, by those of ``--json``.
@@ -35,15 +35,14 @@ _ADDED = {
 
 def predict(options: argparse.Namespace) -> None:
     """Label lines from standard input, or the texts of a file."""
-    _check_written(options)
-    read = partial(
-        read_rows if options.keep_columns else read_texts, text_column=options.text_column, encoding=options.encoding
-    )
-    given: Any = None
-    if options.out is None:
+    kinds: dict[str, Any] = {"text_column": options.text_column, "encoding": options.encoding}
+    # Every row of the file stays in its place, so that other programs find it.
+    read: Any = partial(read_rows, **kinds, keeps_empty=True) if options.keep_columns else partial(read_texts, **kinds)
+    given: Any = options.texts or None
+    if options.out is None and not options.texts:
         given = read(options.data) if options.keep_columns else texts_of_file(options)
     model = answering_beside(options) or _whole(options)
-    size = 1 if options.data is None and machine.is_terminal(sys.stdin) else LINES
+    size = 1 if given is None and options.out is None and machine.is_terminal(sys.stdin) else LINES
 
     def records(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
         for row, record in enumerate(chain.from_iterable(map(model.answer, in_groups(lines, size)))):
@@ -75,24 +74,6 @@ def _whole(options: argparse.Namespace) -> Answering:
     from ._use import answering
 
     return answering(options)
-
-
-def _check_written(options: argparse.Namespace) -> None:
-    """Refuse options that ``--out`` and ``--keep-columns`` have no use for."""
-    others = [name for name in ("scores", "explain", "json") if getattr(options, name)]
-    if options.out is not None and options.data is None:
-        msg = "--out takes the answers to the files of --data; pass a file or a pattern, or leave --out out."
-    elif not options.keep_columns:
-        return
-    elif options.data is None:
-        msg = "--keep-columns keeps the columns of the file of --data; pass a file, or leave --keep-columns out."
-    elif others:
-        msg = f"--keep-columns writes all scores in the format of the file; leave --{others[0]} out."
-    elif options.out is None and options.data.suffix.lower() in PARQUET:
-        msg = "--keep-columns writes parquet to files alone; pass --out with a folder for them."
-    else:
-        return
-    raise ValueError(msg)
 
 
 def _added(record: dict[str, Any]) -> dict[str, Any]:

@@ -11,11 +11,10 @@ from .._core.messages import numbered
 from .._core.pipelines import read_estimator, split_estimator
 from .._traffic.discovery import DiscoveredClasses
 from .._traffic.discovery.discover import group_open, read_traffic
-from .._traffic.discovery.result import members_path
 from .._traffic.log import MEMBERS
 from .._traffic.share import estimate_open_share
+from ._ahead import check_unlabelled
 from ._given import with_content
-from ._text_files.read import read_file, read_labels
 from ._use import load_model, log_of_file, weights_of
 
 #: Intents that are listed.
@@ -24,8 +23,6 @@ _N_INTENTS = 5
 
 def traffic(options: argparse.Namespace) -> None:
     """Print how much of a log is new."""
-    if options.save is not None:
-        check_unlabelled(options.save)
     pipeline = load_model(options.model, options)[0]
     texts, labels, columns = log_of_file(options, split_estimator(pipeline)[1])
     if texts is None:
@@ -62,26 +59,18 @@ def describe(classifier: Any, features: Any, labels: Any = None, weights: Any = 
     ]
 
 
-def check_unlabelled(path: Path) -> None:
-    """Refuse to overwrite groups that somebody has labelled."""
-    for name in (path, members_path(path)):
-        table = read_file(name, "label") if name.exists() else None
-        if table is not None and "label" in table.names:
-            n_labels = sum(map(bool, read_labels(table.named_cells("label"))))
-            if n_labels:
-                held = numbered(n_labels, "label")
-                raise FileExistsError(
-                    f"{str(name)!r} holds {held}, which --save would overwrite; pass another file to it."
-                )
-
-
 def _described_groups(groups: DiscoveredClasses, path: Path) -> str:
     n_open, n_grouped = int(groups.is_open.sum()), int(groups.sizes.sum())
     if not groups.n_groups:
         return f"No group was found among the {n_open} texts that are answered open; {path} has none"
-    names = ", ".join(printable(name) for name in groups.names[:_N_INTENTS])
+    in_order = np.argsort(groups.is_part, kind="stable")[:_N_INTENTS]
+    names = ", ".join(printable(groups.names[group]) for group in in_order)
     found = f"{n_grouped} of the {n_open} texts that are answered open are in {numbered(groups.n_groups, 'group')}"
-    return f"{found}, the largest: {names}\nLabel the groups in {path}, a line for each; add reads it"
+    found += f", the largest: {names}"
+    if n_parts := int(groups.is_part.sum()):
+        n_texts = numbered(int(groups.sizes[groups.is_part].sum()), "text")
+        found += f"; {n_parts} with {n_texts} rather {'belongs' if n_parts == 1 else 'belong'} to known intents"
+    return f"{found}\nLabel the groups in {path}, a line for each; add reads it"
 
 
 def _counted(rejected: Any) -> str:

@@ -3,7 +3,6 @@
 import argparse
 import os
 import sys
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -21,8 +20,8 @@ from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.supcon import SupConTextEncoder
 from .._samples.folds import validation_rows
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
-from ..persistence._folder import is_vacant, read_manifest
 from ..persistence._save import save_changed
+from ._ahead import check_folder
 from ._beside import warn_of_stale_export
 from ._evaluate import intents, metrics, report
 from ._options import OPEN_LABEL
@@ -71,46 +70,6 @@ def train(options: argparse.Namespace) -> None:
         if estimated:  # what is forecast needs held-out texts, too
             print(f"\n{traffic_forecast(pipeline['clf'])}", flush=True)
     keep(pipeline, options, facts, replaced)
-
-
-def check_folder(folder: Path | None, *, overwrite: bool) -> str | None:
-    """Refuse a folder that the model cannot be written to, before hours of training.
-
-    Gives the hash of the model that is to be replaced, if there is one.
-    """
-    if folder is None:
-        if overwrite:
-            raise ValueError(
-                "--overwrite replaces the model in the folder of --save; name the folder, or leave --overwrite out."
-            )
-        return None
-    replaced = None
-    if os.path.lexists(folder):
-        replaced = None if is_vacant(folder) else _check_replaced(folder, overwrite=overwrite)
-        place = folder
-    else:
-        place = next(parent for parent in folder.absolute().parents if parent.exists())
-    try:
-        with tempfile.TemporaryDirectory(dir=place):
-            pass
-    except OSError as error:
-        raise OSError(f"--save {str(folder)!r} cannot be written ({error.strerror}); pass another folder.") from error
-    return replaced
-
-
-def _check_replaced(folder: Path, *, overwrite: bool) -> str:
-    """Refuse what exists, unless it is a saved model that may be replaced; gives its hash."""
-    if not overwrite:
-        raise FileExistsError(
-            f"{str(folder)!r} exists; pass --overwrite to replace a model that was saved there, or another folder."
-        )
-    try:
-        found: str = read_manifest(folder)[0]["manifest_sha256"]
-    except (OSError, ValueError) as error:
-        raise FileExistsError(
-            f"{str(folder)!r} holds no saved model, and --overwrite replaces nothing else; pass another folder."
-        ) from error
-    return found
 
 
 def _check_text_model(name: str | None) -> None:

@@ -75,7 +75,10 @@ def weights_of(columns: dict[str, list[str]], labels: Any, path: Path | None) ->
         return None
     try:
         return np.array(
-            [1.0 if label is None else float(cell) for cell, label in zip(columns["weight"], labels, strict=True)]
+            [
+                1.0 if label is None else float(cell.replace(",", "."))
+                for cell, label in zip(columns["weight"], labels, strict=True)
+            ]
         )
     except ValueError as error:
         raise ValueError(

@@ -1,6 +1,7 @@
 """The model card: a readable description of a saved model."""
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from .._core.text_estimators import TakesTexts
 from .._encoders.text_features import TextFeatures
 from .._traffic.monitor import OpenShareMonitor
 from .._traffic.operating_point import TunedOperatingPointCV
+from ._hub import NAME
 
 #: Classes that are named at most.
 _MOST_NAMED = 200
@@ -76,7 +78,7 @@ def _sizes(part: Any) -> str:
     """Give the number of training samples of a part, and its features."""
     found = []
     if isinstance(part, TextFeatures):
-        found.append(f"texts to {part._n_features_out} features, text model {_code(part.model_name)}")
+        found.append(f"texts to {part._n_features_out} features, text model {_code(shown_name(part.model_name))}")
     elif isinstance(part, BaseOpenSetClassifier):
         found.append(f"{part.n_features_in_} features")
     elif hasattr(part, "components_"):
@@ -84,6 +86,12 @@ def _sizes(part: Any) -> str:
     if hasattr(part, "groups_") and len(part.groups_):
         found.append(f"fitted on {len(part.groups_)} samples")
     return f" ({', '.join(found)})" if found else ""
+
+
+def shown_name(text_model: Any) -> str:
+    """Give the name of a text model for others: of a folder of this machine its own name alone."""
+    name = str(text_model)
+    return name if NAME.fullmatch(name) and not os.path.lexists(name) else os.path.basename(os.path.normpath(name))
 
 
 def _usage(parts: list[tuple[str, Any]], place: str) -> str:
@@ -152,6 +160,10 @@ def _parameters(parts: list[tuple[str, Any]]) -> str:
         for key, value in part.get_params(deep=False).items():
             if isinstance(part, TunedOperatingPointCV) and (key == "estimator" or value is None):
                 continue
+            if key == "memory":  # a folder of this machine, which load leaves out
+                continue
+            if key == "model_name":
+                value = shown_name(value)
             if key not in defaults or type(value) is not type(defaults[key]) or value != defaults[key]:
                 lines.append(f"- {_code(_dotted(name, key))}: {_code(value)}")
     rest = "All others are at their defaults." if lines else "All are at their defaults."

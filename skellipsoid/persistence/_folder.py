@@ -41,6 +41,8 @@ _TEMPORARY = re.compile(rf"({re.escape(MANIFEST)}|{re.escape(CARD)})\.[0-9a-f]{{
 _MOST_SHOWN = 300
 #: What to do with a damaged file of the hub.
 _REMEDY = "tell its owner, or delete {!r} if the cache is damaged, and load it again"
+#: Files of a model: three of each step that has any.
+_MOST_FILES = 1000
 #: How often a model is read that is replaced meanwhile.
 _MOST_TRIES = 30
 #: Where nothing tells whether a save is still running, it is not after this many seconds.
@@ -150,6 +152,10 @@ def named_files(source: Path | CachedModel, manifest: dict[str, Any]) -> dict[st
     path, parts, expected = os.path.join(str(source), MANIFEST), manifest["parts"], manifest["sha256"]
     if not (isinstance(parts, str) and PARTS.fullmatch(parts) and isinstance(expected, dict)):
         raise ValueError(f"{path!r} is damaged; save the model again or take a copy of it.")
+    if len(expected) > _MOST_FILES:
+        raise ValueError(
+            f"{path!r} names {len(expected)} files, but save writes at most {_MOST_FILES}; do not trust this model."
+        )
     for name in expected:
         if not _FILE.fullmatch(name) or {".", ".."} & {*name.split("/")}:
             raise ValueError(f"{path!r} names a file that save never writes ({name!r}); do not trust this model.")
@@ -167,7 +173,7 @@ def _read_parts(source: Path | CachedModel, manifest: dict[str, Any]) -> Files:
                 f"The model in {str(source)!r} lacks its file {name!r} ({error.strerror}); take a complete copy of it."
             ) from error
         if sha256(files[name]) != manifest["sha256"][name]:
-            remedy = "copy it again" if isinstance(source, Path) else _REMEDY.format(str(source.folder))
+            remedy = "copy it again" if isinstance(source, Path) else _REMEDY.format(str(source.folder.parents[1]))
             raise ValueError(
                 f"The file {name!r} of the model in {str(source)!r} is damaged (its SHA-256 differs); {remedy}."
             )

@@ -25,7 +25,7 @@ from .._torch.devices import resolve_device
 from ._card import parts_of
 from ._describe import ARRAYS, BACKBONE, Backbones, is_far_wider
 from ._folder import MANIFEST, CachedModel, Files, named_files, read_manifest, read_model, shown
-from ._hub import check_no_revision, download, is_hub_name
+from ._hub import check_no_revision, download, has_hash, is_hub_name, is_whole_manifest
 from ._kinds import HOLD_FITTED, SPLITTERS, NotInstalledError, check_state, kind_of, rules_of
 
 _STRINGS = re.compile(r"[<>=|]?U[0-9]{1,5}|O|T", re.ASCII)
@@ -95,15 +95,17 @@ def find(folder: str | Path, revision: str | None = None, token: str | bool | No
         check_no_revision(folder, revision)
         return Path(folder)
     name = str(folder)
-    path = download(MANIFEST, name, revision, token)
+    path = download(MANIFEST, name, revision, token, is_whole_manifest)
     if path is None:
         raise ValueError(
             f"The repository {name!r} on the hub holds no model of this package: it has no {MANIFEST}; pass the name "
             "of one that skellipsoid.push_to_hub wrote."
         )
     model = CachedModel(name, commit=path.parent.name, folder=path.parent)
-    for each in named_files(model, read_manifest(model)[0]).values():
-        download(each, name, model.commit, token)  # one that is missing is named when it is read
+    manifest = read_manifest(model)[0]
+    for each, place in named_files(model, manifest).items():
+        # One that is missing is named when it is read.
+        download(place, name, model.commit, token, has_hash(manifest["sha256"][each]))
     return model
 
 

@@ -12,7 +12,7 @@ from .._core.text_estimators import TakesTexts
 from .._core.warn import warn
 from .._encoders.text_features import TextFeatures
 from .._version import __version__
-from ._card import parts_of, write_card
+from ._card import parts_of, shown_name, write_card
 from ._folder import CARD, MANIFEST, PARTS, CachedModel, manifest_bytes, read_manifest, sha256
 from ._hub import NAME, download, http_error, is_offline, reason_of
 from ._load import load_with_manifest
@@ -97,6 +97,7 @@ def push_to_hub(
         model, manifest = load_with_manifest(Path(model))
         provenance = {**manifest["provenance"], **(provenance or {})}
     model, manifest, files = packed(model, provenance)
+    manifest = _without_paths(manifest)
     parts = parts_of(model)
     card = f"---\n{_metadata(parts, manifest['provenance'], repo_id)}\n---\n\n".encode()
     card += write_card(model, manifest, sum(map(len, files.values())), place=repo_id).encode()
@@ -115,6 +116,18 @@ def push_to_hub(
         message=commit_message,
         token=token,
     )
+
+
+def _without_paths(value: Any) -> Any:
+    """Give a manifest in which a text model has its own name, and not the path of a folder of this machine."""
+    if isinstance(value, list):
+        return [_without_paths(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: shown_name(each) if key == "model_name" and isinstance(each, str) else _without_paths(each)
+        for key, each in value.items()
+    }
 
 
 def _commit(
@@ -163,7 +176,7 @@ def _one_sentence(repository: str) -> Iterator[None]:
 
     try:
         yield
-    except (http_error(), OfflineModeIsEnabled, RuntimeError) as error:
+    except (http_error(), OfflineModeIsEnabled, RuntimeError, ValueError) as error:  # of wrong metadata, or no hub
         where = f"The model cannot be pushed to {repository!r}"
         if is_offline(error):
             raise ConnectionError(f"{where}: HF_HUB_OFFLINE forbids to ask the hub; unset it.") from error
@@ -192,7 +205,7 @@ def _metadata(parts: list[tuple[str, Any]], provenance: dict[str, Any], reposito
     language, license_ = _texts(provenance, "language"), _texts(provenance, "license")
     data = ModelCardData(
         language=language[0] if len(language) == 1 else language or None,
-        license=license_[0] if license_ else None,
+        license=license_[0].lower() if license_ else None,  # as the hub writes them
         library_name="skellipsoid",
         tags=list(_TAGS),
         base_model=text_model,

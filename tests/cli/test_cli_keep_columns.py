@@ -176,3 +176,31 @@ def test_what_cannot_be_kept_is_one_sentence(saved, tmp_path, capsys, options, s
     assert (out, sentence in err) == ("", True)
     assert main([*words[:3], "--keep-columns"]) == 2
     assert "--keep-columns keeps the columns of the file of --data" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rows"),
+    [
+        ("a.txt", "wake me\n\n  \nrain\n\n", ["wake me", "", "  ", "rain"]),
+        ("a.tsv", "text\nwake me\n\nrain\n", ["text", "wake me", "", "rain"]),
+        ("a.csv", "id,text\n1,wake me\n\n2,\n3,rain\n", ["id,text", "1,wake me", ",", "2,", "3,rain"]),
+        ("a.jsonl", '{"text": "wake me"}\n{"text": null}\n{}\n', ['{"text": "wake me"', *['{"text": null'] * 2]),
+    ],
+)
+def test_every_row_stays_in_its_place_also_an_empty_one(keeping, tmp_path, capsys, name, content, rows):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    lines = answered(capsys, keeping, path).splitlines()
+    assert len(lines) == len(rows)
+    for line, row in zip(lines, rows, strict=True):
+        assert line.startswith(row)
+
+
+def test_quiet_does_not_hide_what_is_left_out(keeping, tmp_path, capsys):
+    path = tmp_path / "a.txt"
+    path.write_text("wake me\n\nrain\n", encoding="utf-8")
+    assert main(["predict", "--model", str(keeping), "--data", str(path), "--quiet"]) == 0
+    found = capsys.readouterr()
+    assert len(found.out.splitlines()) == 2
+    assert "line 2 of" in found.err
+    assert "is empty and is left out" in found.err

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from skellipsoid import choose_to_label, estimate_open_share, learn_from_traffic, load
+from skellipsoid._core.files import write_sheet
 from skellipsoid.cli import main
 
 
@@ -60,11 +61,23 @@ def test_review_and_learn_are_those_of_python(folder, log, tmp_path, capsys):
     model, texts = load(folder), list(truth)
     chosen = choose_to_label(model, texts, 25)
     rows = read(review)
-    assert list(rows[0]) == ["ticket", "message", "proposed_label", "nearest_text", "weight", "label"]
+    nearest = [f"nearest_class_{i}" for i in (1, 2, 3)]
+    header = ["ticket", "review_number", "message", "proposed_label", *nearest, "nearest_text", "weight", "label"]
+    assert list(rows[0]) == header
+    assert [row["review_number"] for row in rows] == [str(number) for number in range(1, 26)]
+    asked = [row["message"] for row in rows]
+    features = model[:-1].transform(asked)
+    assert [row["nearest_class_1"] for row in rows] == model[-1].predict_known(features).tolist()
+    for row, margins in zip(rows, model[-1].class_margins(features), strict=True):
+        others = [name for name in model.classes_[np.argsort(-margins)] if name != row["nearest_class_1"]]
+        assert [row["nearest_class_2"], row["nearest_class_3"]] == others[:2]
+    labels = read(review.with_name("review-labels.tsv"))
+    assert [row["label"] for row in labels] == [*model.classes_, "-1"]
     assert [row["message"] for row in rows] == [texts[row] for row in chosen.rows]
     assert [int(row["ticket"]) for row in rows] == (1000 + chosen.rows).tolist()
     assert [row["proposed_label"] for row in rows] == model.predict([row["message"] for row in rows]).tolist()
-    assert [float(row["weight"]) for row in rows] == pytest.approx(chosen.weights.tolist(), rel=1e-4)
+    # Whole numbers: spreadsheets read others as dates, or write them with a comma.
+    assert [int(row["weight"]) for row in rows] == [round(1000 * weight) for weight in chosen.weights.tolist()]
     assert {row["label"] for row in rows} == {""}
     fill_in(review, truth, slice(20))  # five are left out
     provenance = json.loads((folder / "skellipsoid.json").read_bytes())["provenance"]
@@ -228,3 +241,25 @@ def test_numbers_of_messages_are_whole(folder, number):
     )
     assert done.returncode == 2
     assert "argument -n: " in done.stderr
+
+
+def test_a_sheet_of_another_log_is_refused(folder, tmp_path, capsys):
+    sheet, other = tmp_path / "sheet.tsv", tmp_path / "other.csv"
+    sheet.write_text("message\tlabel\nwake me at nine\talarm\nis it warm\tweather\n", encoding="utf-8")
+    other.write_text("text\ndim the lamp\n\nwhat do I own\n", encoding="utf-8")
+    before = (folder / "skellipsoid.json").read_bytes()
+    words = ["learn", "--model", str(folder), "--data", str(sheet), "--log", str(other), "--quiet"]
+    assert main(words) == 2
+    assert "No message of" in (error := capsys.readouterr().err)
+    assert "pass the log that was reviewed" in error
+    assert (folder / "skellipsoid.json").read_bytes() == before
+
+
+def test_a_guarded_message_is_learned_as_it_was(folder):
+    from skellipsoid.cli._learn import _reviewed
+
+    sheet = folder.parent / "sheet.tsv"
+    message = '=HYPERLINK("http://x.example")'
+    write_sheet(sheet, ["message", "label", "weight"], [[message, "alarm", "2,8"], ["-1", "", "02. Aug"]])
+    found = _reviewed(sheet, load(folder)[-1], asks=True)
+    assert [list(each) for each in found] == [[message, "-1"], ["alarm", None], [2.8, 1.0]]

@@ -437,4 +437,4 @@ def test_a_state_that_does_not_fit_is_one_sentence(folder, log, texts, tmp_path,
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_device_is_no_state(folder, log, capsys):
     assert main(["monitor", "--model", str(folder), "--data", str(log), "--state", "/dev/full"]) == 2
-    assert "--state '/dev/full' is no file; pass another --state." in capsys.readouterr().err
+    assert "'/dev/full' is a device or a pipe, where a file is to be written; name a file." in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from huggingface_hub import constants
 from persistence_helpers import MANIFEST, add_file, part, read_manifest, write_manifest
 
 from skellipsoid import load, save
+from skellipsoid.persistence._folder import manifest_bytes
 
 NAME = "user/intents"
 
@@ -223,7 +225,7 @@ def test_a_repository_without_a_model(hub, tmp_path):
 def test_a_repository_with_another_manifest(hub, folder, content):
     hub.add(NAME, folder, **{MANIFEST: content})
     assert NAME in refused(ValueError)
-    assert hub.downloaded() == {MANIFEST: 1}
+    assert {*hub.downloaded()} == {MANIFEST}  # again if the cache may have damaged it
 
 
 # What does not fit the manifest
@@ -253,10 +255,80 @@ def test_a_file_that_save_never_writes_is_not_downloaded(hub, saved, name):
         add_file(saved, name, b"harm")
     hub.add(NAME, saved)
     assert f"names a file that save never writes ({name!r}); do not trust this model" in refused(ValueError)
-    assert hub.downloaded() == {MANIFEST: 1}
+    assert {*hub.downloaded()} == {MANIFEST}  # again if the cache may have damaged it
 
 
 def test_a_file_that_nothing_needs_is_refused(hub, saved):
     add_file(saved, "9-more/arrays.safetensors", b"harm")
     hub.add(NAME, saved)
     assert "nothing in it needs the file '9-more/arrays.safetensors'" in refused(ValueError)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "other bytes"])
+@pytest.mark.parametrize("pinned", [False, True])
+def test_what_is_damaged_in_the_cache_is_fetched_again(hub, folder, pipeline, queries, damage, pinned):
+    commit = hub.add(NAME, folder)
+    load(NAME)
+    blobs = [path for path in Path(constants.HF_HUB_CACHE).glob("*/blobs/*") if path.is_file()]
+    assert len(blobs) == len(read_files(folder))
+    for blob in blobs:
+        content = blob.read_bytes()
+        blob.write_bytes({"cut": content[:100], "empty": b"", "other bytes": bytes(len(content))}[damage])
+    np.testing.assert_array_equal(
+        load(NAME, revision=commit if pinned else None).predict(queries), pipeline.predict(queries)
+    )
+    hub.requests.clear()
+    load(NAME, revision=commit)
+    assert hub.requests == []  # it is whole from now on
+
+
+def test_the_remedy_for_a_damaged_cache_without_network_helps(hub, folder, monkeypatch):
+    hub.add(NAME, folder)
+    load(NAME)
+    blob = max(Path(constants.HF_HUB_CACHE).glob("*/blobs/*"), key=lambda path: path.stat().st_size)
+    blob.write_bytes(b"")
+    with monkeypatch.context() as patch:
+        patch.setattr(constants, "HF_HUB_OFFLINE", True)
+        with pytest.raises(ValueError, match="is damaged") as caught:
+            load(NAME)
+    named = re.search(r"or delete '(.*)' if the cache is damaged, and load it again", str(caught.value))[1]
+    shutil.rmtree(named)
+    load(NAME)
+
+
+def test_a_manifest_of_many_names_is_refused_before_they_are_asked_for(hub, folder):
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    manifest["sha256"] |= {f"{number}-clf/arrays.safetensors": "0" * 64 for number in range(2000)}
+    del manifest["manifest_sha256"]
+    hub.add(NAME, folder, **{MANIFEST: manifest_bytes(manifest)})
+    with pytest.raises(
+        ValueError, match=r"names 200\d files, but save writes at most 1000; do not trust this model\.$"
+    ):
+        load(NAME)
+    assert len(hub.requests) < 10
+
+
+@pytest.mark.parametrize("revision", ["", "..", "a..b", "/", "a b", "a\nb", "x" * 300])
+def test_what_is_no_revision_is_refused_in_one_sentence(hub, folder, revision):
+    hub.add(NAME, folder)
+    with pytest.raises(
+        ValueError, match="is no name of a branch, tag or commit; pass one, or leave revision out"
+    ) as caught:
+        load(NAME, revision=revision)
+    assert "\n" not in str(caught.value)
+    assert hub.requests == []
+
+
+def test_a_name_that_is_too_long_is_one_sentence(hub):
+    with pytest.raises(
+        ConnectionError, match=r"cannot be fetched from the hub \(.*\); check the name, and try again\.$"
+    ) as caught:
+        load(f"user/{'x' * 200}")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_expired_token_has_a_remedy(hub, folder):
+    hub.add(NAME, folder)
+    hub.status = 401
+    with pytest.raises(PermissionError, match="or pass token=False if the model is public and a token has expired"):
+        load(NAME)

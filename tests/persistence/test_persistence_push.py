@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from huggingface_hub import ModelCard, constants
 from persistence_helpers import MANIFEST, make_encoder
 from sklearn.pipeline import make_pipeline
 
-from skellipsoid import EllipsoidOpenSetClassifier, load, push_to_hub, save
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, load, push_to_hub, save
 
 # The hub's client sends large files in a way that its library for HTTP would like otherwise.
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
@@ -214,3 +215,20 @@ def test_a_push_that_fails_leaves_the_model(hub, pipeline, other, queries):
     sentence = refused(ConnectionError, other, NAME)
     assert "and the model that was there is unchanged" in sentence
     np.testing.assert_array_equal(load(NAME).predict(queries), pipeline.predict(queries))
+
+
+def test_no_path_of_this_machine_is_published(hub, tiny_model, texts, labels, queries, tmp_path):
+    encoder = SupConTextEncoder(str(tiny_model), finetune="none", random_state=0)
+    memory = tmp_path / "cache of mine"
+    pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(memory=str(memory), random_state=0)).fit(texts, labels)
+    push_to_hub(pipe, NAME, provenance={"license": "MIT"})
+    for name, published in content(hub).items():
+        for path in (tiny_model, memory, tmp_path):
+            assert str(path).encode() not in published, name
+    assert ModelCard(card_of(hub)).data.license == "mit"
+    assert "memory" not in card_of(hub)  # which load leaves out
+    model = load(NAME)
+    np.testing.assert_array_equal(model.predict(queries), pipe.predict(queries))
+    assert model[0].model_name == Path(tiny_model).name
+    save(pipe, tmp_path / "here")
+    assert str(tmp_path / "cache of mine") not in (tmp_path / "here" / "README.md").read_text()

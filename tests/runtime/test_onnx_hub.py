@@ -78,6 +78,14 @@ def test_a_changed_byte_is_an_error(hub, exported, name):
     assert "is damaged" in refused(ValueError)
 
 
+def test_what_is_damaged_in_the_cache_is_fetched_again(hub, exported, texts):
+    hub.add(NAME, exported)
+    before = OnnxPipeline(NAME).predict(texts)
+    for blob in Path(constants.HF_HUB_CACHE).glob("*/blobs/*"):
+        blob.write_bytes(b"")
+    np.testing.assert_array_equal(OnnxPipeline(NAME).predict(texts), before)
+
+
 def test_without_the_client_of_the_hub_one_sentence_says_what_to_install(hub, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert refused(ImportError) == (

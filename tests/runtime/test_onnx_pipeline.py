@@ -228,6 +228,26 @@ def test_values_of_another_form_are_damage(copied, changes):
         OnnxPipeline(copied)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [{"prompt": "x" * 10**6}, {"pad_token_id": 2**40}, {"pad_token_id": -1}, {"pad_token_id": 10**6}],
+    ids=lambda changes: f"{changes!s:.30}",
+)
+def test_settings_of_texts_have_bounds_before_a_text_is_read(copied, changes):
+    text = json.loads((copied / "skellipsoid_onnx.json").read_bytes())["text"]
+    altered(copied, text=text | changes)
+    with pytest.raises(ValueError, match=r"cannot be used .*; do not trust it, and export it again") as caught:
+        OnnxPipeline(copied)
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "skellipsoid_onnx.json"])
+def test_a_file_of_any_size_is_not_read(copied, name):
+    os.truncate(copied / name, 2**42)  # with a hole, which takes no room
+    with pytest.raises(ValueError, match=f"{re.escape(name)}.* .it is larger than export_onnx writes it"):
+        OnnxPipeline(copied)
+
+
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "skellipsoid_onnx.json"])
 def test_a_pipe_is_not_waited_for(copied, name):
     (copied / name).unlink()

@@ -35,7 +35,9 @@ async def collected(batcher, requests):
 
 
 def batcher_of(answer, **options):
-    return Batcher(answer, **{"wait": 0.05, "most_texts": 8, "most_waiting": 100, "n_threads": 1, **options})
+    return Batcher(
+        answer, **{"wait": 0.05, "most_texts": 8, "most_waiting": 100, "most_open": 50, "n_threads": 1, **options}
+    )
 
 
 def run(answer, requests, **options):
@@ -96,8 +98,8 @@ def test_a_request_that_fails_harms_no_other_of_its_batch():
 
 
 def test_more_texts_than_may_wait_are_refused():
-    found = run(Lengths(), [["x"] * 5, ["x"] * 5, ["x"]], most_waiting=6, wait=0.05)
-    assert [type(each) for each in found] == [list, QueueFullError, list]
+    found = run(Lengths(), [["x"] * 5, ["x"] * 5, ["x"]], most_waiting=6, most_texts=20)
+    assert [type(each) for each in found] == [list, list, QueueFullError]  # a large one gets in as a small one does
 
 
 def test_requests_at_the_same_time_share_batches(serve, exported, texts):
@@ -166,3 +168,116 @@ def test_a_single_client_does_not_wait_for_others():
     assert asyncio.run(one_after_another()) < 20 * 0.2 / 2
     # What comes together shares a batch all the same.
     assert answer.sizes == [1] * 21 + [6]
+
+
+def test_a_request_of_many_texts_gets_in_where_many_small_ones_wait():
+    small, large = [["x"] * 8] * 12, ["x"] * 60
+    found = run(Lengths(), [*small, large], most_waiting=100, wait=0.05)
+    assert QueueFullError not in map(type, found)
+
+
+class Clients:
+    """Requests of several clients at a batcher whose only thread is held; keeps the order of the answers."""
+
+    def __init__(self, **options):
+        self.answer, self.order = Lengths(), []
+        self.answer.may_go.clear()
+        self.batcher = batcher_of(self.answer, wait=0, **options)
+
+    async def ask(self, client, *requests):
+        asked = [asyncio.create_task(self._one(client, texts)) for texts in requests]
+        await asyncio.sleep(0.02)
+        return asked
+
+    async def _one(self, client, texts):
+        found = await self.batcher.ask(texts, client)
+        self.order.append(client)
+        return found
+
+    async def finish(self, *tasks):
+        self.answer.may_go.set()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        assert self.batcher.n_waiting == 0
+        assert not self.batcher._queues
+        assert not self.batcher._open
+        self.batcher.close()
+        return found
+
+
+def test_clients_are_served_in_turn():
+    async def main():
+        clients = Clients(most_texts=1)
+        many = await clients.ask("many", *[["x"]] * 8)
+        few = await clients.ask("few", ["x"], ["x"])
+        await clients.finish(*many, *few)
+        return clients.order
+
+    assert asyncio.run(main()) == ["many", "many", "few", "many", "few", *["many"] * 5]
+
+
+def test_a_client_with_few_texts_takes_the_place_of_one_with_many():
+    async def main():
+        clients = Clients(most_texts=4, most_waiting=20)
+        many = await clients.ask("many", *[["x"] * 4] * 9)
+        few = await clients.ask("few", ["x"], ["x"])
+        greedy = await clients.ask("greedy", ["x"] * 30)
+        last = await clients.ask("few", ["x"])
+        found = await clients.finish(*many, *few, *greedy, *last)
+        return [type(each) for each in found]
+
+    # Of the first nine one is computed, five wait, and three are refused; then the last that waits gives way, and in
+    # the end the request that filled the queue above its size.
+    assert asyncio.run(main()) == [*[list] * 5, *[QueueFullError] * 4, list, list, QueueFullError, list]
+
+
+def test_so_many_requests_may_be_open_and_no_more():
+    async def main():
+        clients = Clients(most_texts=4, most_open=6)
+        many = await clients.ask("many", *[["x"]] * 8)
+        few = await clients.ask("few", ["x"])
+        return [type(each) for each in await clients.finish(*many, *few)]
+
+    assert asyncio.run(main()) == [list] * 5 + [QueueFullError] * 3 + [list]
+
+
+def test_what_nobody_waits_for_is_not_computed():
+    async def main():
+        clients = Clients(most_texts=1)
+        gone = await clients.ask("gone", *[["x"]] * 20)
+        for task in gone[1:]:
+            task.cancel()
+        stays = await clients.ask("stays", ["x"])
+        assert clients.batcher.n_waiting == 1
+        await clients.finish(*gone, *stays)
+        return clients.answer.sizes
+
+    assert asyncio.run(main()) == [1, 1]  # the first was begun
+
+
+def test_who_takes_the_place_of_one_that_goes_at_the_same_moment():
+    async def main():
+        clients = Clients(most_texts=1, most_waiting=3)
+        many = await clients.ask("many", *[["x"]] * 4)
+        many[-1].cancel()
+        for _ in range(3):  # the task has not noticed yet, or has just
+            many.append(asyncio.create_task(clients._one("few", ["x"])))
+            await asyncio.sleep(0)
+        found = await clients.finish(*many)
+        return [isinstance(each, list | asyncio.CancelledError | QueueFullError) for each in found]
+
+    assert all(asyncio.run(main()))
+
+
+def test_a_timer_of_a_loop_that_has_ended_holds_nobody():
+    answer = Lengths()
+    batcher = batcher_of(answer, wait=0.3, most_texts=2)
+
+    async def together():
+        return await asyncio.gather(batcher.ask(["a"]), batcher.ask(["b"]))
+
+    async def alone():
+        return await asyncio.wait_for(batcher.ask(["c"]), 5)
+
+    asyncio.run(together())  # full before its time, so that the timer has not run
+    assert asyncio.run(alone()) == [{"length": 1}]
+    batcher.close()

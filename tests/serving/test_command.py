@@ -14,7 +14,7 @@ from contextlib import closing
 from http.client import HTTPException
 
 import pytest
-from serve_helpers import ask
+from serve_helpers import JSON, ask
 
 from skellipsoid_runtime.serve._command import main
 
@@ -62,7 +62,7 @@ def test_after_sigterm_it_is_not_ready_and_goes_on_for_a_while(serve, exported, 
         while server.get("/ready") != (503, {"status": "ending"}):
             time.sleep(0.02)
         with closing(server.connect()) as connection:
-            connection.request("POST", "/predict", json.dumps({"text": texts[0]}))
+            connection.request("POST", "/predict", json.dumps({"text": texts[0]}), JSON)
             response = connection.getresponse()
             assert (response.status, response.headers["connection"]) == (200, "close")
             response.read()

@@ -10,10 +10,12 @@ from contextlib import closing
 
 import pytest
 import serve_helpers
-from serve_helpers import ask
+from serve_helpers import JSON, ask
 
 from skellipsoid_runtime._machine import count_cores
 from skellipsoid_runtime.serve import Settings
+
+HEAD = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 
 
 @pytest.mark.parametrize(
@@ -62,12 +64,12 @@ def test_more_than_may_wait_gets_429_and_may_try_again(small, texts):
 
 def test_the_retry_is_told_in_seconds(exported, texts, serve):
     with (
-        serve(exported, wait_ms=1000, max_batch=8, max_queue=8, max_texts=8) as server,
+        serve(exported, wait_ms=1000, max_queue=5) as server,
         closing(server.connect()) as first,
         closing(server.connect()) as second,
     ):
         for connection in (first, second):
-            connection.request("POST", "/predict", json.dumps({"texts": texts[:5]}))
+            connection.request("POST", "/predict", json.dumps({"texts": texts[:5]}), JSON)
             time.sleep(0.2)
         response = second.getresponse()
         assert (response.status, response.headers["retry-after"]) == (429, "1")
@@ -79,7 +81,7 @@ def test_the_retry_is_told_in_seconds(exported, texts, serve):
 def test_a_body_that_does_not_arrive_gets_408(serve, exported, texts):
     with serve(exported, body_seconds=0.3) as server:
         with socket.create_connection(("127.0.0.1", server.port), timeout=10) as opened:
-            opened.sendall(b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: 15\r\n\r\n{")
+            opened.sendall(HEAD + b"content-length: 15\r\n\r\n{")
             with opened.makefile("rb") as answer:  # to its end: the connection is closed
                 content = answer.read()
         assert content.startswith(b"HTTP/1.1 408 ")
@@ -127,7 +129,7 @@ def test_a_thousand_malformed_bodies_end_nothing(serve, exported, texts):
 def test_damaged_requests_of_http_end_nothing(serve, exported, texts):
     rng = random.Random(0)
     with serve(exported) as server:
-        good = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: 15\r\n\r\n" + b'{"text": "wake"}'[:15]
+        good = HEAD + b"content-length: 15\r\n\r\n" + b'{"text": "wake"}'[:15]
         for _ in range(100):
             damaged = bytearray(good)
             for _ in range(rng.randint(1, 5)):
@@ -145,7 +147,7 @@ def test_damaged_requests_of_http_end_nothing(serve, exported, texts):
     [
         ({"max_batch": 0}, "max_batch=0 is too small; use a number from 1 on."),
         ({"wait_ms": -1}, "wait_ms=-1 is too small; use a number from 0 on."),
-        ({"max_queue": 10}, "max_queue=10 is smaller than max_texts=256"),
+        ({"max_connections": 0}, "max_connections=0 is too small; use a number from 1 on."),
         ({"log_texts": True}, "log_texts=True needs a file to write to"),
     ],
 )

@@ -4,12 +4,16 @@ import errno
 import json
 import os
 import re
+import resource
+import signal
 from pathlib import Path
 
 import pytest
 import serve_helpers
 
 from skellipsoid.cli import main
+from skellipsoid_runtime.serve import Settings
+from skellipsoid_runtime.serve._log import AnswerLog
 
 
 def lines_of(path):
@@ -63,7 +67,8 @@ def test_review_reads_it_and_keeps_its_columns(written, saved, tmp_path, capsys)
     assert main(["review", *options]) == 0
     header = chosen.read_text(encoding="utf-8").splitlines()[0].split("\t")
     assert header[:5] == ["time", "model", "answer", "nearest_class", "score"]
-    assert header[-5:] == ["message", "proposed_label", "nearest_text", "weight", "label"]
+    assert header[-9:-6] == ["review_number", "message", "proposed_label"]
+    assert header[-3:] == ["nearest_text", "weight", "label"]
     assert "of 228 are in" in capsys.readouterr().out
 
 
@@ -103,3 +108,75 @@ def test_a_full_disk_ends_no_request(serve, exported, texts):
         assert {server.post({"text": text})[0] for text in texts[:5]} == {200}
         assert server.counter("log_errors_total") == 5
         assert server.output.count(os.strerror(errno.ENOSPC)) == 1  # said once
+
+
+@pytest.fixture
+def answer_log(tmp_path):
+    """A log of texts, and how often it could not be written."""
+    errors = []
+    path = tmp_path / "answers.jsonl"
+    log = AnswerLog(path, Settings(log=path, log_texts=True), lambda: errors.append(1))
+    log.write(["first"], [{"label": "a"}], "m")
+    yield path, log, errors
+    log.close()
+
+
+@pytest.mark.parametrize("change", ["moved", "removed", "replaced", "cut"])
+def test_another_program_may_rotate_it(answer_log, change):
+    path, log, errors = answer_log
+    moved = path.with_suffix(".old")
+    if change == "cut":
+        os.truncate(path, 0)
+    elif change == "removed":
+        path.unlink()
+    else:
+        path.rename(moved)
+        if change == "replaced":
+            path.touch()
+    log.write(["second"], [{"label": "b"}], "m")
+    log.write(["third"], [{"label": "c"}], "m")
+    assert [line["text"] for line in lines_of(path)] == ["second", "third"]
+    if change in ("moved", "replaced"):
+        assert [line["text"] for line in lines_of(moved)] == ["first"]
+    assert errors == []
+
+
+def test_a_line_that_was_cut_is_ended_before_the_next(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    path.write_text('{"text": "fir')
+    log = AnswerLog(path, Settings(log=path, log_texts=True), pytest.fail)
+    log.write(["second"], [{"label": "b"}], "m")
+    log.close()
+    torn, whole = path.read_text().splitlines()
+    assert (torn, json.loads(whole)["text"]) == ('{"text": "fir', "second")
+
+
+def test_what_a_full_disk_took_of_a_line_is_taken_back(answer_log):
+    """A limit on the size of files ends a write in its middle, as a full disk does."""
+    path, log, errors = answer_log
+    before = path.read_bytes()
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 50, usual[1]))
+    try:
+        for _ in range(3):
+            log.write(["x" * 200], [{"label": "a"}], "m")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert path.read_bytes() == before
+    assert len(errors) == 3
+    log.write(["last"], [{"label": "a"}], "m")
+    assert [line["text"] for line in lines_of(path)] == ["first", "last"]
+
+
+def test_two_logs_of_one_file_lose_nothing_when_it_begins_anew(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    settings = Settings(log=path, log_texts=True, log_bytes=500, log_files=50)
+    logs = [AnswerLog(path, settings, pytest.fail) for _ in range(2)]
+    for number in range(60):
+        logs[number % 2].write([str(number)], [{"label": "a"}], "m")
+    for log in logs:
+        log.close()
+    found = [int(line["text"]) for file in tmp_path.iterdir() for line in lines_of(file)]
+    assert sorted(found) == list(range(60))

@@ -1,9 +1,13 @@
 """A server takes a new model without losing a request, and keeps the one before if the new one fails."""
 
+import asyncio
 import json
+import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -11,12 +15,14 @@ from itertools import count
 from threading import Event
 
 import pytest
+import serve_helpers
 from serve_helpers import ask
 
 from skellipsoid import load, save
 from skellipsoid.persistence._folder import manifest_bytes
 from skellipsoid_runtime._folder import MANIFEST
-from skellipsoid_runtime.serve import _models
+from skellipsoid_runtime.serve import Settings, _models
+from skellipsoid_runtime.serve._app import Service
 from skellipsoid_runtime.serve._models import Models
 
 SOON = {"watch_seconds": 0.1}
@@ -110,6 +116,9 @@ def test_a_model_that_cannot_be_loaded_is_not_taken(serve, pointer, exported, ex
         version = version_of(server)
         pointer.write_text("" if kind == "empty pointer" else "bad")  # relative to the file
         wait_until(lambda: server.get("/model")[1]["error"])
+        # What files are there, and what they hold, is for the log alone.
+        assert "bad" not in server.get("/model")[1]["error"]
+        assert "the new model is not taken" in server.output
         assert server.counter('model_changes_total{result="failed"}') == 1
         assert version_of(server) == version
         assert server.post({"text": texts[0]})[1]["label"] == "alarm"
@@ -138,7 +147,8 @@ def test_a_model_that_fails_at_requests_gives_way_to_the_one_before(serve, point
         assert answer["label"] in {"alarm", "balance", "light", "weather", "-1"}
         assert version_of(server) == version
         assert server.counter('model_changes_total{result="returned"}') == 1
-        assert "failed" in server.get("/model")[1]["error"]
+        assert "failed at a request; the log" in server.get("/model")[1]["error"]
+        assert re.search(r"ERROR model .* answers again, since .* failed: \S+", server.output)
 
 
 def test_sighup_loads_the_model_again_and_nothing_else_does(serve, pointer, exported_later):
@@ -151,6 +161,84 @@ def test_sighup_loads_the_model_again_and_nothing_else_does(serve, pointer, expo
             server.process.send_signal(signal.SIGHUP)
             wait_until(lambda number=number: server.counter('model_changes_total{result="taken"}') == number)
         assert version_of(server) != version
+
+
+def test_a_loop_of_links_for_a_moment_does_not_end_the_watch(serve, pointer, exported_later):
+    with serve(pointer, **SOON) as server:
+        version = version_of(server)
+        pointer.unlink()
+        pointer.symlink_to(pointer)
+        wait_until(lambda: server.get("/model")[1]["error"])
+        assert "loop" in server.output or "no folder" in server.output  # by the version of Python
+        pointer.unlink()
+        pointer.write_text(str(exported_later))
+        wait_until(lambda: version_of(server) != version)
+        assert server.get("/model")[1]["error"] is None
+
+
+def test_a_loop_of_links_at_the_start_is_an_error_of_one_sentence(tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises((ValueError, FileNotFoundError)):
+        Models(tmp_path / "loop", lambda *_: None)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a fault"), MemoryError(), KeyError("x")])
+def test_no_error_of_a_look_ends_the_watch(pointer, exported_later, monkeypatch, error):
+    service, looked = Service(pointer, Settings(watch_seconds=0.01)), Event()
+    refresh = service.models.refresh
+
+    def fail_once(**options):
+        if not looked.is_set():
+            looked.set()
+            raise error
+        refresh(**options)
+
+    monkeypatch.setattr(service.models, "refresh", fail_once)
+
+    async def watch():
+        async with service.running():
+            pointer.write_text(str(exported_later))
+            while service.models.current.folder != exported_later:
+                await asyncio.sleep(0.02)
+
+    asyncio.run(asyncio.wait_for(watch(), 20))
+    assert looked.is_set()
+
+
+def test_a_byte_order_mark_is_no_part_of_the_path(pointer, exported):
+    pointer.write_bytes(b"\xef\xbb\xbf" + str(exported).encode() + b"\r\n")
+    assert Models(pointer, lambda *_: None).current.folder == exported
+
+
+def test_sighup_before_the_model_is_there_loads_it_again_and_ends_nothing(pointer, fresh_environment):
+    command = [sys.executable, "-c", EARLY, str(pointer), "--port", "0", "--drain-seconds", "0"]
+    environment = fresh_environment()
+    environment["PYTHONPATH"] = os.pathsep.join([str(serve_helpers.RUNTIME), environment["PYTHONPATH"]])
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        sent, told = False, []
+        for line in process.stderr:
+            told.append(line)
+            if "loading" in line and not sent:
+                process.send_signal(signal.SIGHUP)
+                sent = True
+            elif "answers from now on" in line:
+                process.send_signal(signal.SIGTERM)
+        assert process.wait() == 0, told
+
+
+#: Runs the command, and says when it is about to load the model, half a second before.
+EARLY = """
+import sys, time
+import skellipsoid_runtime._pipeline
+from skellipsoid_runtime.serve._command import main
+opened = skellipsoid_runtime._pipeline.OnnxPipeline.__init__
+def slow(*given):
+    print("loading", file=sys.stderr, flush=True)
+    time.sleep(0.5)
+    opened(*given)
+skellipsoid_runtime._pipeline.OnnxPipeline.__init__ = slow
+main(["--model", *sys.argv[1:], "--watch-seconds", "0"])
+"""
 
 
 def test_the_model_before_is_kept_until_the_new_one_has_proved_itself(pointer, exported_later, texts):
@@ -234,7 +322,7 @@ def test_a_model_that_is_replaced_all_the_time_is_not_taken(exported, exported_l
         patch.setattr(_models, "_load_exported", load_replaced)
         models.refresh()
     assert models.current is before
-    assert re.fullmatch(r"The model in .* was replaced 3 times while it was loaded; .*\.", models.error)
+    assert re.fullmatch(r"The model in .* was replaced 3 times while it was loaded; .*\.", models._failed)
     models.refresh()
     assert models.error is None
     assert models.current.version == _models._version(target)

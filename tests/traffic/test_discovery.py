@@ -220,6 +220,22 @@ def test_few_known_classes(traffic, n_classes):
     assert adjusted_rand_score(y[rows], result.labels[rows]) > 0.5
 
 
+def test_words_that_tell_nothing_are_none_and_those_of_known_classes_count_less():
+    texts = [
+        "how to restart the router",
+        "is there a way to restart it",
+        "restart my alarm please",
+        "what is the",
+        "of a",
+    ]
+    words = telling_words(texts, np.array([0, 0, 1, 1, 2]), 8, n_groups=1)
+    assert words == [["router"]] or words == [["restart", "router"]]
+    assert telling_words(["is what the", "how is it"], np.array([0, 0]), 3) == [[]]
+    known = ["restart the modem"] * 5 + ["router is slow", "router is loud"]
+    (words,) = telling_words(known, np.array([1, 1, 1, 1, 1, 0, 0]), 1, n_groups=1)
+    assert words == ["router"]
+
+
 def test_telling_words():
     texts = ["freeze my card now", "please freeze the card", "the weather today", "is the weather nice", "the odd one"]
     words = telling_words(texts, np.array([0, 0, 1, 1, -1]), 2)

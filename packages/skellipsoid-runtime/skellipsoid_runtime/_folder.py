@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ._hub import check_no_revision, download, is_hub_name
+from ._hub import check_no_revision, download, has_hash, is_hub_name, is_whole_manifest
 from ._version import __version__
 
 MANIFEST = "skellipsoid_onnx.json"
@@ -21,6 +21,8 @@ _KEYS = {
 }
 #: What the command ``skellipsoid export`` adds: of which saved model it was made.
 _OPTIONAL = {"made_of"}
+#: Bytes that a file may have: of a graph what protocol buffers allow.
+_MOST_BYTES = {MANIFEST: 2**30, GRAPH: 2**31, TOKENIZER: 2**28}
 #: How often a model is read that is replaced meanwhile.
 _MOST_TRIES = 30
 
@@ -48,7 +50,7 @@ def find(folder: str | Path, revision: str | None, token: str | bool | None) -> 
             f"There is no folder {name!r} here, and a model on the hub needs the package huggingface_hub, which is not "
             "installed: pip install 'skellipsoid-runtime[hub]'."
         )
-    path = download(MANIFEST, name, revision, token)
+    path = download(MANIFEST, name, revision, token, is_whole_manifest)
     if path is None:
         raise ValueError(
             f"The repository {name!r} on the hub holds no exported model: it has no {MANIFEST}; pass the name of one "
@@ -58,7 +60,7 @@ def find(folder: str | Path, revision: str | None, token: str | bool | None) -> 
     named = read_manifest(place)["sha256"]
     for each in (GRAPH, TOKENIZER, TRAINING_FEATURES):
         if each in named:
-            download(each, name, place.name, token)
+            download(each, name, place.name, token, has_hash(named.get(each)))
     return place, f"{name}@{place.name}"
 
 
@@ -160,4 +162,6 @@ def _read_file(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:
 def _read(path: Path) -> bytes:
     if path.exists() and not path.is_file():  # a pipe would be waited for
         raise OSError(errno.EINVAL, "it is no file")
+    if path.stat().st_size > _MOST_BYTES.get(path.name, 2**40):
+        raise OSError(errno.EFBIG, "it is larger than export_onnx writes it")
     return path.read_bytes()

@@ -3,10 +3,11 @@
 ``skellipsoid.persistence`` and ``skellipsoid_runtime`` have the same file; a test compares them.
 """
 
+import hashlib
 import os
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ _PART = "[A-Za-z0-9_](?:[A-Za-z0-9_]|[-.](?![-.]))*(?<![-.])"
 #: Names of repositories.
 NAME = re.compile(f"{_PART}/{_PART}")
 _COMMIT = re.compile("[0-9a-f]{40}")
+#: Names of branches and tags, as Git allows them.
+_REVISION = re.compile(r"(?!.*(?:\.\.|//|/$|\.$))[\w.+/-]{1,200}")
 _PORTS = {"http": 80}
 #: Time for a connection.
 _SECONDS = 10.0
@@ -37,13 +40,38 @@ def check_no_revision(place: Any, revision: str | None) -> None:
         )
 
 
-def download(name: str, repository: str, revision: str | None, token: str | bool | None) -> Path | None:
+def is_whole_manifest(path: Path) -> bool:
+    """Whether the first line of a manifest has the hash of all others."""
+    first, _, rest = path.read_bytes().partition(b"\n")
+    return hashlib.sha256(rest).hexdigest().encode() in first
+
+
+def has_hash(expected: object) -> Callable[[Path], bool]:
+    """Give a function that says whether a file has a SHA-256."""
+
+    def is_whole(path: Path) -> bool:
+        with path.open("rb") as file:
+            return bool(hashlib.file_digest(file, "sha256").hexdigest() == expected)
+
+    return is_whole
+
+
+def download(
+    name: str,
+    repository: str,
+    revision: str | None,
+    token: str | bool | None,
+    is_whole: Callable[[Path], bool] = Path.is_file,
+) -> Path | None:
     """Give the path of a file in the cache of the hub's client, which fetches it if need be.
 
-    The file lies in a folder ``snapshots/COMMIT``. ``None``: the repository has no such file.
+    The file lies in a folder ``snapshots/COMMIT``. ``None``: the repository has no such file. What ``is_whole`` says is
+    damaged, as what lies in the cache may be, is fetched once more if the hub can be asked.
 
     Raises
     ------
+    ValueError
+        If the revision is no name of one.
     FileNotFoundError
         If there is no such repository or revision.
     PermissionError
@@ -54,14 +82,23 @@ def download(name: str, repository: str, revision: str | None, token: str | bool
     from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
+    if revision is not None and not _REVISION.fullmatch(revision):
+        raise ValueError(
+            f"revision={revision[:80]!r} is no name of a branch, tag or commit; pass one, or leave revision out."
+        )
     options: Any = {"revision": revision, "token": token, "library_name": "skellipsoid"}
     if revision is not None and _COMMIT.fullmatch(revision):  # what is in the cache needs no network
         with suppress(LocalEntryNotFoundError):
-            return Path(hf_hub_download(repository, name, local_files_only=True, **options))
+            found = Path(hf_hub_download(repository, name, local_files_only=True, **options))
+            if is_whole(found):
+                return found
     reason = "" if constants.HF_HUB_OFFLINE else _no_connection(constants.ENDPOINT)
     try:
         with _one_sentence(repository, revision, reason):
-            return Path(hf_hub_download(repository, name, local_files_only=bool(reason), **options))
+            found = Path(hf_hub_download(repository, name, local_files_only=bool(reason), **options))
+            if reason or constants.HF_HUB_OFFLINE or is_whole(found):
+                return found
+            return Path(hf_hub_download(repository, name, force_download=True, **options))
     except EntryNotFoundError:
         return None
 
@@ -104,6 +141,13 @@ def _one_sentence(repository: str, revision: str | None, no_connection: str) -> 
         if isinstance(error, errors.EntryNotFoundError) and not isinstance(error, errors.LocalEntryNotFoundError):
             raise
         raise _not_asked(repository, error, no_connection) from error
+    except (OSError, ValueError) as error:  # what the hub says does not fit what it gives, or the name is none
+        if isinstance(error, OSError) and error.errno is not None:  # such as a full disk
+            raise
+        raise ConnectionError(
+            f"The model {repository[:80]!r} cannot be fetched from the hub ({reason_of(error)[0]}); check the name, "
+            "and try again."
+        ) from error
 
 
 def _not_asked(repository: str, error: Exception, no_connection: str) -> OSError:
@@ -114,7 +158,10 @@ def _not_asked(repository: str, error: Exception, no_connection: str) -> OSError
         )
     reason, status = (no_connection, None) if no_connection else reason_of(error)
     if status in (401, 403):
-        return PermissionError(f"{where} the hub refuses access ({reason}); {_LOGIN}.")
+        return PermissionError(
+            f"{where} the hub refuses access ({reason}); {_LOGIN}, or pass token=False if the model is public and a "
+            "token has expired."
+        )
     return ConnectionError(f"{where} the hub cannot be asked ({reason}); check the name and the network.")
 
 

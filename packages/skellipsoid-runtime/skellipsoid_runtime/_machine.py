@@ -15,3 +15,13 @@ def count_cores(quota: Path = _QUOTA) -> int:
         return max(1, min(cores, int(used) // int(period)))
     except (OSError, ValueError):  # no control group, or "max"
         return cores
+
+
+def count_handles() -> int | None:
+    """Count the files and connections that this process may have open at a time; ``None`` is unlimited."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return None if most == resource.RLIM_INFINITY else most

@@ -119,15 +119,17 @@ class OnnxPipeline:
         return np.asarray(features)
 
     def _check_answers(self) -> None:
-        """Answer once, so that what does not fit is found here."""
-        given = np.zeros((1, self.n_features_)) if self._reader is None else ["one text"]
+        """Answer once, so that what does not fit is found here; of two texts one is padded."""
+        given = np.zeros((2, self.n_features_)) if self._reader is None else ["one text", "a text that is longer"]
         found = self._run(given, *OUTPUTS)
         n_classes = len(self.classes_)
-        shapes = {"label": (1,), "nearest_class": (1,), "score": (1,), "margins": (1, n_classes)}
+        shapes = {"label": (2,), "nearest_class": (2,), "score": (2,), "margins": (2, n_classes)}
         for name, shape in shapes.items():
             if found[name].shape != shape:
                 raise ValueError(f"the graph gives {name} of shape {found[name].shape}, but {shape} is needed")
-        if not (0 <= found["label"][0] <= n_classes and 0 <= found["nearest_class"][0] < n_classes):
+        if not all(0 <= label <= n_classes for label in found["label"]) or not all(
+            0 <= nearest < n_classes for nearest in found["nearest_class"]
+        ):
             raise ValueError("the graph answers with a class that the manifest does not name")
         if self._training_features is not None and self._training_features.shape[1] != found["features"].shape[1]:
             raise ValueError("training_features.npy has other features than the graph")

@@ -16,6 +16,8 @@ _LETTERS_PER_TOKEN = 32
 _UNSURE = 200
 #: What the manifest says of the tokenizer.
 SETTINGS = ("max_length", "pad_token_id", "lowers", "prompt", "truncation_side", "split_special_tokens")
+#: Letters of a prompt, and tokens of a vocabulary.
+_LONGEST_PROMPT, _MOST_TOKENS = 10_000, 2**24
 #: Texts tokenised at once, so that memory does not grow with their number.
 WINDOW = 8192
 
@@ -88,6 +90,8 @@ class TextReader:
         # Written again: of a name that stands twice, the library would read another value than was checked.
         self._cut = Tokenizer.from_str(json.dumps(parsed))
         self._whole: Tokenizer | None = None  # the same without a limit, made for the first long text
+        if len(settings["prompt"]) > _LONGEST_PROMPT or not 0 <= settings["pad_token_id"] < _MOST_TOKENS:
+            raise ValueError("a prompt or a padding token that no text model has")
         self.longest: int = settings["max_length"]
         self.padding: int = settings["pad_token_id"]
         self._lowers: bool = settings["lowers"]

@@ -157,7 +157,11 @@ def group_open(traffic: Traffic, min_size: int = 5, n_words: int = 8, n_represen
     n_groups = len(coherence)
     words: list[list[str]] = [[] for _ in range(n_groups)]
     if given is not None and n_groups:
-        words = telling_words(given[distinct].tolist(), labels[distinct], max(n_words, _WORDS_OF_NAME))
+        known = np.flatnonzero(~is_open)  # the words of a group tell it from these classes, too
+        of_known = n_groups + np.searchsorted(classifier.classes_, classifier.predict_known(traffic.features)[known])
+        named = given[np.concatenate([distinct, known])].tolist()
+        groups = np.concatenate([labels[distinct], of_known])
+        words = telling_words(named, groups, max(n_words, _WORDS_OF_NAME), n_groups)
     return DiscoveredClasses(
         labels=labels,
         is_open=is_open,

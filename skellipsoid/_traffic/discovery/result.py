@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core.files import unused_name, write_table
+from ..._core.files import members_path, unused_name, write_sheet
 from ..._core.results import html_table
 
 #: Typical texts in the file of groups.
@@ -123,25 +123,35 @@ class DiscoveredClasses:
         }
 
     def to_tsv(self, path: str | os.PathLike[str], columns: Mapping[str, Sequence[Any]] | None = None) -> None:
-        """Write two tab-separated files: one line for each group, to be labelled, and beside it the members.
+        """Write two tables of text: one line for each group, to be labelled, and beside it the members.
 
         The file of groups has the columns ``group``, ``proposed_name``, ``label`` (empty: fill it in), ``rows`` and
         ``distinct`` (the number of samples, and of different ones), ``part_of`` (the known class that the group is
-        rather a part of, or empty), ``example_1`` to ``example_3`` (typical texts, or row numbers), ``members`` (the
-        name of the other file) and ``run`` (the same in both files, and another one for other members).
+        rather a part of, or empty; such groups come last), ``example_1`` to ``example_3`` (typical texts, or row
+        numbers), ``members`` (the name of the other file) and ``run`` (the same in both files, and another one for
+        other members).
 
         The other file is named ``groups-members.tsv`` if ``path`` is ``groups.tsv``. It has a line for each different
         text of a group, the most typical first: ``group``, ``proposed_name``, ``label`` (empty), ``text`` (or the row
         number), ``score`` and ``run``. Every run of white space in a text becomes one blank. A cell that contains a
-        quotation mark is quoted, as the module ``csv`` and pandas expect.
+        quotation mark is quoted, as the module ``csv`` and pandas expect. One that a spreadsheet would run, since it
+        begins with ``=``, ``+``, ``-`` or ``@`` and is no number, gets an apostrophe before it.
 
         Parameters
         ----------
         path : str or path-like
-            Existing files are replaced once the new ones are complete.
+            Existing files are replaced once the new ones are complete. Both have commas if it ends in ``.csv``, else
+            tabs.
         columns : mapping of str to sequence of length n_samples, default=None
             Further columns of the file of members, such as the numbers of the messages. The name of one that the file
             has already gets ``log_`` before it, and a number after it where that is taken, too.
+
+        Raises
+        ------
+        ValueError
+            If ``path`` ends like the name of a file that is no text, such as ``.xlsx``.
+        OSError
+            If it cannot be written.
         """
         own: dict[str, Sequence[Any]] = {}
         for name, cells in (columns or {}).items():
@@ -159,20 +169,15 @@ class DiscoveredClasses:
         members = (
             [group, names[group], "", *line, run, *cells] for (group, *line), cells in zip(lines, further, strict=True)
         )
-        write_table(other, [*MEMBER_COLUMNS, *own], members)
+        write_sheet(other, [*MEMBER_COLUMNS, *own], members)
         groups = []
-        for group in range(self.n_groups):
+        for group in np.argsort(self.is_part, kind="stable").tolist():  # what is new first
             examples = [shown[row] for row in numbers[self.labels[numbers] == group][:_N_EXAMPLES].tolist()]
             counts = self.sizes[group], self.distinct_sizes[group]
             part_of = _one_line(str(self.nearest_class[group])) if self.is_part[group] else ""
             examples += [""] * (_N_EXAMPLES - len(examples))
             groups.append([group, names[group], "", *counts, part_of, *examples, other.name, run])
-        write_table(path, GROUP_COLUMNS, groups)
-
-
-def members_path(path: Path) -> Path:
-    """Name the file of members beside a file of groups."""
-    return path.with_name(f"{path.stem}-members.tsv")
+        write_sheet(path, GROUP_COLUMNS, groups)
 
 
 def _one_line(text: str) -> str:

@@ -36,7 +36,13 @@ _Rows = list[tuple[int, list[str]]]
 
 
 def read_delimited(
-    lines: list[str], path: Path, wanted: list[str], fewest: int = 2, *, is_partial: bool = False
+    lines: list[str],
+    path: Path,
+    wanted: list[str],
+    fewest: int = 2,
+    *,
+    is_partial: bool = False,
+    keeps_empty: bool = False,
 ) -> Table:
     """Read lines of any delimiter.
 
@@ -52,6 +58,8 @@ def read_delimited(
         Columns that are needed. With 1, a file whose first line is one cell is a column of texts, commas and all.
     is_partial : bool
         Whether labels may be missing, so that a row may end before its last, empty cell.
+    keeps_empty : bool
+        Whether empty lines between others are rows of empty cells; else they are left out, and said.
 
     Raises
     ------
@@ -73,13 +81,16 @@ def read_delimited(
         delimiter = delimiter if declared else "," if is_csv else "\t"  # of what is written beside it
     else:
         rows, empty = _rows(lines, delimiter, path, skipped, 1 if is_partial or fewest == 1 else 2)
-    say_empty(empty, path)
+    if not keeps_empty:
+        say_empty(empty, path)
     number, first = rows[0] if rows else (0, [])
     first = [cell.strip() for cell in first]
     is_wanted = not {cell.casefold() for cell in first}.isdisjoint(name.casefold() for name in wanted)
     has_header = is_wanted or _is_header([[cell.strip() for cell in cells] for _, cells in rows])
     body = rows[has_header:]
     names, header = (first, number) if has_header else ([], 0)
+    if keeps_empty:
+        body = sorted([*body, *((number, [""] * len(first)) for number in empty if number > header)])
     return Table(names, [cells for _, cells in body], [number for number, _ in body], "line", header, delimiter)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..._core.characters import is_visible
 from ..._core.messages import named, say_empty
-from ..._core.warn import warn
+from ..._core.warn import LossWarning, warn
 from .columns import choose_columns, choose_text_column
 from .decode import decode_file
 from .delimited import is_tabbed, read_delimited
@@ -146,17 +146,23 @@ def read_log(path: Path, *, text_column: str | None = None, encoding: str | None
 
 
 def read_rows(
-    path: Path, *, text_column: str | None = None, encoding: str | None = None
+    path: Path, *, text_column: str | None = None, encoding: str | None = None, keeps_empty: bool = False
 ) -> tuple[Table, list[str], int]:
-    """Read all columns of a file, its texts as ``read_texts`` does, and the number of their column."""
+    """Read all columns of a file, its texts as ``read_texts`` does, and the number of their column.
+
+    ``keeps_empty``: empty lines between others are rows, too.
+    """
     if text_column is None and path.suffix.lower() in _LOGS:
         lines = [line.rstrip("\r\n") for line in decode_file(path, encoding)]
         if not is_tabbed(lines):
             filled = [i for i, line in enumerate(lines) if line.strip()]
-            say_empty([i + 1 for i in sorted(set(range(max(filled, default=0))) - set(filled))], path)
+            every = range(max(filled, default=-1) + 1)
+            if keeps_empty:
+                filled = list(every)
+            say_empty([i + 1 for i in sorted(set(every) - set(filled))], path)
             texts = [lines[i] for i in filled]
             return Table([], [[text] for text in texts], [i + 1 for i in filled], "line", delimiter="\t"), texts, 0
-    table = read_file(path, text_column, encoding=encoding, fewest=1)
+    table = read_file(path, text_column, encoding=encoding, fewest=1, keeps_empty=keeps_empty)
     if not table.n_columns or not table.rows:
         return table, [], 0
     column, is_guess = choose_text_column(table, path, text_column)
@@ -217,7 +223,12 @@ def _as_kept(label: str, kept: Collection[str]) -> str:
 
 
 def read_file(
-    path: Path, *wanted: str | None, encoding: str | None = None, fewest: int = 2, is_partial: bool = False
+    path: Path,
+    *wanted: str | None,
+    encoding: str | None = None,
+    fewest: int = 2,
+    is_partial: bool = False,
+    keeps_empty: bool = False,
 ) -> Table:
     """Read all columns of a file; a first line that holds a ``wanted`` name, which is no number, is its header.
 
@@ -230,7 +241,7 @@ def read_file(
     lines = decode_file(path, encoding)
     if kind in _JSON:
         return read_json(lines, path, names)
-    return read_delimited(lines, path, names, fewest, is_partial=is_partial)
+    return read_delimited(lines, path, names, fewest, is_partial=is_partial, keeps_empty=keeps_empty)
 
 
 def _say_guess(table: Table, path: Path, remedy: str, **columns: int) -> None:
@@ -259,5 +270,6 @@ def _say_missing(table: Table, path: Path, cells: list[str], what: str, remedy: 
         n = len(missing)
         warn(
             f"{n} row{' has' if n == 1 else 's have'} no {what} in {str(path)!r} and {'is' if n == 1 else 'are'} left "
-            f"out ({named(table.unit, missing)}){remedy}."
+            f"out ({named(table.unit, missing)}){remedy}.",
+            LossWarning,
         )

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._core.messages import named, numbered
-from ..._core.warn import warn
+from ..._core.warn import LossWarning, warn
 from .records import inside
 from .table import Table, cell_text
 
@@ -47,7 +47,8 @@ def rejected_rows(table: Table, path: Path, *read: int, effect: str = "they are 
         numbers = named(table.unit, [table.numbers[row] for row in sorted(found)])
         warn(
             f"{numbered(len(found), 'row')} of {str(path)!r} {'was' if len(found) == 1 else 'were'} rejected by the "
-            f"annotator ({why}): {effect} ({numbers})."
+            f"annotator ({why}): {effect} ({numbers}).",
+            LossWarning,
         )
     return set(found)
 

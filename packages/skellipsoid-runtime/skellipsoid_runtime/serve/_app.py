@@ -4,13 +4,14 @@ import asyncio
 import logging
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
+from starlette.requests import ClientDisconnect
 
 from ._batcher import Answer, Batcher, QueueFullError
 from ._limits import Reader
@@ -22,6 +23,8 @@ from ._settings import Settings
 _LOGGER = logging.getLogger("skellipsoid_runtime.serve")
 #: Seconds after which a client may try again where too many texts wait.
 _RETRY = {"retry-after": "1"}
+#: Status of requests whose client has gone, in the counters: nginx counts them so.
+_GONE = 499
 
 
 class Service:
@@ -39,37 +42,56 @@ class Service:
         self.metrics.set_model(self.models.current)
         self.log = None if settings.log is None else AnswerLog(settings.log, settings, self.metrics.log_errors.inc)
         self.is_ending = False
-        self._hangup = asyncio.Event()
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Answer inside the block; every request that was taken is answered before its end."""
         self.batcher = Batcher(
             self._answer,
             wait=self.settings.wait_ms / 1000,
             most_texts=self.settings.max_batch,
             most_waiting=self.settings.max_queue,
+            # Other connections remain for /health, and for clients whose turn it is.
+            most_open=max(1, self.settings.connections * 3 // 4),
             n_threads=self.settings.threads,
         )
         self.metrics.waiting.set_function(lambda: self.batcher.n_waiting)
-        watch = asyncio.create_task(self._watch())
+        self._hangup = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Look for new models from now on, also where a mounted application has no lifespan."""
+        if self._watching is None or self._watching.done():
+            if self._watching is not None:  # of a loop that has ended
+                self._hangup = asyncio.Event()
+            self._watching = asyncio.create_task(self._watch(self._hangup))
+
+    def reload(self) -> None:
+        """Load the model again, as at SIGHUP."""
+        self._hangup.set()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Answer inside the block; every request that was taken is answered before its end."""
+        self.start()
         try:
-            with _on_hangup(self._hangup):
+            with _on_hangup(self.reload):
                 yield
         finally:
-            watch.cancel()
+            if self._watching is not None:
+                self._watching.cancel()
             self.batcher.close()
             if self.log is not None:
                 self.log.close()
 
-    async def _watch(self) -> None:
-        """Look for a new model from time to time, and at each SIGHUP."""
+    async def _watch(self, hangup: asyncio.Event) -> None:
+        """Look for a new model from time to time, and at each SIGHUP; no error ends this."""
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._hangup.wait(), self.settings.watch_seconds or None)
-            is_forced = self._hangup.is_set()
-            self._hangup.clear()
-            await asyncio.to_thread(self.models.refresh, is_forced=is_forced)
+                await asyncio.wait_for(hangup.wait(), self.settings.watch_seconds or None)
+            is_forced = hangup.is_set()
+            hangup.clear()
+            try:
+                await asyncio.to_thread(self.models.refresh, is_forced=is_forced)
+            except Exception:
+                _LOGGER.exception("the model could not be looked at")
+                await asyncio.sleep(1)
 
     def _changed(self, result: str, model: Loaded) -> None:
         self.metrics.changes.labels(result).inc()
@@ -91,13 +113,18 @@ class Service:
 
     async def predict(self, request: Request) -> Response:
         """Read a request, and answer it."""
+        self.start()
         begin, status = time.perf_counter(), 500
         try:
             query = await self.reader.read(request)
             texts = query.asked()
-            answers = await self.batcher.ask(texts)
+            client = request.client.host if request.client else ""
+            answers = await _while_connected(self.batcher.ask(texts, client), request)
             given = [{"text": text} | answer for text, answer in zip(texts, answers, strict=True)]
             status = 200
+        except ClientDisconnect:
+            status = _GONE
+            return Response(status_code=status)  # nobody reads it
         except QueueFullError:
             status = 429
             raise HTTPException(429, f"{self.batcher.n_waiting} texts wait already; try again", _RETRY) from None
@@ -193,12 +220,37 @@ def create_app(model: str | Path, settings: Settings | None = None) -> FastAPI:
     return app
 
 
+async def _while_connected(answering: Coroutine[Any, Any, list[Answer]], request: Request) -> list[Answer]:
+    """Wait for answers as long as the client does.
+
+    Raises
+    ------
+    ClientDisconnect
+        If it has gone, or has closed its side of the connection: the two look alike.
+    """
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    answer, leaves = asyncio.ensure_future(answering), asyncio.ensure_future(gone())
+    try:
+        await asyncio.wait((answer, leaves), return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            raise ClientDisconnect
+        return answer.result()
+    finally:
+        answer.cancel()
+        leaves.cancel()
+
+
 @contextmanager
-def _on_hangup(event: asyncio.Event) -> Iterator[None]:
-    """Set an event at each SIGHUP, where there are signals: on Windows there are none, nor in other threads."""
+def _on_hangup(call: Callable[[], None]) -> Iterator[None]:
+    """Call a function at each SIGHUP, where there are signals: on Windows there are none, nor in other threads."""
     loop = asyncio.get_running_loop()
     try:
-        loop.add_signal_handler(signal.SIGHUP, event.set)
+        before = signal.getsignal(signal.SIGHUP)
+        loop.add_signal_handler(signal.SIGHUP, call)
     except (AttributeError, NotImplementedError, RuntimeError, ValueError):
         yield
         return
@@ -206,3 +258,4 @@ def _on_hangup(event: asyncio.Event) -> Iterator[None]:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
+        signal.signal(signal.SIGHUP, before)  # while it ends, too, SIGHUP is no reason to die

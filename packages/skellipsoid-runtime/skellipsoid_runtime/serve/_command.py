@@ -5,10 +5,10 @@ import logging
 import os
 import signal
 import sys
-import time
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from .._version import __version__
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 #: Set before libraries that compute are imported: a request is computed by one thread, and requests beside each other.
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
-#: Seconds in which requests that were taken must be answered at the end.
-_LONGEST_END = 60
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,14 +35,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    options = _parser().parse_args(arguments)
     try:
-        return _serve(options)
+        with _noted_hangups() as hangups:
+            return _serve(_parser().parse_args(arguments), hangups)
     except (ImportError, OSError, ValueError) as error:
         print(f"skellipsoid-serve: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+@contextmanager
+def _noted_hangups() -> Iterator[list[int]]:
+    """Note SIGHUP, which would end the process as long as no model is loaded."""
+    noted: list[int] = []
+    if not hasattr(signal, "SIGHUP") or threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+    before = signal.signal(signal.SIGHUP, lambda number, _: noted.append(number))
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -63,11 +75,13 @@ def _parser() -> argparse.ArgumentParser:
         "wait-ms": (float, 5.0, "milliseconds that a request waits for others to share its batch"),
         "max-batch": (int, 64, "texts of a batch"),
         "max-queue": (int, 1024, "texts that may wait; then the status is 429"),
+        "max-connections": (int, 512, "connections at a time"),
         "max-body": (int, 2**20, "bytes of a request"),
         "max-texts": (int, 256, "texts of a request"),
         "max-text": (int, 2000, "characters of a text"),
         "max-characters": (int, 20_000, "characters of all texts of a request"),
-        "body-seconds": (float, 30.0, "seconds in which a body must arrive"),
+        "body-seconds": (float, 30.0, "seconds for the head of a request, for its body, and to read the answer"),
+        "keep-alive-seconds": (float, 75.0, "how long a connection is kept; longer than a proxy in front keeps it"),
         "n-threads": (int, 0, "batches at a time; 0: one for each core"),
         "watch-seconds": (float, 1.0, "how often to look for a new model; 0: at SIGHUP alone"),
         "drain-seconds": (float, 1.0, "how long to answer after SIGTERM, while /ready says 503"),
@@ -77,11 +91,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _serve(options: argparse.Namespace) -> int:
+def _serve(options: argparse.Namespace, hangups: list[int]) -> int:
     try:
         import fastapi  # noqa: F401
         import prometheus_client  # noqa: F401
-        import uvicorn
+        import uvicorn  # noqa: F401
     except ImportError as error:
         raise ImportError(
             f"skellipsoid-serve needs FastAPI, uvicorn and prometheus-client ({error}); run pip install "
@@ -89,36 +103,14 @@ def _serve(options: argparse.Namespace) -> int:
         ) from error
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     from ._app import create_app
+    from ._network import make_server
 
     app = create_app(options.model, _settings(options))
     service = app.state.service
+    if hangups:
+        service.reload()
 
-    class Server(uvicorn.Server):
-        """Goes on for some seconds after SIGTERM, so that a balancer finds another server first."""
-
-        ends: float | None = None
-
-        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            if sig != signal.SIGTERM or self.ends is not None:
-                super().handle_exit(sig, frame)
-                return
-            service.is_ending = True
-            self.ends = time.monotonic() + options.drain_seconds
-
-        async def on_tick(self, counter: int) -> bool:
-            if self.ends is not None and time.monotonic() >= self.ends:
-                self.should_exit = True
-            return await super().on_tick(counter)
-
-    config = uvicorn.Config(
-        app,
-        host=options.host,
-        port=options.port,
-        access_log=False,
-        log_config=None,
-        timeout_graceful_shutdown=_LONGEST_END,
-    )
-    Server(config).run()
+    make_server(app, service, options.host, options.port, options.drain_seconds).run()
     return 0
 
 

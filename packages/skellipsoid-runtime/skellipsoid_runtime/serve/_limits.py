@@ -5,12 +5,15 @@ from typing import Annotated, Any
 
 from fastapi import HTTPException, Request
 from pydantic import BaseModel, Field, ValidationError, create_model, model_validator
-from starlette.requests import ClientDisconnect
 
 from ._settings import Settings
 
 #: Kinds of errors of pydantic that say that something is too long.
 _TOO_LONG = {"too_long", "string_too_long"}
+#: Bytes of a body that is always read.
+_SMALL = 2**15
+#: Of all bodies that are larger and arrive at a time, so many times the largest one.
+_MOST_HELD = 8
 
 
 class Query(BaseModel):
@@ -46,6 +49,7 @@ class Reader:
             texts=(texts | None, None),
         )
         self._settings = settings
+        self._n_held = 0
         #: For the page of the interface.
         self.schema: dict[str, Any] = self._query.model_json_schema()
 
@@ -54,10 +58,16 @@ class Reader:
 
         Raises
         ------
+        ClientDisconnect
+            If the client goes before the end.
         HTTPException
-            408 if the body does not arrive, 400 if it is incomplete, 413 if something is too long, 422 for what is
-            no text or list of texts.
+            408 if the body does not arrive, 413 if something is too long, 415 for what does not call itself JSON,
+            422 for what is no text or list of texts, 429 if too many large bodies arrive.
         """
+        # A page of another site can send other types, without asking, to servers that its reader's browser reaches.
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise HTTPException(415, "the header content-type must be application/json")
         body = await self._body(request)
         try:
             query = self._query.model_validate_json(body)
@@ -71,16 +81,22 @@ class Reader:
 
     async def _body(self, request: Request) -> bytearray:
         body = bytearray()
+        n_held = 0
         try:
             async with asyncio.timeout(self._settings.body_seconds):
                 async for chunk in request.stream():
                     body += chunk
                     if len(body) > self._settings.max_body:
                         raise HTTPException(413, f"the body has more than {self._settings.max_body} bytes")
-        except ClientDisconnect:
-            raise HTTPException(400, "the body is incomplete") from None
+                    if len(body) > _SMALL:
+                        self._n_held += len(body) - n_held
+                        n_held = len(body)
+                        if self._n_held > _MOST_HELD * self._settings.max_body:
+                            raise HTTPException(429, "too many large bodies arrive; try again", {"retry-after": "1"})
         except TimeoutError:
             raise HTTPException(
                 408, f"the body did not arrive within {self._settings.body_seconds:g} seconds", {"connection": "close"}
             ) from None
+        finally:
+            self._n_held -= n_held
         return body

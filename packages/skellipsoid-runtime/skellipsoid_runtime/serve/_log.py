@@ -1,14 +1,14 @@
 """The log of answers, one line of JSON each, which ``skellipsoid traffic``, ``review`` and ``monitor`` read."""
 
+import errno
 import json
 import logging
 import os
-import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from io import TextIOWrapper
-from logging.handlers import RotatingFileHandler
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,48 +40,90 @@ class AnswerLog:
             line = {"time": now, "model": model, "answer": answer["label"]}
             line |= {name: value for name, value in answer.items() if name != "label"}
             lines.append(json.dumps(line | ({"text": text} if self._has_texts else {}), ensure_ascii=False))
-        self._file.emit(logging.LogRecord("", logging.INFO, "", 0, "\n".join(lines), None, None))
+        self._file.write("".join(f"{line}\n" for line in lines).encode())
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
 
-class _PrivateFile(RotatingFileHandler):
-    """A file that its owner alone can read: ``answers.jsonl``, and ``answers.1.jsonl`` for the one before."""
+class _PrivateFile:
+    """A file that its owner alone can read: ``answers.jsonl``, and ``answers.1.jsonl`` for the one before.
+
+    Other programs may move, remove or cut it; what is written goes to the file that has its name then.
+    """
 
     def __init__(self, path: Path, most_bytes: int, n_files: int, on_error: Callable[[], object]) -> None:
-        self._on_error, self._is_broken = on_error, False
-        super().__init__(path, maxBytes=most_bytes, backupCount=n_files, encoding="utf-8")
-        self.namer = _numbered
+        self._path, self._most_bytes, self._n_files, self._on_error = path, most_bytes, n_files, on_error
+        self._lock = threading.Lock()
+        self._is_broken = False
+        self._file: int | None = None
+        self._opened()
 
-    def _open(self) -> TextIOWrapper:
-        def private(path: str, flags: int) -> int:
-            return os.open(path, flags, 0o600)
+    def write(self, content: bytes) -> None:
+        """Write whole lines, or nothing."""
+        with self._lock:
+            try:
+                self._write(content)
+            except OSError as error:
+                self._on_error()
+                if not self._is_broken:  # said once, not for each batch
+                    _LOGGER.error("answers are given, but not written to %s: %s", self._path, error)  # noqa: TRY400
+                self._is_broken = True
+                self.close()
+            else:
+                self._is_broken = False
 
-        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=private)  # type: ignore[return-value]
-
-    def emit(self, record: logging.LogRecord) -> None:
-        with self.lock:  # type: ignore[union-attr]
-            self._has_failed = False
-            super().emit(record)
-            self._is_broken = self._has_failed
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        self._has_failed = True
-        self._on_error()
-        # What could not be written is given up: it would be tried again at each write, and grow.
-        stream, self.stream = self.stream, None
-        if stream is not None:
+    def close(self) -> None:
+        """Close the file; it is opened again where something is written."""
+        if self._file is not None:
+            file, self._file = self._file, None
             with suppress(OSError):
-                stream.close()
-        if not self._is_broken:  # said once, not for each batch
-            reason = sys.exc_info()[1]
-            _LOGGER.error("answers cannot be written to %s, but are given: %s", self.baseFilename, reason)
+                os.close(file)
 
+    def _write(self, content: bytes) -> None:
+        file = self._opened()
+        n_bytes = os.fstat(file).st_size
+        if n_bytes and n_bytes + len(content) > self._most_bytes:
+            self.close()
+            self._shift()
+            file = self._opened()
+        n_written = os.write(file, content)
+        if n_written < len(content):
+            self._take_back(file, n_written)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-def _numbered(name: str) -> str:
-    """Put the number of an earlier file before the end of its name, by which programs know what it holds."""
-    path, _, number = name.rpartition(".")
-    stem, suffix = os.path.splitext(path)
-    return f"{stem}.{number}{suffix}"
+    def _opened(self) -> int:
+        """Give the file that has the name, which another program may have moved; a line that was cut is ended."""
+        if self._file is not None:
+            with suppress(OSError):
+                if os.path.samestat(os.stat(self._path), os.fstat(self._file)):
+                    return self._file
+            self.close()
+        self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        if os.fstat(self._file).st_size and not self._ends_with_a_line():
+            os.write(self._file, b"\n")
+        return self._file
+
+    def _ends_with_a_line(self) -> bool:
+        with self._path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read() == b"\n"
+
+    def _shift(self) -> None:
+        """Give each file the name of the one before, and drop the last."""
+        numbered = [self._path, *map(self._earlier, range(1, self._n_files + 1))]
+        for newer, older in reversed(list(pairwise(numbered))):
+            with suppress(FileNotFoundError):
+                newer.replace(older)
+
+    def _earlier(self, number: int) -> Path:
+        """Put the number of an earlier file before the end of its name, by which programs know what it holds."""
+        return self._path.with_name(f"{self._path.stem}.{number}{self._path.suffix}")
+
+    def _take_back(self, file: int, n_written: int) -> None:
+        """Remove the part of a line that a full disk took, unless another server has written after it."""
+        with suppress(OSError):
+            end = os.lseek(file, 0, os.SEEK_CUR)
+            if os.fstat(file).st_size == end:
+                os.ftruncate(file, end - n_written)

@@ -30,6 +30,9 @@ _MOST_LOADS = 3
 #: Batches after which the model before is let go.
 _PROVEN = 100
 
+#: What clients are told; the reason has paths.
+_SEE_LOG = "the log of the server has the reason"
+
 Arrays = dict[str, NDArray[Any]]
 State = tuple[tuple[str, int, int], ...]
 
@@ -69,7 +72,9 @@ class Models:
         folder = self._folder()
         self._seen: tuple[Path, State] | None = folder, _state(folder)
         self.current = load(folder)
+        #: For everybody who asks: no paths, and nothing of what a file holds.
         self.error: str | None = None
+        self._failed = ""
 
     def answers(self, texts: list[str]) -> tuple[Loaded, Arrays]:
         """Answer by the present model; by the one before, which returns, if that one can and the new one cannot."""
@@ -100,7 +105,7 @@ class Models:
         """
         try:
             folder = self._folder()
-        except (OSError, ValueError) as error:
+        except Exception as error:
             self._seen = None
             self._fail(error)
             return
@@ -123,29 +128,35 @@ class Models:
 
     def _fail(self, error: Exception) -> None:
         found = " ".join(str(error).split()) or type(error).__name__
-        if self.error != found:  # not again each second
+        if self._failed != found or self.error is None:  # not again each second
             _LOGGER.error("the new model is not taken, %s still answers: %s", self.current.version, found)
             self._on_change("failed", self.current)
-        self.error = found
+        self._failed = found
+        self.error = f"the new model is not taken; {_SEE_LOG}"
 
     def _return(self, model: Loaded, before: Loaded, error: Exception) -> None:
         with self._lock:
             if self.current is not model:
                 return
             self.current, self._before = before, None
-            self.error = f"{model.version} failed: {' '.join(str(error).split())[:200]}"
-        _LOGGER.error("model %s answers again, since %s", before.version, self.error)
+            self.error = f"model {model.version} failed at a request; {_SEE_LOG}"
+        found = " ".join(str(error).split())
+        _LOGGER.error("model %s answers again, since %s failed: %s", before.version, model.version, found)
         self._on_change("returned", before)
 
     def _folder(self) -> Path:
         """Give the folder of the model, by the pointer if there is one."""
-        if not self._source.is_file():
-            return self._source.resolve()
-        with self._source.open(encoding="utf-8") as file:
-            named = file.read(_LONGEST_POINTER).strip()
-        if not named or "\n" in named:
-            raise ValueError(f"{str(self._source)!r} must hold the path of a model on one line; write it there.")
-        return (self._source.parent / named).resolve()
+        source = self._source
+        if source.is_file():
+            with source.open(encoding="utf-8-sig") as file:  # some editors begin a file with a byte order mark
+                named = file.read(_LONGEST_POINTER).strip()
+            if not named or "\n" in named:
+                raise ValueError(f"{str(source)!r} must hold the path of a model on one line; write it there.")
+            source = source.parent / named
+        try:
+            return source.resolve()
+        except RuntimeError:
+            raise ValueError(f"{str(source)!r} is a loop of links; link to the folder of a model.") from None
 
 
 def load(folder: Path) -> Loaded:

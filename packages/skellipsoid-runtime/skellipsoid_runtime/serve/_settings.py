@@ -5,6 +5,9 @@ from pathlib import Path
 
 from .. import _machine
 
+#: Files that a server has open beside its connections: the log, a model that is loaded.
+_OTHER_FILES = 40
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -17,7 +20,11 @@ class Settings:
     max_batch : int, default=64
         Texts of a batch; a request with more is a batch of its own.
     max_queue : int, default=1024
-        Texts that may wait; a request that comes then gets the status 429.
+        If so many texts wait, a request gets the status 429, unless another client has more of them: its last request
+        gets 429 then.
+    max_connections : int, default=512
+        Connections at a time; three quarters of them may wait for answers. If another one comes, the one that has
+        waited longest for its client is closed. Fewer where the process may open fewer files.
     max_body : int, default=1048576
         Bytes of a request; more get the status 413, as all that is too long.
     max_texts : int, default=256
@@ -27,7 +34,10 @@ class Settings:
     max_characters : int, default=20000
         Characters of all texts of a request.
     body_seconds : float, default=30
-        Seconds in which a body must arrive; else the status is 408.
+        Seconds in which a body must arrive; else the status is 408. The lines before it, and the client's reading of
+        the answer, have as long; then the connection is closed.
+    keep_alive_seconds : float, default=75
+        Seconds that a connection is kept for a next request: longer than a proxy or balancer in front keeps it.
     n_threads : int, default=0
         Batches that are computed at the same time, each by one thread; 0 is the number of cores.
     watch_seconds : float, default=1
@@ -56,11 +66,13 @@ class Settings:
     wait_ms: float = 5.0
     max_batch: int = 64
     max_queue: int = 1024
+    max_connections: int = 512
     max_body: int = 2**20
     max_texts: int = 256
     max_text: int = 2000
     max_characters: int = 20_000
     body_seconds: float = 30.0
+    keep_alive_seconds: float = 75.0
     n_threads: int = 0
     watch_seconds: float = 1.0
     log: Path | None = None
@@ -74,11 +86,6 @@ class Settings:
             least = 0 if isinstance(default, float) or default == 0 else 1
             if isinstance(default, int | float) and not isinstance(default, bool) and not value >= least:
                 raise ValueError(f"{field.name}={value!r} is too small; use a number from {least} on.")
-        if self.max_queue < self.max_texts:
-            raise ValueError(
-                f"max_queue={self.max_queue} is smaller than max_texts={self.max_texts}, so that so many texts would "
-                "never be answered; use a larger max_queue, or a smaller max_texts."
-            )
         if self.log_texts and self.log is None:
             raise ValueError("log_texts=True needs a file to write to; pass log, or leave log_texts out.")
 
@@ -86,3 +93,13 @@ class Settings:
     def threads(self) -> int:
         """Number of threads that compute."""
         return self.n_threads or _machine.count_cores()
+
+    @property
+    def connections(self) -> int:
+        """Connections at a time: half of the handles remain for those that are being opened and closed."""
+        handles = _machine.count_handles()
+        return (
+            self.max_connections
+            if handles is None
+            else min(self.max_connections, max(1, (handles - _OTHER_FILES) // 2))
+        )

@@ -1,0 +1,48 @@
+"""Hostile clients at ``skellipsoid-serve`` for some minutes, and what an honest client gets beside them.
+
+They are those of ``tests/hostile_clients.py``, on the loopback interface.
+
+python studies/serve_hostile.py --minutes 10
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from sklearn.pipeline import make_pipeline
+
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, datasets, export_onnx
+
+ROOT = Path(__file__).parents[3]
+#: The most that the server may grow by.
+MOST_MIB = 30
+
+
+def main():
+    """Export a model, serve it under attack, and print the figures; the status is 1 if a promise is not kept."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10)
+    options = parser.parse_args()
+    sys.path.insert(0, str(ROOT / "tests"))
+    from hostile_clients import attack
+    from serve_helpers import running
+
+    texts, intents = datasets.load_assistant_intents(return_X_y=True)
+    pipe = make_pipeline(SupConTextEncoder(finetune="none"), EllipsoidOpenSetClassifier(random_state=0))
+    pipe.fit(texts, intents)
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        export_onnx(pipe, folder / "exported")
+        limits = {"body_seconds": 5, "max_connections": 200, "log": folder / "answers.jsonl"}
+        with running(folder / "exported", folder, environment, **limits) as server:
+            found = attack(server, texts[:20], 60 * options.minutes)
+    for each, value in found.items():
+        print(f"{each}: {value:.1f}" if isinstance(value, float) else f"{each}: {value}")
+    return int(found["statuses"] != {200} or found["wrong"] > 0 or found["growth"] > MOST_MIB)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

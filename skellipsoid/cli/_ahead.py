@@ -1,0 +1,220 @@
+"""What is wrong with the options and files of a command, said before torch and scikit-learn are imported: seconds."""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from .._core.files import check_sheet, members_path, real_file
+from .._core.messages import numbered
+from .._core.warn import silenced
+from ..persistence._folder import is_vacant, read_manifest
+from ..persistence._hub import check_no_revision, is_hub_name
+from ._beside import FOLDER
+from ._given import check_data
+from ._text_files.columns import choose_columns
+from ._text_files.read import PARQUET, read_file, read_labels, read_rows
+
+#: Commands whose model is changed, and so no model of the hub.
+_CHANGE = {"add", "remove", "merge", "learn", "set-limit"}
+#: Commands that read lines of standard input where there is no file.
+_LINES = {"predict", "traffic", "set-limit", "review", "monitor", "compare"}
+#: Bytes of a file that is read here, too, to see whether it can be.
+_MOST_BYTES = 20e6
+
+
+def check_ahead(options: argparse.Namespace) -> None:
+    """Refuse what cannot be done.
+
+    Raises
+    ------
+    OSError, ValueError, ImportError
+        In one sentence.
+    """
+    name = options.command
+    checks: dict[str, Callable[[argparse.Namespace], object]] = {
+        "predict": _check_predict,
+        "set-limit": _check_limit,
+        "export": _check_export,
+    }
+    if name in checks:
+        checks[name](options)
+    _check_outputs(options)
+    for each in ("model", "before", "after"):
+        if (folder := getattr(options, each, None)) is not None:
+            _check_model(folder, options)
+    _check_given(options)
+
+
+def _check_model(folder: Path, options: argparse.Namespace) -> None:
+    if not is_hub_name(folder.as_posix()) or options.command in {*_CHANGE, "monitor"}:
+        check_no_revision(folder.as_posix(), getattr(options, "revision", None))
+        read_manifest(folder)
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Refuse outputs that would be elsewhere than where the user says, or in a form that the name does not say."""
+    save, state = getattr(options, "save", None), getattr(options, "state", None)
+    if options.command in ("review", "traffic", "compare"):
+        if save is not None:
+            check_sheet(save)
+        if save is not None and options.command != "compare":
+            check_unlabelled(save)
+    elif options.command in ("train", "demo"):
+        check_folder(save, overwrite=options.overwrite)
+    elif save is not None:
+        check_folder(save, overwrite=False)
+    if state is not None:
+        real_file(state)
+    out = getattr(options, "out", None)
+    if out is not None and os.path.lexists(out) and not out.is_dir():
+        raise NotADirectoryError(f"--out {str(out)!r} is a file, where a folder is to be; name a folder.")
+
+
+def _check_given(options: argparse.Namespace) -> None:
+    """Read the files of texts, unless they are large or no files, to see whether they can be read."""
+    data, label = getattr(options, "data", None), getattr(options, "label_column", None)
+    if options.command in _LINES:
+        if data is None and label is not None:
+            raise ValueError("--label-column names a column of the file of --data; pass a file, or leave it out.")
+        check_data(options)
+    log = getattr(options, "log", None)
+    if log is not None:
+        _try(log, lambda: read_rows(log, text_column=options.text_column, encoding=options.encoding))
+    if data is None or (options.command == "predict" and options.out is not None):
+        return
+    columns = getattr(options, "text_column", None), label
+    if options.command in ("train", "demo", "evaluate"):
+        _try(data, lambda: _read_two(data, columns, options.encoding))
+    elif options.command == "add" and columns == (None, None):
+        _try(data, lambda: read_file(data, "group", "label", encoding=options.encoding))
+    elif options.command == "add":
+        _try(data, lambda: _read_two(data, columns, options.encoding))
+    elif options.command == "learn":
+        _try(data, lambda: read_file(data, "message", "label", is_partial=True))
+    elif label is not None:
+        _try(data, lambda: _read_two(data, columns, options.encoding, is_partial=True))
+    elif options.command != "predict":  # which reads it first
+        _try(data, lambda: read_rows(data, text_column=columns[0], encoding=options.encoding))
+
+
+def _try(path: Path, read: Callable[[], object]) -> None:
+    """Read a file; its warnings come when it is read again. A pipe is read but once."""
+    if not path.exists() or path.is_dir() or (path.is_file() and path.stat().st_size < _MOST_BYTES):
+        with silenced():
+            read()
+
+
+def _read_two(path: Path, columns: tuple[str | None, str | None], encoding: str | None, **how: bool) -> None:
+    table = read_file(path, *columns, encoding=encoding, **how)
+    if table.n_columns and table.rows:
+        choose_columns(table, path, *columns)
+
+
+def _check_predict(options: argparse.Namespace) -> None:
+    """Refuse options that have no use for each other."""
+    others = [name for name in ("scores", "explain", "json") if getattr(options, name)]
+    if options.texts and options.data is not None:
+        msg = "There are texts on the command line and in the file of --data; leave one of them out."
+    elif options.out is not None and options.data is None:
+        msg = "--out takes the answers to the files of --data; pass a file or a pattern, or leave --out out."
+    elif not options.keep_columns:
+        return
+    elif options.data is None:
+        msg = "--keep-columns keeps the columns of the file of --data; pass a file, or leave --keep-columns out."
+    elif others:
+        msg = f"--keep-columns writes all scores in the format of the file; leave --{others[0]} out."
+    elif options.out is None and options.data.suffix.lower() in PARQUET:
+        msg = "--keep-columns writes parquet to files alone; pass --out with a folder for them."
+    else:
+        return
+    raise ValueError(msg)
+
+
+def _check_limit(options: argparse.Namespace) -> None:
+    """Raise an error unless the options name one limit."""
+    of_log = options.data is not None or options.open_share is not None
+    if of_log + (options.rejection_rate is not None) + options.undo != 1:
+        raise ValueError(
+            "set-limit sets one limit; pass --data with a log and its share or labels, --open-share, --rejection-rate "
+            "or --undo."
+        )
+    if options.data is not None and options.label_column is None and options.open_share is None:
+        raise ValueError(
+            "A log without labels does not say where the limit goes, since known texts that are worded unlike the "
+            "training texts look like new ones; pass --label-column with labels of about 30 of its texts, or "
+            "--open-share."
+        )
+
+
+def _check_export(options: argparse.Namespace) -> None:
+    """Refuse options that do not go together."""
+    beside = (options.model / FOLDER).resolve()
+    is_beside = options.out is None or options.out.resolve() == beside
+    if options.quantize and is_beside:
+        msg = (
+            "--quantize changes answers a little, and predict never uses such an export by itself; pass --out with "
+            f"{'a' if options.out is None else 'another'} folder for it, or leave --quantize out."
+        )
+    elif options.out is None and options.overwrite:
+        msg = "--overwrite replaces the export in the folder of --out; name the folder, or leave --overwrite out."
+    elif is_beside and is_hub_name(options.model.as_posix()):
+        folder = options.model.as_posix()
+        msg = f"There is no folder {folder!r} here; for a model on the hub pass --out with a folder."
+    else:
+        return
+    raise ValueError(msg)
+
+
+def check_folder(folder: Path | None, *, overwrite: bool) -> str | None:
+    """Refuse a folder that the model cannot be written to, before hours of training.
+
+    Gives the hash of the model that is to be replaced, if there is one.
+    """
+    if folder is None:
+        if overwrite:
+            raise ValueError(
+                "--overwrite replaces the model in the folder of --save; name the folder, or leave --overwrite out."
+            )
+        return None
+    replaced = None
+    if os.path.lexists(folder):
+        replaced = None if is_vacant(folder) else _check_replaced(folder, overwrite=overwrite)
+        place = folder
+    else:
+        place = next(parent for parent in folder.absolute().parents if parent.exists())
+    try:
+        with tempfile.TemporaryDirectory(dir=place):
+            pass
+    except OSError as error:
+        raise OSError(f"--save {str(folder)!r} cannot be written ({error.strerror}); pass another folder.") from error
+    return replaced
+
+
+def _check_replaced(folder: Path, *, overwrite: bool) -> str:
+    """Refuse what exists, unless it is a saved model that may be replaced; gives its hash."""
+    if not overwrite:
+        raise FileExistsError(
+            f"{str(folder)!r} exists; pass --overwrite to replace a model that was saved there, or another folder."
+        )
+    try:
+        found: str = read_manifest(folder)[0]["manifest_sha256"]
+    except (OSError, ValueError) as error:
+        raise FileExistsError(
+            f"{str(folder)!r} holds no saved model, and --overwrite replaces nothing else; pass another folder."
+        ) from error
+    return found
+
+
+def check_unlabelled(path: Path) -> None:
+    """Refuse to overwrite groups that somebody has labelled."""
+    for name in (path, members_path(path)):
+        table = read_file(name, "label") if name.exists() else None
+        if table is not None and "label" in table.names:
+            n_labels = sum(map(bool, read_labels(table.named_cells("label"))))
+            if n_labels:
+                held = numbered(n_labels, "label")
+                raise FileExistsError(
+                    f"{str(name)!r} holds {held}, which --save would overwrite; pass another file to it."
+                )

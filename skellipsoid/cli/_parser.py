@@ -1,0 +1,37 @@
+"""The parser of the command line: no abbreviations, and the nearest name for one that is not known."""
+
+import argparse
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """Knows options by their whole names alone: an abbreviation would mean another one in a later version."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **options})
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """Refuse an option that is not known, with the nearest one, before what else is missing is said."""
+        known = self._option_string_actions
+        for word in args or () if self._subparsers is None else ():
+            name = word.partition("=")[0]
+            if word == "--":
+                break
+            if re.fullmatch("--[a-z][a-z-]*", name, re.I) and name not in known:
+                self.error(f"there is no option {name}{_meant(name, known)}")
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """End with one sentence, which names the choice that is nearest to a wrong one."""
+        if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
+            message += _meant(found[1], re.findall(r"[\w-]+", found[2]))
+        super().error(message)
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    beginning = [name for name in known if name.startswith(word)]
+    near = get_close_matches(word, known, 1, 0.6) if len(beginning) != 1 else beginning
+    return f"; did you mean {near[0]}?" if near else ""

@@ -1,0 +1,123 @@
+"""What is wrong with the words and files of a command is said at once: before torch and scikit-learn are imported."""
+
+import os
+import sys
+
+import pytest
+
+from skellipsoid import load
+from skellipsoid.cli import main
+from skellipsoid.cli._options import build_parser
+
+#: Runs the command in a process that can import neither.
+WITHOUT = """
+import sys
+class Refused:
+    def find_spec(self, name, *_):
+        if name in ("torch", "sklearn", "scipy", "transformers"):
+            raise AssertionError(f"{name} is imported")
+sys.meta_path.insert(0, Refused())
+from skellipsoid.cli import main
+for words in open(sys.argv[1], encoding="utf-8").read().split("\\n"):
+    print(main(words.split("\\t")), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def wrong(saved, tmp_path_factory):
+    """Words of commands that cannot be done, and what is said of each."""
+    folder = tmp_path_factory.mktemp("wrong")
+    good, broken, pipe = folder / "good.csv", folder / "broken.csv", folder / "pipe"
+    good.write_text("text,label\nwake me,alarm\nis it warm,weather\nis it cold,weather\n", encoding="utf-8")
+    broken.write_text("text,label\nwake me,alarm\na,b,c,d\n", encoding="utf-8")
+    (folder / "file").touch()
+    os.mkfifo(pipe)
+    use = ["--model", saved]
+    cases = [
+        (
+            ["train", "--data", folder / "none.csv", "--save", folder / "m"],
+            "cannot be read (No such file or directory)",
+        ),
+        (["train", "--data", good, "--save", saved], "exists; pass --overwrite"),
+        (["train", "--data", broken, "--save", folder / "m"], "Line 3 of"),
+        (["train", "--data", good, "--text-column", "message", "--save", folder / "m"], "message"),
+        (["train", "--data", good, "--encoding", "utf-99", "--save", folder / "m"], "--encoding 'utf-99' is not known"),
+        (["demo", "--data", folder / "none.csv"], "cannot be read"),
+        (["evaluate", *use, "--data", broken], "Line 3 of"),
+        (["evaluate", "--model", folder, "--data", good], "is not a saved model"),
+        (["predict", "--model", folder / "none", "text"], "There is no folder"),
+        (["predict", *use, "text", "--data", good], "leave one of them out"),
+        (
+            ["predict", *use, "--data", good, "--out", folder / "file"],
+            "is a file, where a folder is to be",
+        ),
+        (["export", *use, "--out", folder / "file"], "is a file, where a folder is to be"),
+        (["traffic", *use, "--data", good, "--save", pipe], "is a device or a pipe, where a file is to be written"),
+        (["traffic", *use, "--data", good, "--save", folder / "a.xlsx"], "names a .xlsx file"),
+        (["traffic", *use, "--label-column", "label"], "--label-column names a column of the file of --data"),
+        (["review", *use, "--data", good, "--save", folder / "none" / "a.tsv"], "There is no folder"),
+        (["monitor", *use, "--data", good, "--state", pipe], "is a device or a pipe"),
+        (["compare", "--before", saved, "--after", folder / "no", "--data", good], "There is no folder"),
+        (["compare", "--before", saved, "--after", saved, "--data", good, "--save", folder / "a.json"], "a .json file"),
+        (["set-limit", *use], "set-limit sets one limit"),
+        (["set-limit", *use, "--undo", "--save", saved], "exists"),
+        (["learn", *use, "--data", folder / "none.tsv"], "cannot be read"),
+        (["learn", *use, "--data", good, "--log", folder / "none.csv"], "cannot be read"),
+        (["add", *use, "--data", broken], "Line 3 of"),
+        (["remove", *use, "--labels", "a", "--save", saved], "exists"),
+    ]
+    return folder, cases
+
+
+def test_it_is_said_before_anything_slow_is_imported(wrong, fresh_python):
+    folder, cases = wrong
+    (folder / "words").write_text("\n".join("\t".join(map(str, words)) for words, _ in cases), encoding="utf-8")
+    answer = fresh_python(WITHOUT, folder / "words")
+    errors = answer.stderr.splitlines()
+    assert len(errors) == len(cases), answer.stderr
+    for (words, sentence), error in zip(cases, errors, strict=True):
+        assert sentence in error, words
+    assert answer.stdout.split() == ["2"] * len(cases)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["trian"], "did you mean train?"),
+        (["train", "--dta", "x"], "there is no option --dta; did you mean --data?"),
+        (["train", "--text-colum=2"], "there is no option --text-colum; did you mean --text-column?"),
+        (["train", "--over"], "there is no option --over; did you mean --overwrite?"),  # no abbreviation
+        (["predict", "--model", "m", "--exp"], "there is no option --exp; did you mean --explain?"),
+        (["train", "--finetune", "haed"], "did you mean head?"),
+        (["train", "--zzz"], "there is no option --zzz\n"),
+    ],
+)
+def test_what_is_misspelt_is_named_with_the_nearest(words, sentence, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_text_may_look_like_an_option_after_two_dashes():
+    options = build_parser().parse_args(["predict", "--model", "m", "--", "--dta", "-1"])
+    assert options.texts == ["--dta", "-1"]
+
+
+def test_predict_answers_texts_of_the_command_line(saved, texts, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)  # it is not read
+    assert main(["predict", "--model", str(saved), texts[0], "tell me a joke", "--quiet"]) == 0
+    expected = load(saved).predict([texts[0], "tell me a joke"])
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert lines == [[expected[0], texts[0]], [expected[1], "tell me a joke"]]
+
+
+def test_set_limit_saves_another_model_and_leaves_the_first(saved, tmp_path, capsys):
+    before, other = (saved / "skellipsoid.json").read_bytes(), tmp_path / "other"
+    assert main(["set-limit", "--model", str(saved), "--rejection-rate", "0.3", "--save", str(other), "--quiet"]) == 0
+    assert "The limit moves" in capsys.readouterr().out
+    assert (saved / "skellipsoid.json").read_bytes() == before
+    assert load(other)[-1].offset_ != load(saved)[-1].offset_
+    again = tmp_path / "again"  # also where nothing moves, the folder is there
+    assert main(["set-limit", "--model", str(saved), "--undo", "--save", str(again), "--quiet"]) == 0
+    assert load(again)[-1].offset_ == load(saved)[-1].offset_

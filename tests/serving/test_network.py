@@ -1,0 +1,216 @@
+"""Clients that send too much, too slowly or nothing, that go, or that read nothing, on the loopback interface."""
+
+import json
+import resource
+import signal
+import socket
+import time
+from contextlib import ExitStack, closing, suppress
+
+import pytest
+import serve_helpers
+from hostile_clients import HEAD, SMALL, attack, connect, memory
+from serve_helpers import ask
+
+
+def is_closed(opened, seconds=10):
+    """Whether the server closes a connection."""
+    opened.settimeout(seconds)
+    try:
+        while opened.recv(2**16):
+            pass
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def server(exported, tmp_path_factory, fresh_environment):
+    """A server with little patience and few connections."""
+    folder, limits = tmp_path_factory.mktemp("network"), {"max_connections": 40, "max_queue": 64}
+    with serve_helpers.running(exported, folder, fresh_environment(), body_seconds=0.6, **limits) as started:
+        yield started
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"POST /predict HT",
+        SMALL + b"POST /predict",
+        b"POST /health HTTP/1.1\r\nhost: x\r\ncontent-length: 99\r\n\r\n",
+    ],
+    ids=["nothing", "half a head", "half a second head", "a body that nobody needs"],
+)
+def test_a_connection_that_does_not_go_on_is_closed(server, sent):
+    with connect(server) as opened:
+        opened.sendall(sent)
+        begin = time.monotonic()
+        assert is_closed(opened)
+        assert 0.3 < time.monotonic() - begin < 5
+
+
+def test_a_head_that_comes_in_small_pieces_has_a_limit_too(server):
+    n_sent = 0
+    with connect(server) as opened, suppress(ConnectionError):
+        for byte in HEAD[:-2] + b"x" * 500:
+            opened.sendall(bytes([byte]))
+            n_sent += 1
+            time.sleep(0.02)
+    assert n_sent < 500
+
+
+def test_a_connection_is_kept_for_the_next_request(server, texts):
+    with closing(server.connect()) as opened:
+        for _ in range(2):
+            assert ask(opened, "POST", "/predict", {"text": texts[0]})[0] == 200
+            time.sleep(1.5)
+
+
+def test_posts_sent_ahead_are_not_kept_in_memory(server):
+    before, n_bytes = memory(server), 0
+    with connect(server) as opened, suppress(OSError):
+        while n_bytes < 50e6:
+            n_bytes += opened.send(SMALL * 1000)
+    assert n_bytes < 50e6
+    assert memory(server, "VmHWM") < max(before, memory(server)) + 30
+    assert server.get("/health")[0] == 200
+
+
+def test_a_second_request_sent_ahead_is_answered_all_the_same(server):
+    with connect(server) as opened:
+        opened.sendall(SMALL * 3)
+        found = b""
+        while found.count(b"HTTP/1.1 200 ") < 3:
+            found += opened.recv(2**16) or pytest.fail("it is closed")
+
+
+def test_who_does_not_read_the_answers_is_cut_off(server):
+    with socket.socket() as opened:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        opened.connect(("127.0.0.1", server.port))
+        request = HEAD + b'content-length: %d\r\n\r\n{"text":"%s"}' % (1811, b"a" * 1800)
+        opened.settimeout(5)
+        n_sent = 0
+        with suppress(OSError):
+            for _ in range(2000):
+                opened.sendall(request)
+                n_sent += 1
+                time.sleep(0.002)
+        assert n_sent < 2000
+
+
+def test_more_connections_than_may_be_close_those_that_wait(server, texts):
+    with ExitStack() as stack:
+        silent = [stack.enter_context(connect(server)) for _ in range(100)]
+        for opened in silent:
+            with suppress(OSError):
+                opened.sendall(b"POST /pre")
+        assert server.get("/health") == (200, {"status": "ok"})
+        assert server.post({"text": texts[0]})[0] == 200
+        assert sum(is_closed(opened, 3) for opened in silent[:60]) == 60
+
+
+def test_another_address_keeps_its_connections(server, texts):
+    with closing(server.connect()) as kept, ExitStack() as stack:
+        assert ask(kept, "POST", "/predict", {"text": texts[0]})[0] == 200
+        for _ in range(100):
+            stack.enter_context(connect(server, "127.0.0.9"))
+        assert ask(kept, "POST", "/predict", {"text": texts[0]})[0] == 200
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/jsonx"])
+def test_what_does_not_call_itself_json_is_refused(server, kind):
+    with closing(server.connect()) as opened:
+        opened.request("POST", "/predict", b'{"text": "a"}', {} if kind is None else {"content-type": kind})
+        response = opened.getresponse()
+        assert response.status == 415
+        assert "must be application/json" in response.read().decode()
+
+
+def test_json_may_name_its_encoding(server):
+    with closing(server.connect()) as opened:
+        opened.request("POST", "/predict", b'{"text": "a"}', {"Content-Type": "Application/JSON; charset=utf-8"})
+        assert opened.getresponse().status == 200
+
+
+def test_large_bodies_that_do_not_end_are_bounded_and_small_ones_are_read(serve, exported, texts):
+    with serve(exported, body_seconds=4, max_body=100_000) as server, ExitStack() as stack:
+        before, refused = memory(server), 0
+        for _ in range(60):
+            opened = stack.enter_context(connect(server))
+            opened.sendall(HEAD + b"content-length: 100000\r\n\r\n" + b" " * 90_000)
+        assert server.post({"text": texts[0]})[0] == 200
+        while not (refused := server.counter('requests_total{status="429"}') or 0):
+            time.sleep(0.05)
+        assert refused >= 40  # eight fit
+        assert memory(server) < before + 30
+        assert server.post({"texts": texts})[0] == 200
+
+
+def test_a_client_that_has_gone_is_not_answered_and_counted_so(serve, exported, texts):
+    with serve(exported, max_batch=1, n_threads=1, max_text=100_000, max_characters=100_000, wait_ms=0) as server:
+        waiting = []
+        for _ in range(40):
+            waiting.append(connect(server))
+            body = json.dumps({"texts": ["wake me at six please " * 40] * 20}).encode()
+            waiting[-1].sendall(HEAD + b"content-length: %d\r\n\r\n%s" % (len(body), body))
+        while not server.counter("waiting_texts"):
+            time.sleep(0.01)
+        for opened in waiting:
+            opened.close()
+        assert server.post({"text": texts[0]})[0] == 200
+        assert server.counter("waiting_texts") == 0
+        assert server.counter('requests_total{status="499"}') > 20
+        assert server.counter("texts_total") < 20 * 20
+
+
+def test_without_handles_it_still_says_that_it_is_there(serve, exported, texts):
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ExitStack() as stack, serve(exported, handles=128) as server:
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == limit
+        with suppress(OSError):
+            for _ in range(400):
+                stack.enter_context(connect(server)).send(b"POST /predict HTTP/1.1\r\n")
+        begin = time.monotonic()
+        assert server.get("/health") == (200, {"status": "ok"})
+        assert server.post({"text": texts[0]})[0] == 200
+        assert time.monotonic() - begin < 5
+        assert len(server.output) < 5000
+
+
+@pytest.mark.parametrize("kind", ["head", "body", "answers"])
+def test_no_client_holds_up_the_end(serve, exported, kind):
+    with serve(exported, drain_seconds=0) as server, socket.socket() as opened:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        opened.connect(("127.0.0.1", server.port))
+        if kind == "answers":
+            text = b"a" * 1900
+            request = HEAD + b'content-length: %d\r\n\r\n{"texts":["%s"]}' % (len(text) + 14, text)
+            opened.settimeout(0.2)
+            with suppress(OSError):
+                for _ in range(1000):
+                    opened.sendall(request)
+        else:
+            opened.sendall(HEAD[:20] if kind == "head" else HEAD + b"content-length: 20\r\n\r\n{")
+        time.sleep(0.3)
+        begin = time.monotonic()
+        assert server.end() == 0
+        assert time.monotonic() - begin < 20  # 30 and 60 without a limit
+
+
+@pytest.mark.slow
+def test_a_minute_of_hostile_clients(serve, exported, texts, tmp_path):
+    """Beside them every promised answer is given; ``studies/serve_hostile.py`` does the same for longer."""
+    with serve(exported, body_seconds=2, max_connections=60, log=tmp_path / "answers.jsonl") as server:
+        found = attack(server, texts, 60)
+        assert found["statuses"] == {200}
+        assert found["wrong"] == 0
+        assert found["answers"] > 20
+        assert found["slowest"] < 10
+        assert found["handles"] < 60 + 60
+        assert found["handles after"] < 30
+        assert found["growth"] < 30
+        assert server.end(signal.SIGTERM) == 0
