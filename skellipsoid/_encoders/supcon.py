@@ -57,6 +57,13 @@ class SupConTextEncoder(TrainedTextFeatures):
         mean of all token vectors, as in the paper. ``"model"`` is an earlier name of ``"auto"``. Read more in the
         :ref:`User Guide <own_text_model>`.
 
+    layers : {"auto", "last"} or tuple of int, default="auto"
+        Layers of the text model that are read beside the last one. Of each, the mean of a text's token vectors, less
+        that of the training texts, is added to x: with length 0.3, where x has length 1. ``"auto"``: what goes into the
+        first layer, and the layer in the middle, which tell more of the words; none with ``finetune="full"``, or where
+        the text model makes vectors of another width. ``"last"``: none, as in the paper. A tuple has numbers from 0, what
+        goes into the first layer. Read more in the :ref:`User Guide <layers>`.
+
     prompt : str, default=None
         Stands before every text, such as ``"query: "`` for E5. ``None`` is the default prompt of the text model, if it
         has one; ``""`` is none.
@@ -228,6 +235,7 @@ class SupConTextEncoder(TrainedTextFeatures):
     finetune: str = "auto"
     n_components: int | None = None
     pooling: str = "auto"
+    layers: str | tuple[int, ...] = "auto"
     prompt: str | None = None
     normalize: bool = True
     loss: str = "supcon"
@@ -257,6 +265,7 @@ class SupConTextEncoder(TrainedTextFeatures):
         "finetune": [StrOptions({"auto", "head", "full", "none"})],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "pooling": [StrOptions({"auto", "mean", "model"}, deprecated={"model"})],
+        "layers": [StrOptions({"auto", "last"}), tuple],
         "prompt": [str, None],
         "normalize": ["boolean"],
         "loss": [StrOptions({"supcon", "softmax"})],

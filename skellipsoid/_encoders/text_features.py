@@ -150,14 +150,23 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _n_features_out(self) -> int:
         return self._width if self.weight_ is None else len(self.weight_)
 
-    def _pooled(self, texts: list[str], *, verbose: int | bool = 0) -> torch.Tensor:
-        """Pooled vectors of the text model, on the CPU, before W; equal texts are embedded once."""
+    def _pooled(
+        self, texts: list[str], layers: tuple[int, ...] | None = None, *, verbose: int | bool = 0
+    ) -> torch.Tensor:
+        """Vectors of texts, on the CPU, before W; equal texts are embedded once.
+
+        With ``layers`` the texts are those of the fit: the text model reads these layers from now on.
+        """
         backbone = self._backbone.to(resolve_device(self.device, fallback=True))
         self._check_pooling()
         if self.dtype == "bfloat16" and not backbone.is_reduced:
             warn_of_slow_bfloat16(resolve_device(self.device, fallback=True))
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        vectors = backbone.embed(list(distinct), dtype=self.dtype, verbose=verbose)
+        settings: dict[str, Any] = {"dtype": self.dtype, "verbose": verbose}
+        if layers is None:
+            vectors = backbone.embed(list(distinct), **settings)
+        else:
+            vectors = backbone.embed_for_fit(list(distinct), layers, **settings)
         return vectors[[distinct[text] for text in texts]]
 
     def _check_pooling(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from numbers import Integral, Real
 from pathlib import Path
@@ -49,6 +49,7 @@ class TrainedTextFeatures(TextFeatures):
     """Base of a text encoder: the fit, whose parameters are those of the encoder."""
 
     n_components: int | None
+    layers: str | Sequence[int] = "last"
     early_stopping: bool
     cross_fit: bool
     duplicates: str
@@ -188,13 +189,14 @@ class TrainedTextFeatures(TextFeatures):
         kept = read_kept_labels(texts, y) if self.keep_texts else None
         device = resolve_device(self.device)
         backbone = TextBackbone.load(str(self.model_name), self.max_length, self.pooling, self.prompt).to(device)
+        layers = choose_layers(self, backbone)
         # Unfitted until the end: an interrupted fit must not mix the weights of one fit with the text model of another.
         unfit(self)
         self._backbone = backbone
         self.training_data_sha256_ = hash_table(texts, None if labels is None else as_labels(y).tolist())
         what = f"{self.finetune!r} training of {self.model_name!r} on {len(texts)} texts"
         with explain_out_of_memory(what, REMEDIES):
-            embeddings = None if self.finetune == "full" else self._pooled(texts, verbose=self.verbose)
+            embeddings = None if self.finetune == "full" else self._pooled(texts, layers, verbose=self.verbose)
             training, history = self._train(texts, labels, given, embeddings, validation, device)
             if self.keep_texts:
                 self._keep_texts(texts, kept, embeddings)
@@ -306,6 +308,31 @@ class TrainedTextFeatures(TextFeatures):
         self._backbone.model.eval()
         self.weight_, self.bias_ = (each.detach().cpu().numpy() for each in (projection.weight, projection.bias))
         return history
+
+
+def choose_layers(encoder: TrainedTextFeatures, backbone: TextBackbone) -> tuple[int, ...]:
+    """Choose the layers that are read beside the last one.
+
+    Raises
+    ------
+    ValueError
+        If the text model does not have the given ones.
+    """
+    chosen, model = encoder.layers, backbone.model
+    if isinstance(chosen, str):
+        can = encoder.finetune != "full" and model.n_layers > 0 and model.width == model.token_width
+        return (0, model.n_layers // 2) if chosen == "auto" and can else ()
+    if not all(isinstance(each, Integral) and each >= 0 for each in chosen):
+        raise ValueError(f"layers={chosen!r} must be 'auto', 'last', or a tuple of whole numbers from 0.")
+    numbers = tuple(int(each) for each in chosen)
+    if numbers:
+        model.check_layers(numbers)
+    if numbers and encoder.finetune == "full":
+        raise ValueError(
+            f"layers={numbers} needs a text model that is not trained, but finetune='full' trains it; use "
+            "layers='last', or finetune='head'."
+        )
+    return numbers
 
 
 def choose_mode(finetune: str, n_components: int | None, training: TrainingTexts, n_classes: int) -> str:

@@ -19,12 +19,15 @@ from .model_lookup import find_model
 from .positions import USUAL_LIMIT, check_length, n_positions
 from .probes import check_answers
 from .stored_text_model import StoredTextModel, TextModel, restore, restore_tokenizer, store
+from .text_modules import LayerMix
 from .token_table import PIECE_TOKENS, TokenTable, length_sorted_pieces
 
 #: Functions that may follow the linear layer, as modules.
 ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
 #: Held by the thread that moves a model.
 _MOVES = threading.Lock()
+#: Weight of a layer beside the vector of a text, see studies/layers.py.
+LAYER_WEIGHT = 0.3
 #: Texts tokenised at once, so that memory does not grow with the data set.
 WINDOW = 8192
 
@@ -103,6 +106,13 @@ class TextBackbone:
         return bool(self._setting("lowers"))
 
     @property
+    def layers(self) -> tuple[int, ...]:
+        """Layers that are read beside the last one."""
+        if self._stored is not None:
+            return tuple(self._setting("layers")["numbers"]) if self._setting("layers") else ()
+        return self.model.mix.layers if self.model.mix else ()
+
+    @property
     def prompt(self) -> str:
         """What stands before every text."""
         return str(self._setting("prompt") or "")
@@ -143,7 +153,15 @@ class TextBackbone:
         model = self.model
         transformer, after = copy.deepcopy(model.transformer), copy.deepcopy(list(model.after))
         return TextBackbone(
-            TextModel(transformer, model.tokenizer, after, model.limit, lowers=model.lowers, prompt=model.prompt),
+            TextModel(
+                transformer,
+                model.tokenizer,
+                after,
+                model.limit,
+                lowers=model.lowers,
+                prompt=model.prompt,
+                mix=copy.deepcopy(model.mix),
+            ),
             self.max_length,
         )
 
@@ -163,11 +181,30 @@ class TextBackbone:
 
     def embed(self, texts: Sequence[str], *, dtype: str = "float32", verbose: int | bool = 0) -> Tensor:
         """Embed texts without dropout or gradients, (n_texts, width of the pooled vector) on the CPU."""
-        self.model.eval()
-        model = self.reduced() if dtype == "bfloat16" else self.model
+        return self._embed(texts, self._ready(dtype), verbose)
 
+    def embed_for_fit(
+        self, texts: Sequence[str], layers: Sequence[int], *, dtype: str = "float32", verbose: int | bool = 0
+    ) -> Tensor:
+        """Embed training texts, and let the model read these layers from now on: their centres are of these texts."""
+        if not layers:
+            return self.embed(texts, dtype=dtype, verbose=verbose)
+        model = self._ready(dtype)
+        vectors = self._embed(texts, lambda ids, mask: model.vectors(ids, mask, layers), verbose)
+        mix = LayerMix(layers, LAYER_WEIGHT, self.model.width)
+        mix.centres.copy_(vectors[:, 1:].mean(dim=0))
+        mixed: Tensor = mix(vectors)
+        self.model.mix = mix.to(next(self.transformer.parameters()).device)
+        self._reduced = None
+        return mixed
+
+    def _ready(self, dtype: str) -> TextModel:
+        self.model.eval()
+        return self.reduced() if dtype == "bfloat16" else self.model
+
+    def _embed(self, texts: Sequence[str], forward: Callable[[Tensor, Tensor], Tensor], verbose: int | bool) -> Tensor:
         def pooled(tokens: list[tuple[int, ...]], progress: tqdm) -> Tensor:
-            return in_pieces(self.table(tokens), np.arange(len(tokens)), model, progress)
+            return in_pieces(self.table(tokens), np.arange(len(tokens)), forward, progress)
 
         return in_windows(texts, self.tokenize, pooled, "embedding", verbose)
 

@@ -24,6 +24,7 @@ from .positions import NO_LIMIT, check_limit, table_size
 from .probes import check_tokens
 from .rule_limits import check_rules
 from .text_modules import (
+    LayerMix,
     build_module,
     check_mapping,
     check_module,
@@ -31,6 +32,7 @@ from .text_modules import (
     is_never,
     is_plain,
     pool,
+    token_means,
     width_after,
 )
 from .tokenizer_rules import encode
@@ -58,14 +60,17 @@ _TOKENS = {f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls"
 _TOKENIZER_SETTINGS = {*_TOKENS, "truncation_side", "split_special_tokens"}
 #: Settings that are numbers of layers, of which each has weights.
 _LAYERS = re.compile(r"n_layers?|num_\w*layers|num_hidden_groups|inner_group_num")
+#: The largest number of a layer.
+_MOST_LAYERS = 1000
 #: The largest number of positions; some models compute a table of them.
 _MOST_POSITIONS = 2**20
 #: The largest window of attention: Longformer lengthens every text to a multiple of it. Usual is 512.
 _LONGEST_WINDOW = 2048
 _USE_ANOTHER = f"use one of {', '.join(sorted(name.removesuffix('Model') for name in CLASSES))}"
 _KEYS = {"class", "config", "tokenizer", "modules", "limit", "lowers"}
-#: Only of a model with a prompt.
-_PROMPT = "prompt"
+#: Only of a model with a prompt, and of one that reads further layers.
+_PROMPT, _LAYER_MIX = "prompt", "layers"
+_MIX_KEYS = ("numbers", "weight")
 
 
 class TextModel(nn.Module):
@@ -83,6 +88,8 @@ class TextModel(nn.Module):
         Whether texts are converted to lower case first: a setting of sentence-transformers, not of the tokenizer.
     prompt : str
         Stands before every text.
+    mix : LayerMix or None
+        What reads further layers of the transformer.
     """
 
     def __init__(
@@ -94,10 +101,12 @@ class TextModel(nn.Module):
         *,
         lowers: bool,
         prompt: str = "",
+        mix: LayerMix | None = None,
     ) -> None:
         super().__init__()
         self.transformer = transformer
         self.after = nn.ModuleList(after)
+        self.mix = mix
         self.tokenizer, self.lowers, self.prompt = tokenizer, lowers, prompt
         self.is_untried = False  # see ``probes``
         self.positions = table_size(transformer)  # None if positions are relative
@@ -113,15 +122,42 @@ class TextModel(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Embed texts, given as token ids and their mask, (n_texts, width of the last module)."""
-        vectors = self.transformer(input_ids=ids, attention_mask=mask)[0]  # (n_texts, longest, width)
-        if self.transformer.dtype == torch.bfloat16:
-            vectors = vectors.float()
-        return pool(self.after, vectors, mask, self.n_prompt)
+        if self.mix is not None:
+            mixed: Tensor = self.mix(self.vectors(ids, mask, self.mix.layers))
+            return mixed
+        found = self.transformer(input_ids=ids, attention_mask=mask)[0]  # (n_texts, longest, width)
+        return pool(self.after, found.float(), mask, self.n_prompt)
+
+    def vectors(self, ids: Tensor, mask: Tensor, layers: Sequence[int]) -> Tensor:
+        """Vector of each text, and the mean of its token vectors after each layer, (n_texts, 1 + n_layers, width)."""
+        found = self.transformer(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+        means = [token_means(found.hidden_states[layer].float(), mask) for layer in layers]
+        return torch.stack([pool(self.after, found[0].float(), mask, self.n_prompt), *means], dim=1)
 
     def tokenize(self, texts: Sequence[str], longest: int | None = None) -> list[list[int]]:
         """Token ids of each text behind the prompt, as of ``encode``."""
         prompted = [self.prompt + text for text in texts]
         return encode(self.tokenizer, [text.lower() for text in prompted] if self.lowers else prompted, longest)
+
+    def check_layers(self, numbers: Sequence[int]) -> None:
+        """Raise an error if the transformer has no such layers, or their vectors cannot be added to those of texts."""
+        if max(numbers) > self.n_layers:
+            raise ValueError(
+                f"layers={tuple(numbers)}, but the text model has {self.n_layers} layers; use numbers from 0 to "
+                f"{self.n_layers}, where 0 is what goes into the first layer."
+            )
+        if self.width != self.token_width:
+            raise ValueError(
+                f"layers={tuple(numbers)} cannot be added, because the text model makes vectors of {self.width} numbers "
+                f"from token vectors of {self.token_width}; use layers='last', or pooling='mean'."
+            )
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers of the transformer; 0 if it names none."""
+        config: Any = self.transformer.config
+        names = ("num_hidden_layers", "n_layers", "num_layers")
+        return next((found for name in names if (found := getattr(config, name, None))), 0)
 
     @property
     def token_width(self) -> int:
@@ -184,6 +220,7 @@ def store(model: TextModel) -> StoredTextModel:
         "limit": model.limit,
         "lowers": model.lowers,
         **({_PROMPT: model.prompt} if model.prompt else {}),
+        **({_LAYER_MIX: {"numbers": model.mix.layers, "weight": model.mix.weight}} if model.mix else {}),
     }
     # JSON turns tuples into lists: what is stored is what is read.
     description = json.loads(json.dumps(description))
@@ -221,7 +258,7 @@ def restore(stored: StoredTextModel) -> TextModel:
         with _explained("its weights"):
             weights = safetensors.torch.load(stored.files[WEIGHTS])
         for name, tensor in weights.items():
-            if not name.startswith(("transformer.", "after.")) or tensor.dtype != torch.float32:
+            if not name.startswith(("transformer.", "after.", "mix.")) or tensor.dtype != torch.float32:
                 raise ValueError(
                     f"the text model has {name[:80]!r} of {tensor.dtype} among its weights, which save never writes"
                 )
@@ -231,6 +268,12 @@ def restore(stored: StoredTextModel) -> TextModel:
             nn.ModuleList(after).load_state_dict(_below("after.", weights))
         chosen = {"lowers": description["lowers"], "prompt": description.get(_PROMPT, "")}
         model = TextModel(transformer, tokenizer, after, description["limit"], **chosen).eval()
+        if _LAYER_MIX in description:
+            with _explained("its layers"):
+                numbers, weight = (description[_LAYER_MIX][name] for name in _MIX_KEYS)
+                model.check_layers(numbers)
+                model.mix = LayerMix(numbers, weight, model.width)
+                model.mix.load_state_dict(_below("mix.", weights))
         check_limit(description["limit"], transformer)
         with _explained("its tokenizer"):
             check_tokens(model)
@@ -262,7 +305,7 @@ def check_description(description: Any) -> dict[str, Any]:
     ValueError
         Otherwise; the message names what is not allowed.
     """
-    found = check_mapping(description, "its description", {*_KEYS, _PROMPT})
+    found = check_mapping(description, "its description", {*_KEYS, _PROMPT, _LAYER_MIX})
     if missing := sorted(_KEYS - found.keys()):
         raise ValueError(f"the text model has no {missing[0]!r}")
     if not (isinstance(found["class"], str) and found["class"] in CLASSES):
@@ -291,7 +334,19 @@ def check_description(description: Any) -> dict[str, Any]:
     prompt = found.get(_PROMPT, "")
     if type(prompt) is not str or prompt.encode("utf-8", "ignore").decode() != prompt:
         raise ValueError(f"the text model's prompt is {str(prompt)[:80]!r}, which is no valid text")
+    if _LAYER_MIX in found:
+        _check_layers(check_mapping(found[_LAYER_MIX], "the layers of the text model", {*_MIX_KEYS}))
     return found
+
+
+def _check_layers(found: dict[str, Any]) -> None:
+    """Raise an error if layers are described otherwise than ``store`` does."""
+    numbers, weight = found.get("numbers"), found.get("weight")
+    is_list = isinstance(numbers, list) and 1 <= len(numbers) <= _MOST_LAYERS
+    if not is_list or not all(type(each) is int and 0 <= each <= _MOST_LAYERS for each in numbers):
+        raise ValueError(f"the text model reads the layers {str(numbers)[:80]}, which are no numbers of layers")
+    if not isinstance(weight, float) or not 0 < weight <= 1:
+        raise ValueError(f"the text model weighs layers by {str(weight)[:80]}, which is no number between 0 and 1")
 
 
 def _declared_settings(kind: Any) -> set[str]:

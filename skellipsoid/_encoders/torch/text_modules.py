@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from ..._torch.devices import kept_torch_state
 
@@ -35,6 +36,34 @@ def token_means(vectors: Tensor, mask: Tensor) -> Tensor:
     weights = mask.unsqueeze(2).to(vectors.dtype)
     mean: Tensor = (vectors * weights).sum(1) / weights.sum(1)
     return mean
+
+
+class LayerMix(nn.Module):
+    """Adds the means of the token vectors after further layers to the vector of a text.
+
+    The sum is x / ‖x‖₂ + w Σ_l (m_l − c_l) / ‖m_l − c_l‖₂, where m_l is the mean of the token vectors after layer l,
+    and c_l the mean of m_l over the training texts: what they share, in the first layers most of m_l.
+
+    Parameters
+    ----------
+    layers : sequence of int
+        0 is what goes into the first layer of the transformer.
+    weight : float
+        w.
+    width : int
+        Of a vector.
+    """
+
+    def __init__(self, layers: Sequence[int], weight: float, width: int) -> None:
+        super().__init__()
+        self.layers, self.weight = tuple(layers), weight
+        self.centres: Tensor
+        self.register_buffer("centres", torch.zeros(len(self.layers), width))
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Mix vectors of texts and their means, (n_texts, 1 + n_layers, width), to (n_texts, width)."""
+        others = functional.normalize(vectors[:, 1:] - self.centres, dim=2).sum(dim=1)
+        return functional.normalize(vectors[:, 0], dim=1) + self.weight * others
 
 
 def pool(modules: nn.ModuleList, vectors: Tensor, mask: Tensor, n_prompt: int) -> Tensor:
