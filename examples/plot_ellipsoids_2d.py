@@ -122,7 +122,7 @@ mean_balls, equal_balls = make_balls(clf, X_train, y_train)
 # %%
 # The regions
 # -----------
-# White is open. In coloured regions samples are accepted. Where two shapes overlap, the class with the nearest mean is
+# White is open. In coloured regions samples are accepted. Where two shapes overlap, the likeliest class is
 # taken (Mahalanobis distance with the covariance within classes). The panels show 400 test samples: known samples in
 # colour, open samples as crosses.
 

@@ -191,7 +191,7 @@ def test_a_process_of_a_test_is_on_its_machine(machine, fresh_python):
 @pytest.mark.parametrize(
     "script",
     [
-        "import skellipsoid_runtime",
+        "from skellipsoid_runtime import OnnxPipeline",
         "from skellipsoid._onnx.quantize import import_onnxruntime\nimport_onnxruntime()",
     ],
     ids=["runtime", "export"],

@@ -105,9 +105,10 @@ def check_sheet(path: Path) -> None:
             f"{str(path)!r} names a {path.suffix} file, but a table of text is written; name a .tsv or .csv."
         )
     if not real_file(path).parent.is_dir():
-        raise FileNotFoundError(
-            f"There is no folder {str(path.parent)!r} for {path.name!r}; create it, or use another."
-        )
+        message = f"There is no folder {str(path.parent)!r} for {path.name!r}; create it, or use another."
+        error = FileNotFoundError(message)
+        error.filename = str(path)
+        raise error
 
 
 def write_table(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str = "\t") -> None:

@@ -70,8 +70,8 @@ MANIFESTS = {
     "another format": (_with("format", "onnx"), "was not written by skellipsoid.save"),
     "no format": (_without("format"), "was not written by skellipsoid.save"),
     "a newer format": (
-        _with("format_version", 9),
-        r"has format version 9, this skellipsoid \(.*\) reads versions 6 to 8; it was written by .*, install that",
+        _with("format_version", 10),
+        r"has format version 10, this skellipsoid \(.*\) reads versions 6 to 9; it was written by .*, install that",
     ),
     "an earlier format": (_with("format_version", 5), "has format version 5"),
     "a version that is true": (_with("format_version", True), "has format version"),

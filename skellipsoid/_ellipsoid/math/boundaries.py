@@ -85,7 +85,7 @@ class Scorer(NamedTuple):
         coordinates = self.metric.coordinates(features)
         nearest = self.metric.nearest(coordinates, self.n_nearest)
         n_nearest, labels = nearest.shape[1], nearest.flatten()
-        repeated = coordinates if n_nearest == 1 else coordinates.repeat_interleave(n_nearest, dim=0)
+        repeated = coordinates.unsqueeze(1).expand(-1, n_nearest, -1).reshape(-1, coordinates.shape[1])
         distances = assigned_norms(repeated, labels, self.centres, self.factors) / self.radii[labels]
         if n_nearest == 1:
             return labels, 1 - distances

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ..._torch.devices import PROCESS_STATE
 from ..._torch.threads import one_thread_each
 from .tokenizer_rules import encode
 
@@ -40,6 +41,12 @@ def check_answers(model: Any) -> None:
     """
     if not model.is_untried:
         return
+    with PROCESS_STATE:  # another thread may have changed for a while what the model does, see ``visit_layers``
+        if model.is_untried:
+            _check_answers(model)
+
+
+def _check_answers(model: Any) -> None:
     device = next(model.transformer.parameters()).device
     try:
         with torch.inference_mode(), one_thread_each():

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
 from .._folder import MANIFEST as EXPORTED
+from .._onnxruntime import onnxruntime
 from .._pipeline import OnnxPipeline
 
 _LOGGER = logging.getLogger("skellipsoid_runtime.serve")
