@@ -59,10 +59,10 @@ class SupConTextEncoder(TrainedTextFeatures):
 
     layers : {"auto", "last"} or tuple of int, default="auto"
         Layers of the text model that are read beside the last one. Of each, the mean of a text's token vectors, less
-        that of the training texts, is added to x: with length 0.3, where x has length 1. ``"auto"``: what goes into the
+        that of the training texts, is added to x: with length 0.4, where x has length 1. ``"auto"``: what goes into the
         first layer, and the layer in the middle, which tell more of the words; none with ``finetune="full"``, or where
-        the text model makes vectors of another width. ``"last"``: none, as in the paper. A tuple has numbers from 0, what
-        goes into the first layer. Read more in the :ref:`User Guide <layers>`.
+        the text model makes vectors of another width. ``"last"``: none, as in the paper. A tuple has numbers from 0,
+        what goes into the first layer. Read more in the :ref:`User Guide <layers>`.
 
     prompt : str, default=None
         Stands before every text, such as ``"query: "`` for E5. ``None`` is the default prompt of the text model, if it
@@ -158,6 +158,9 @@ class SupConTextEncoder(TrainedTextFeatures):
     ----------
     finetune_ : {"head", "full", "none"}
         What was trained.
+
+    layers_ : tuple of int
+        The layers that are read beside the last one.
 
     classes_ : ndarray of shape (n_classes,)
         The known classes. Not with ``finetune="none"``.
@@ -279,6 +282,11 @@ class SupConTextEncoder(TrainedTextFeatures):
         "keep_texts": ["boolean"],
         "dtype": [StrOptions({"float32", "bfloat16"})],
     }
+
+    @property
+    def layers_(self) -> tuple[int, ...]:
+        """The layers that are read beside the last one."""
+        return self._backbone.layers
 
     def _as_fresh(
         self, features: NDArray[np.float32], training: TrainingTexts, embeddings: torch.Tensor | None

@@ -120,8 +120,15 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         ------
         FileExistsError
             If the folder is not empty.
+        ValueError
+            If the encoder reads more than the last layer: sentence-transformers has no module for it.
         """
         check_is_fitted(self)
+        if self._backbone.layers:
+            raise ValueError(
+                f"The encoder reads the layers {self._backbone.layers} of its text model, for which "
+                "sentence-transformers has no module; use save, or fit with layers='last' to export."
+            )
         target = Path(folder)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise FileExistsError(f"{str(target)!r} exists and is not an empty folder; export into a new folder.")
@@ -150,12 +157,10 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _n_features_out(self) -> int:
         return self._width if self.weight_ is None else len(self.weight_)
 
-    def _pooled(
-        self, texts: list[str], layers: tuple[int, ...] | None = None, *, verbose: int | bool = 0
-    ) -> torch.Tensor:
+    def _pooled(self, texts: list[str], layers: tuple[int, ...] = (), *, verbose: int | bool = 0) -> torch.Tensor:
         """Vectors of texts, on the CPU, before W; equal texts are embedded once.
 
-        With ``layers`` the texts are those of the fit: the text model reads these layers from now on.
+        With ``layers`` the texts are those of a fit: the text model reads these layers from now on.
         """
         backbone = self._backbone.to(resolve_device(self.device, fallback=True))
         self._check_pooling()
@@ -163,10 +168,10 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             warn_of_slow_bfloat16(resolve_device(self.device, fallback=True))
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         settings: dict[str, Any] = {"dtype": self.dtype, "verbose": verbose}
-        if layers is None:
-            vectors = backbone.embed(list(distinct), **settings)
+        if layers:
+            vectors = backbone.read_layers(layers, backbone.embed_layers(list(distinct), layers, **settings))
         else:
-            vectors = backbone.embed_for_fit(list(distinct), layers, **settings)
+            vectors = backbone.embed(list(distinct), **settings)
         return vectors[[distinct[text] for text in texts]]
 
     def _check_pooling(self) -> None:

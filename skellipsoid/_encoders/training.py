@@ -318,11 +318,12 @@ def choose_layers(encoder: TrainedTextFeatures, backbone: TextBackbone) -> tuple
     ValueError
         If the text model does not have the given ones.
     """
-    chosen, model = encoder.layers, backbone.model
+    chosen: Any = encoder.layers
+    model = backbone.model
     if isinstance(chosen, str):
         can = encoder.finetune != "full" and model.n_layers > 0 and model.width == model.token_width
         return (0, model.n_layers // 2) if chosen == "auto" and can else ()
-    if not all(isinstance(each, Integral) and each >= 0 for each in chosen):
+    if not all(isinstance(each, int | np.integer) and each >= 0 for each in chosen):
         raise ValueError(f"layers={chosen!r} must be 'auto', 'last', or a tuple of whole numbers from 0.")
     numbers = tuple(int(each) for each in chosen)
     if numbers:

@@ -32,7 +32,7 @@ MODES = ["head", "full", "none"]
 def make(model, finetune="head", **parameters):
     """An encoder that learns quickly; every parameter can be changed."""
     # At the default temperature the noise of so small a model outweighs its classes.
-    chosen = {"temperature": 0.3, "batch_size": 16, "max_iter": 8, "random_state": 0}
+    chosen = {"temperature": 0.3, "batch_size": 16, "max_iter": 8, "random_state": 0, "layers": "last"}
     chosen["learning_rate"] = 2e-2 if finetune == "head" else 3e-3
     return SupConTextEncoder(model, finetune=finetune, **chosen | parameters)
 

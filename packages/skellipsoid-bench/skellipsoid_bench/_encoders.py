@@ -32,7 +32,7 @@ _FORMAT = 1
 _IGNORED = ("device", "verbose", "random_state", "open_label", "model_name", "keep_texts")
 #: Name of the texts themselves.
 TEXTS = "texts"
-_OF_EMBEDDING = ("pooling", "prompt", "max_length")
+_OF_EMBEDDING = ("pooling", "layers", "prompt", "max_length")
 _Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -118,7 +118,7 @@ class FeatureSource:
         rows: dict[str, Any] = {name: self.data.rows[part] for name, part in parts.items()}
         if self.encoder is None or isinstance(self.estimator, Texts):
             return Features(**rows)
-        if isinstance(self.estimator, SentenceModel) or (not self.is_own and self.estimator.finetune == "none"):
+        if isinstance(self.estimator, SentenceModel) or (not self.is_own and self._is_stateless):
             kept = self._embeddings()
             found: dict[str, Any] = {name: kept["vectors"][part] for name, part in parts.items()}
             if not self.is_own and self.estimator.normalize:
@@ -155,6 +155,11 @@ class FeatureSource:
 
         return self._timed(work, encoder)
 
+    @property
+    def _is_stateless(self) -> bool:
+        """Whether a frozen text model makes the same features whatever the encoder is fitted to."""
+        return bool(self.estimator.finetune == "none" and self.estimator.layers == "last")
+
     def _embeddings(self) -> _Arrays:
         """Pooled vectors of every row of the data set, by the text model as it was downloaded."""
         if self.is_own:
@@ -165,7 +170,14 @@ class FeatureSource:
             encoder = SupConTextEncoder(self.estimator.model_name, finetune="none", normalize=False, **params)
             encoder.set_params(device=self.device, verbose=self.verbose)
         texts, key = self.data.rows.tolist(), content_key("embedded", *told, self.data.rows)
-        return _kept_arrays(self.cache, key, lambda: self._timed(lambda: {"vectors": encoder.fit_transform(texts)}))
+
+        def embed() -> dict[str, NDArray[Any]]:
+            vectors = encoder.fit_transform(texts)
+            if not self.is_own and encoder.layers_:  # before they are mixed, which a fit does
+                vectors = encoder._backbone.embed_layers(texts, encoder.layers_, verbose=self.verbose).numpy()
+            return {"vectors": vectors}
+
+        return _kept_arrays(self.cache, key, lambda: self._timed(embed))
 
     def _timed(self, work: Callable[[], dict[str, NDArray[Any]]], encoder: Any = None) -> dict[str, NDArray[Any]]:
         start = time.perf_counter()
@@ -277,7 +289,7 @@ def _checked(encoder: Any, found: Any, n_texts: int) -> NDArray[Any]:
 
 
 class _LookedUp(SupConTextEncoder):
-    """Encoder whose frozen text model was asked before: the vectors of all texts are there.
+    """Encoder whose frozen text model was asked before: vectors of all texts and of the layers that it reads are there.
 
     They are those of a class made for them, since a fit clears what its object holds beside parameters.
     """
@@ -289,10 +301,13 @@ class _LookedUp(SupConTextEncoder):
         """Say what the text model makes of each text."""
         return type(cls.__name__, (cls,), {"_vectors": vectors})
 
-    def _pooled(self, texts: Sequence[str], *, verbose: int | bool = 0) -> Any:
+    def _pooled(self, texts: Sequence[str], layers: tuple[int, ...] = (), *, verbose: int | bool = 0) -> Any:
         import torch
 
-        return torch.from_numpy(np.stack([self._vectors[text] for text in texts]))
+        distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        vectors = torch.from_numpy(np.stack([self._vectors[text] for text in distinct]))
+        vectors = self._backbone.read_layers(layers, vectors) if layers else self._backbone.mixed(vectors)
+        return vectors[[distinct[text] for text in texts]]
 
 
 def model_identity(name: str) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 #: Parameters that change no answer.
 _WITHOUT_EFFECT = {"keep_samples", "keep_texts", "verbose"}
 #: Defaults that have changed, with those that results found first, which did not name them.
-_FIRST_DEFAULTS: dict[str, dict[str, Any]] = {"SupConTextEncoder": {"pooling": "mean"}}
+_FIRST_DEFAULTS: dict[str, dict[str, Any]] = {"SupConTextEncoder": {"pooling": "mean", "layers": "last"}}
 #: Packages whose classes have their name alone, wherever they are.
 _OURS = {"skellipsoid", "skellipsoid_bench"}
 

@@ -89,7 +89,7 @@ def main():
 class GivenEmbeddings(SupConTextEncoder):
     """An encoder that looks embeddings up instead of computing them."""
 
-    def _pooled(self, texts, *, verbose=0):
+    def _pooled(self, texts, layers=(), *, verbose=0):
         return torch.from_numpy(np.stack([EMBEDDINGS[text] for text in texts]))
 
 
@@ -121,7 +121,7 @@ def texts_of(name, subset, data_home):
     """Texts and labels; the encoder gets the embeddings of the texts."""
     if name == "assistant":
         bunch = load_assistant_intents(subset=subset)
-        rows = SupConTextEncoder(finetune="none", normalize=False).fit_transform(bunch.data)
+        rows = SupConTextEncoder(finetune="none", layers="last", normalize=False).fit_transform(bunch.data)
     else:
         bunch, rows = FETCHERS[name](subset=subset, data_home=data_home), embedded(name, subset, data_home).embeddings
     EMBEDDINGS.update(zip(bunch.data, rows, strict=True))

@@ -59,7 +59,7 @@ def embedded(name, subset, data_home=None, model=MODEL):
     bunch = read(name, subset, data_home)
     kept = CACHE / Path(model).name / f"{name}-{subset}.npy"
     if not kept.exists():
-        encoder = SupConTextEncoder(str(model), finetune="none", normalize=False, verbose=1)
+        encoder = SupConTextEncoder(str(model), finetune="none", layers="last", normalize=False, verbose=1)
         kept.parent.mkdir(parents=True, exist_ok=True)
         partial = kept.with_suffix(".part.npy")
         np.save(partial, encoder.fit_transform(bunch.data))

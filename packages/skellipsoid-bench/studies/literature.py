@@ -86,7 +86,7 @@ def draw(data_home, size):
 def embedded(data_home):
     """Mean token vectors of the text model as it is, by text; from the benchmark's cache if they are there."""
     data = load_data(DataSpec("banking"), data_home)
-    encoder = EncoderSpec("raw", SupConTextEncoder(finetune="none", normalize=False))
+    encoder = EncoderSpec("raw", SupConTextEncoder(finetune="none", layers="last", normalize=False))
     source = FeatureSource(data, encoder, CACHE.expanduser(), "cpu")
     rows = np.arange(len(data.rows))
     return dict(zip(data.rows.tolist(), source.features(rows, rows[:0], SEED).train, strict=True))
@@ -98,7 +98,7 @@ def run_case(name, finetune, settings, pooled, texts, labels, new, truth):
     start = [at_start(kind, np.stack([pooled[text] for text in part])) for part in (texts, new)]
     if finetune == "head":  # each text is embedded once for all encoders
 
-        def look_up(self, texts, *, verbose=0):
+        def look_up(self, texts, layers=(), *, verbose=0):
             return torch.from_numpy(np.stack([pooled[text] for text in texts]))
 
         kind = type(name, (kind,), {"_pooled": look_up})

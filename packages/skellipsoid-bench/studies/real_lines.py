@@ -19,6 +19,7 @@ other half is the known traffic.
 
 import argparse
 import csv
+import functools
 import itertools
 import json
 import warnings
@@ -31,8 +32,11 @@ from features import CACHE
 from line_streams import constants, streams
 from line_tables import report
 from sklearn.cluster import KMeans
+from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid._encoders.torch.backbone import LAYER_WEIGHT
+from skellipsoid._encoders.torch.text_modules import LayerMix
 from skellipsoid._traffic.log import score as score_messages
 
 OPEN = "open"
@@ -92,17 +96,34 @@ def embed(options):
     for name in FILES:
         place = vectors_of(name, options)
         if not place.exists():
-            np.save(place, encoder.transform(read(name, options)[0]).astype(np.float32))
+            np.save(place, encoder._backbone.embed_layers(read(name, options)[0], encoder.layers_).numpy())
             print(name, flush=True)
+
+
+def with_features(cases):
+    """Give cases the features of an encoder that is fitted to their training texts, in place of those of the layers."""
+
+    @functools.wraps(cases)
+    def mixed(options):
+        for name, train, *messages in cases(options):
+            mix = LayerMix(range(train.X.shape[1] - 1), LAYER_WEIGHT, train.X.shape[2])
+            _, first = np.unique(train.texts.astype(str), return_index=True)
+            mix.centres.copy_(torch.from_numpy(train.X[first, 1:].mean(axis=0)))
+            yield (
+                name,
+                *(rows._replace(X=normalize(mix(torch.from_numpy(rows.X)).numpy())) for rows in (train, *messages)),
+            )
+
+    return mixed
 
 
 def vectors_of(name, options):
     """Name the file of features."""
-    return options.cache / (name.replace("/", "_").rsplit(".", 1)[0] + ".npy")
+    return options.cache / (name.replace("/", "_").rsplit(".", 1)[0] + ".layers.npy")
 
 
 def load(name, options):
-    """Read a file with its features."""
+    """Read a file with the vectors of its texts and layers."""
     texts, labels = read(name, options)
     return Texts(np.array(texts, dtype=object), np.load(vectors_of(name, options)), np.array(labels))
 
@@ -117,11 +138,12 @@ def half_of_clusters(rows, n_clusters, rng):
     chosen = np.zeros(len(rows.y), dtype=bool)
     for c in np.unique(rows.y):
         of_class = np.flatnonzero(rows.y == c)
-        clusters = KMeans(n_clusters, n_init=3, random_state=0).fit_predict(rows.X[of_class])
+        clusters = KMeans(n_clusters, n_init=3, random_state=0).fit_predict(normalize(rows.X[of_class, 0]))
         chosen[of_class[np.isin(clusters, rng.permutation(n_clusters)[: n_clusters // 2])]] = True
     return chosen
 
 
+@with_features
 def real_cases(options):
     """Name, training texts, known and open messages."""
     for bot, shop in (("bot1", "sofmattress"), ("bot2", "curekart")):
@@ -140,6 +162,7 @@ def real_cases(options):
         yield f"real-clinc{n}", train.at(few(train, n, np.random.default_rng(n))), dev, far
 
 
+@with_features
 def far_cases(options):
     """Few classes, and open texts of other domains."""
     train, dev, far = clinc(options)
@@ -151,6 +174,7 @@ def far_cases(options):
     yield "far-banking50", train.at(np.isin(train.y, known)), dev.at(np.isin(dev.y, known)), far
 
 
+@with_features
 def home_cases(options):
     """Left-out classes, and the same with known traffic that has moved."""
     far = clinc(options)[2]
@@ -225,7 +249,7 @@ def headed(train, known, opened):
     vectors = {text: x for rows in (train, known, opened) for text, x in zip(rows.texts, rows.X, strict=True)}
 
     class Looked(SupConTextEncoder):
-        def _pooled(self, texts, *, verbose=0):
+        def _pooled(self, texts, layers=(), *, verbose=0):
             return torch.from_numpy(np.stack([vectors[text] for text in texts]))
 
     head = Looked(finetune="head", random_state=0)

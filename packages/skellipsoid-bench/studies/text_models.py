@@ -64,7 +64,7 @@ def models(options):
     for name, folder in folders.items():
         yield (
             name,
-            SupConTextEncoder(str(folder), finetune="none").fit(["a", "b"]).transform,
+            SupConTextEncoder(str(folder), finetune="none", layers="last").fit(["a", "b"]).transform,
             [
                 *folder.glob("*.safetensors"),
                 *folder.glob("tokenizer.json"),

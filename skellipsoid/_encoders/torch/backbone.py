@@ -27,7 +27,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "relu": nn.R
 #: Held by the thread that moves a model.
 _MOVES = threading.Lock()
 #: Weight of a layer beside the vector of a text, see studies/layers.py.
-LAYER_WEIGHT = 0.3
+LAYER_WEIGHT = 0.4
 #: Texts tokenised at once, so that memory does not grow with the data set.
 WINDOW = 8192
 
@@ -183,20 +183,39 @@ class TextBackbone:
         """Embed texts without dropout or gradients, (n_texts, width of the pooled vector) on the CPU."""
         return self._embed(texts, self._ready(dtype), verbose)
 
-    def embed_for_fit(
+    def embed_layers(
         self, texts: Sequence[str], layers: Sequence[int], *, dtype: str = "float32", verbose: int | bool = 0
     ) -> Tensor:
-        """Embed training texts, and let the model read these layers from now on: their centres are of these texts."""
-        if not layers:
-            return self.embed(texts, dtype=dtype, verbose=verbose)
+        """Embed texts: their vectors and the means after layers, (n_texts, 1 + n_layers, width) on the CPU."""
         model = self._ready(dtype)
-        vectors = self._embed(texts, lambda ids, mask: model.vectors(ids, mask, layers), verbose)
-        mix = LayerMix(layers, LAYER_WEIGHT, self.model.width)
+        return self._embed(texts, lambda ids, mask: model.vectors(ids, mask, layers), verbose)
+
+    def read_layers(self, layers: Sequence[int], vectors: Tensor) -> Tensor:
+        """Let the model read layers from now on.
+
+        Parameters
+        ----------
+        layers : sequence of int
+        vectors : Tensor of shape (n_texts, 1 + n_layers, width)
+            Of the training texts, as of ``embed_layers``: their means are the centres.
+
+        Returns
+        -------
+        mixed : Tensor of shape (n_texts, width)
+            As of ``embed`` from now on.
+        """
+        mix = LayerMix(layers, LAYER_WEIGHT, vectors.shape[2])
         mix.centres.copy_(vectors[:, 1:].mean(dim=0))
         mixed: Tensor = mix(vectors)
         self.model.mix = mix.to(next(self.transformer.parameters()).device)
         self._reduced = None
         return mixed
+
+    def mixed(self, vectors: Tensor) -> Tensor:
+        """Make of vectors, as of ``embed_layers``, what ``embed`` gives."""
+        mix = self.model.mix
+        found: Tensor = vectors if mix is None else mix(vectors.to(mix.centres.device)).cpu()
+        return found
 
     def _ready(self, dtype: str) -> TextModel:
         self.model.eval()

@@ -148,8 +148,8 @@ class TextModel(nn.Module):
             )
         if self.width != self.token_width:
             raise ValueError(
-                f"layers={tuple(numbers)} cannot be added, because the text model makes vectors of {self.width} numbers "
-                f"from token vectors of {self.token_width}; use layers='last', or pooling='mean'."
+                f"layers={tuple(numbers)} cannot be added, because the text model makes vectors of {self.width} "
+                f"numbers from token vectors of {self.token_width}; use layers='last', or pooling='mean'."
             )
 
     @property
@@ -343,7 +343,7 @@ def _check_layers(found: dict[str, Any]) -> None:
     """Raise an error if layers are described otherwise than ``store`` does."""
     numbers, weight = found.get("numbers"), found.get("weight")
     is_list = isinstance(numbers, list) and 1 <= len(numbers) <= _MOST_LAYERS
-    if not is_list or not all(type(each) is int and 0 <= each <= _MOST_LAYERS for each in numbers):
+    if not is_list or not all(type(each) is int and 0 <= each <= _MOST_LAYERS for each in numbers or ()):
         raise ValueError(f"the text model reads the layers {str(numbers)[:80]}, which are no numbers of layers")
     if not isinstance(weight, float) or not 0 < weight <= 1:
         raise ValueError(f"the text model weighs layers by {str(weight)[:80]}, which is no number between 0 and 1")

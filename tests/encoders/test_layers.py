@@ -1,0 +1,158 @@
+"""Layers that an encoder reads beside the last one: what they add, for which models, and how they travel."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import normalize
+
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, baselines, export_onnx, load, save
+from skellipsoid._encoders.torch.backbone import LAYER_WEIGHT
+from skellipsoid._encoders.torch.stored_text_model import restore
+from skellipsoid.datasets import load_assistant_intents
+from skellipsoid_runtime import OnnxPipeline
+
+LAYERS = [(0,), (1,), (0, 1), (2, 0)]
+
+
+def make(model, layers="auto", **parameters):
+    return SupConTextEncoder(model, **{"finetune": "none", "layers": layers, "random_state": 0} | parameters)
+
+
+@pytest.fixture(scope="module")
+def new():
+    return ["a lamp", "wake me", "", "is it raining today or tomorrow"]
+
+
+@pytest.fixture(scope="module")
+def layers_of(tiny_model):
+    """Mean token vectors after each layer, one text at a time: ``layers_of(texts)``, (n_layers + 1, n_texts, 32)."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_model)
+    model = transformers.AutoModel.from_pretrained(tiny_model).eval()
+
+    def give(texts):
+        with torch.no_grad():
+            found = [model(**tokenizer(text, return_tensors="pt"), output_hidden_states=True) for text in texts]
+        return np.stack([[state[0].mean(0).numpy() for state in each.hidden_states] for each in found], axis=1)
+
+    return give
+
+
+@pytest.mark.parametrize("layers", LAYERS)
+@pytest.mark.parametrize("unit", [True, False])
+def test_features_are_the_vector_and_the_centred_means_of_layers(tiny_model, texts, new, layers_of, layers, unit):
+    encoder = make(tiny_model, layers, normalize=unit)
+    fitted = encoder.fit_transform(texts)
+    of_train, of_new = layers_of(texts), layers_of(new)
+    for found, given in ((fitted, of_train), (encoder.transform(new), of_new)):
+        parts = [normalize(given[layer] - of_train[layer].mean(axis=0)) for layer in layers]
+        expected = normalize(given[-1]) + LAYER_WEIGHT * sum(parts)
+        np.testing.assert_allclose(found, normalize(expected) if unit else expected, atol=2e-5)
+
+
+def test_copies_of_a_text_do_not_move_the_centre(tiny_model, texts, new):
+    once, often = (make(tiny_model).fit(given).transform(new) for given in (texts, [*texts, *texts[:1] * 50]))
+    np.testing.assert_array_equal(once, often)
+
+
+def test_auto_reads_the_first_and_the_middle(tiny_model, texts, labels):
+    assert make(tiny_model).fit(texts).layers_ == (0, 1)
+    assert make(tiny_model, finetune="head", max_iter=1).fit(texts, labels).layers_ == (0, 1)
+    assert make(tiny_model, finetune="full", max_iter=1).fit(texts, labels).layers_ == ()
+    assert make(tiny_model, "last").fit(texts).layers_ == ()
+    assert make(tiny_model, (np.int64(1),)).fit(texts).layers_ == (1,)
+    assert SupConTextEncoder(finetune="none").fit(texts[:3]).layers_ == (0, 3)
+    assert not hasattr(make(tiny_model), "layers_")
+
+
+def test_auto_reads_no_layers_whose_vectors_have_another_width(tiny_model, texts, tmp_path):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    parts = [modules.Transformer(tiny_model), modules.Pooling(32), modules.Dense(32, 8)]
+    SentenceTransformer(modules=parts, device="cpu").save_pretrained(str(tmp_path / "m"), create_model_card=False)
+    folder = str(tmp_path / "m")
+    assert make(folder).fit(texts).layers_ == ()
+    assert make(folder, pooling="mean").fit(texts).layers_ == (0, 1)
+    with pytest.raises(ValueError, match="vectors of 8 numbers from token vectors of 32; use layers='last'"):
+        make(folder, (0,)).fit(texts)
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ((3,), "has 2 layers; use numbers from 0 to 2"),
+        ((-1,), "must be 'auto', 'last', or a tuple of whole numbers from 0"),
+        ((0.5,), "must be 'auto', 'last', or a tuple of whole numbers from 0"),
+        ("first", "The 'layers' parameter of SupConTextEncoder must be"),
+        ([0], "The 'layers' parameter of SupConTextEncoder must be"),
+    ],
+)
+def test_layers_that_are_not_there_are_refused_and_leave_the_earlier_fit(tiny_model, texts, new, layers, message):
+    encoder = make(tiny_model).fit(texts)
+    before = encoder.transform(new)
+    with pytest.raises(ValueError, match=message):
+        encoder.set_params(layers=layers).fit(texts)
+    np.testing.assert_array_equal(encoder.transform(new), before)
+
+
+def test_a_model_that_is_trained_as_a_whole_reads_its_last_layer(tiny_model, texts, labels):
+    with pytest.raises(ValueError, match="but finetune='full' trains it; use layers='last', or finetune='head'"):
+        make(tiny_model, (0,), finetune="full").fit(texts, labels)
+
+
+@pytest.mark.parametrize("finetune", ["none", "head"])
+def test_it_travels(tiny_model, texts, labels, new, finetune, tmp_path):
+    encoder = make(tiny_model, finetune=finetune, max_iter=2, keep_texts=True)
+    pipe = make_pipeline(encoder, baselines.MahalanobisClassifier()).fit(texts, labels)
+    expected = pipe[0].transform(new)
+    save(pipe, tmp_path / "model")
+    for found in (pickle.loads(pickle.dumps(pipe)), load(tmp_path / "model")):
+        assert found[0].layers_ == (0, 1)
+        np.testing.assert_array_equal(found[0].transform(new), expected)
+    for quantize in (False, True):
+        export_onnx(pipe, tmp_path / f"exported{quantize}", quantize=quantize)
+    exported = OnnxPipeline(tmp_path / "exportedFalse")
+    np.testing.assert_allclose(exported.answers(new)["score"], pipe.score_samples(new), atol=1e-4)
+    with pytest.raises(ValueError, match=r"reads the layers \(0, 1\) .* fit with layers='last' to export"):
+        pipe[0].export(tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()
+
+
+@pytest.mark.filterwarnings("ignore:dtype='bfloat16' is slower")
+def test_bfloat16_reads_the_same_layers(tiny_model, texts, new):
+    single, half = (make(tiny_model, dtype=dtype).fit(texts).transform(new) for dtype in ("float32", "bfloat16"))
+    assert 0 < np.abs(single - half).max() < 0.05
+
+
+@pytest.mark.parametrize(
+    "change", [{"numbers": [7], "weight": 0.4}, {"numbers": [0], "weight": 2.0}, {"numbers": []}, 3]
+)
+def test_altered_layers_are_refused(tiny_model, texts, change):
+    encoder = make(tiny_model, (0,)).fit(texts)
+    stored = encoder._backbone.stored()
+    stored.description["layers"] = change
+    with pytest.raises(ValueError, match=r"layers|weigh"):
+        restore(stored)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_texts", [2, 4, 8, 16])
+def test_held_out_scores_stay_as_like_fresh_ones_as_with_the_last_layer(n_texts):
+    """The centre is fitted on the training texts; few of them must not make fresh texts look strange."""
+    data = load_assistant_intents()
+    shares = {"last": [], "auto": []}
+    for draw in range(4):
+        order = np.random.default_rng(10 * n_texts + draw).permutation(len(data.target))
+        rank = np.array([(data.target[order[:i]] == data.target[order[i]]).sum() for i in range(len(order))])
+        train, fresh = order[rank < n_texts], order[rank >= n_texts]
+        for layers, found in shares.items():
+            encoder = SupConTextEncoder(finetune="none", layers=layers)
+            clf = EllipsoidOpenSetClassifier(random_state=0)
+            clf.fit(encoder.fit_transform(data.data[train]), data.target[train])
+            found.append((clf.known_p_value(encoder.transform(data.data[fresh])) <= 0.1).mean())
+    assert np.mean(shares["auto"]) == pytest.approx(np.mean(shares["last"]), abs=0.02)
+    assert np.mean(shares["auto"]) < 0.12
