@@ -53,6 +53,21 @@ def test_features_are_the_vector_and_the_centred_means_of_layers(tiny_model, tex
         np.testing.assert_allclose(found, normalize(expected) if unit else expected, atol=2e-5)
 
 
+@pytest.mark.parametrize("mode", ["cls", "max", "lasttoken"])
+def test_the_vector_is_that_of_the_models_own_modules_and_prompt(tiny_model, texts, new, layers_of, mode, tmp_path):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    parts = [modules.Transformer(tiny_model), modules.Pooling(32, mode)]
+    own = SentenceTransformer(modules=parts, device="cpu", prompts={"a": "lamp "}, default_prompt_name="a")
+    own.save_pretrained(str(tmp_path / "own"), create_model_card=False)
+    prompted = [["lamp " + text for text in given] for given in (texts, new)]
+    of_train, of_new = map(layers_of, prompted)
+    expected = normalize(own.encode(new)) + LAYER_WEIGHT * normalize(of_new[1] - of_train[1].mean(axis=0))
+    found = make(str(tmp_path / "own"), (1,)).fit(texts).transform(new)
+    np.testing.assert_allclose(found, normalize(expected), atol=2e-5)
+
+
 def test_copies_of_a_text_do_not_move_the_centre(tiny_model, texts, new):
     once, often = (make(tiny_model).fit(given).transform(new) for given in (texts, [*texts, *texts[:1] * 50]))
     np.testing.assert_array_equal(once, often)

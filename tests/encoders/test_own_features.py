@@ -81,7 +81,8 @@ def assert_close(found, expected, atol=1e-6):
 
 
 def make(folder, finetune="none", **options):
-    return SupConTextEncoder(folder, finetune=finetune, random_state=0, max_iter=2, **options)
+    chosen = {"random_state": 0, "max_iter": 2, "layers": "last"} | options
+    return SupConTextEncoder(folder, finetune=finetune, **chosen)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -134,7 +135,9 @@ def test_features_stay_in_a_pickle_a_saved_and_an_exported_model(write, texts, l
 def test_a_head_begins_with_the_vectors_before_unit_length(write, texts, labels):
     for kind in ("first token of unit length", "dense", "truncated"):
         folder = write(kind)
-        encoder = SupConTextEncoder(folder, finetune="head", max_iter=1, learning_rate=1e-12).fit(texts, labels)
+        encoder = SupConTextEncoder(folder, finetune="head", layers="last", max_iter=1, learning_rate=1e-12).fit(
+            texts, labels
+        )
         width = encode(folder, texts[:1]).shape[1]
         np.testing.assert_allclose(encoder.weight_, np.eye(width), atol=1e-6)
         assert_close(encoder.transform(texts), unit(encode(folder, texts)), 1e-5)

@@ -103,7 +103,7 @@ def test_the_files_alone_tell_the_same_limit(kind):
 
 def test_a_model_keeps_its_limit_saved_and_exported(build_model, tmp_path, texts, labels):
     folder = build_model(tmp_path / "model", model_class="RobertaModel", config_class="RobertaConfig", pad_token_id=1)
-    encoder = SupConTextEncoder(folder, finetune="none")
+    encoder = SupConTextEncoder(folder, finetune="none", layers="last")
     pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(random_state=0)).fit(texts, labels)
     asked = [*texts[:4], LONG, f"{LONG} play jazz"]
     save(pipe, tmp_path / "saved")

@@ -67,7 +67,7 @@ def test_all_encoders_are_tested():
 
 
 def test_features_are_the_activated_layer_of_the_mean_token_vector(fitted, kind, tiny_model, texts):
-    pooled = SupConTextEncoder(tiny_model, finetune="none", normalize=False).fit_transform(texts)
+    pooled = SupConTextEncoder(tiny_model, finetune="none", layers="last", normalize=False).fit_transform(texts)
     layer = pooled @ fitted.weight_.T + fitted.bias_
     expected = np.tanh(layer) if kind is KNNCLTextEncoder else np.maximum(layer, 0)
     if kind is CLABTextEncoder:
