@@ -1,6 +1,7 @@
 """Files that are there whole or not at all, also after a power failure, and files that one process at a time holds."""
 
 import csv
+import errno
 import glob
 import os
 import re
@@ -105,10 +106,8 @@ def check_sheet(path: Path) -> None:
             f"{str(path)!r} names a {path.suffix} file, but a table of text is written; name a .tsv or .csv."
         )
     if not real_file(path).parent.is_dir():
-        message = f"There is no folder {str(path.parent)!r} for {path.name!r}; create it, or use another."
-        error = FileNotFoundError(message)
-        error.filename = str(path)
-        raise error
+        message = f"There is no folder {str(path.parent)!r} for this file; create it, or use another"
+        raise FileNotFoundError(errno.ENOENT, message, str(path))
 
 
 def write_table(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str = "\t") -> None:

@@ -404,7 +404,6 @@ def test_a_text_model_that_save_never_describes_so_is_refused(saved, canary, tmp
 
 #: What nothing but a text shows.
 UNUSABLE = {
-    "an output of another kind": setting("config", "output_hidden_states", 0.5),
     "pieces that do not divide": setting("config", "chunk_size_feed_forward", 7),
 }
 

@@ -81,7 +81,7 @@ def test_repeats_say_what_chance_changes(data):
 
 def test_the_report_names_pairs_classes_and_texts():
     texts, intents = load_assistant_intents(return_X_y=True)
-    some = np.isin(intents, np.unique(intents)[:4])
+    some = np.isin(intents, np.unique(intents)[::7])
     texts, intents = np.asarray(texts)[some], intents[some]
     encoder = SupConTextEncoder(finetune="none").fit(texts)
     names = np.unique(intents)

@@ -323,7 +323,7 @@ def behind_a_head(tiny_model):
     texts = np.array([f"row {i}" for i in range(len(y))], dtype=object)
 
     class GivenEmbeddings(SupConTextEncoder):
-        def _pooled(self, texts, *, verbose=0):
+        def _pooled(self, texts, layers=(), *, verbose=0):
             return vectors[[int(text.split()[1]) for text in texts]]
 
     encoder = GivenEmbeddings(
