@@ -8,10 +8,10 @@ choice is theirs. ``real``: two bots and cards; they only check. Rows that are t
     python studies/layers.py real
     python studies/layers.py report > results/layers.rst
 
-Ways: ``last``, the sentence vector alone; ``add:0,3:.4``, means after layers 0 and 3, centred, of length .4, added to a
-vector of length 1, and unit length again; ``plain``: not centred; ``other``: centred on texts of another corpus;
-``linear``: divided by their mean length instead of their own; ``beside``: as further features; ``random``: as ``beside``,
-in 128 random directions.
+Ways: ``last``, the sentence vector alone; ``add:0,3:.4``, means after layers 0 and 3, centred, of length .4, added to
+a vector of length 1, and unit length again; ``plain``: not centred; ``other``: centred on texts of another corpus;
+``linear``: divided by their mean length instead of their own; ``beside``: as further features; ``random``: as
+``beside``, in 128 random directions.
 """
 
 import argparse
@@ -40,10 +40,10 @@ WAYS = (
     *("add:2,3,4:.3", "linear:0,3:.3", "linear:0,3:.4", "plain:0,3:.3", "plain:0,3:.7", "plain:3:.5", "plain:3:1"),
     *("other:0,3:.3", "other:3:.5", "other:3:.7", "random:0,4:.5"),
 )
-ABOUT = """Gain over the last layer alone (frozen MiniLM, which has six layers): accuracy among known samples, AUROC, F1
-as fitted and with the best limit, in points, the last with its standard error over the cases. *p*: change of the percent
-of fresh known samples with a p-value of at most .1. Then the gain of best F1 by data set. Ways that did worse on the first
-cases were not run on all: compare those with equal cases.
+ABOUT = """Gain over the last layer alone (frozen MiniLM, which has six layers): accuracy among known samples, AUROC,
+F1 as fitted and with the best limit, in points, the last with its standard error over the cases. *p*: change of the
+percent of fresh known samples with a p-value of at most .1. Then the gain of best F1 by data set. Ways that did worse
+on the first cases were not run on all: compare those with equal cases.
 """
 MEASURES = ("acc", "auroc", "fit", "best")
 
