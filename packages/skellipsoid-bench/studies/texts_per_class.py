@@ -84,7 +84,7 @@ def run_case(train, dev, ratio, size, seed):
     found = {"n_texts": len(rows), "n_classes": len(known), "n_dev": int((truth != "-1").sum())}
     for mode in MODES:
         start = time.perf_counter()
-        encoder = _LookedUp.using(vectors)(finetune=mode, random_state=seed)
+        encoder = _LookedUp.using(vectors)(finetune=mode, layers="last", random_state=seed)
         features = encoder.fit_transform(texts, y[rows])
         classifier = EllipsoidOpenSetClassifier(random_state=seed).fit(features, y[rows])
         seconds = round(time.perf_counter() - start, 2)

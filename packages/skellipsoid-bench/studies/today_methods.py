@@ -98,7 +98,7 @@ class Ours:
         from skellipsoid_bench._encoders import _LookedUp
 
         self.vectors = dict(zip(texts.words, texts.vectors, strict=True))
-        self.encoder = _LookedUp.using(self.vectors)(finetune=self.finetune, random_state=self.seed)
+        self.encoder = _LookedUp.using(self.vectors)(finetune=self.finetune, layers="last", random_state=self.seed)
         features = self.encoder.fit_transform(texts.words, y)
         self.boundaries = EllipsoidOpenSetClassifier(random_state=self.seed).fit(features, y)
         return self

@@ -86,7 +86,7 @@ def features(name, known, seed, options):
         np.asarray(FETCHERS[name](subset=part, data_home=options.data_home).data) for part in ("train", "dev")
     )
     vectors = dict(zip([*texts, *new], [*train.embeddings, *dev.embeddings], strict=True))
-    encoder = _LookedUp.using(vectors)(finetune="head", random_state=seed)
+    encoder = _LookedUp.using(vectors)(finetune="head", layers="last", random_state=seed)
     return (encoder.fit_transform(texts[rows].tolist(), labels), labels), (encoder.transform(new.tolist()), dev.target)
 
 
