@@ -232,11 +232,15 @@ class Shown(GaussianNB):
         return super().predict(X)
 
 
-@pytest.mark.parametrize("finetune", ["none", "head", "full"])
-def test_kept_features_are_those_of_the_encoder(finetune, text_plan, intents_folder, tiny_model, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("finetune", "layers"), [("none", "auto"), ("none", "last"), ("head", "auto"), ("head", "last"), ("full", "auto")]
+)
+def test_kept_features_are_those_of_the_encoder(
+    finetune, layers, text_plan, intents_folder, tiny_model, tmp_path, monkeypatch
+):
     for name in ("fits", "asked"):
         monkeypatch.setattr(Shown, name, [])
-    params = {"finetune": finetune, "model_name": tiny_model}
+    params = {"finetune": finetune, "layers": layers, "model_name": tiny_model}
     params |= {} if finetune == "none" else {"max_iter": 1}
     text_plan["encoders"] = [{"name": "e", **params}]
     for name in ("made", "kept"):
