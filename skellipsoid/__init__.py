@@ -8,6 +8,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import base, baselines, dask, datasets, metrics, model_selection, plotting, utils
     from ._changes import add_classes, merge_classes, refresh, remove_classes
+    from ._data_check.duplicates import find_duplicates
     from ._data_check.features import check_training_features
     from ._data_check.texts import check_training_texts
     from ._ellipsoid.classifier import EllipsoidOpenSetClassifier
@@ -52,6 +53,7 @@ __all__ = [
     "estimate_open_share",
     "explain",
     "export_onnx",
+    "find_duplicates",
     "learn_from_traffic",
     "load",
     "merge_classes",
@@ -88,6 +90,7 @@ _MODULE_OF = {
     "estimate_open_share": "_traffic.share",
     "explain": "_traffic.explain",
     "export_onnx": "_onnx.export",
+    "find_duplicates": "_data_check.duplicates",
     "learn_from_traffic": "_traffic.learning",
     "load": "persistence",
     "merge_classes": "_changes",

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from .._torch.threads import map_parts, one_thread_each
@@ -44,6 +44,8 @@ FEWEST_NEIGHBORS = 8
 CUTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
 #: Samples that are compared with each other at once; larger classes are divided along their widest directions.
 MOST_ROWS = 2048
+#: Of so many samples the median is the origin of differences; it need not be that of all.
+MOST_OF_MEDIAN = 64
 #: Of more samples so many, evenly drawn, say how large rounding errors are.
 MOST_TYPICAL = 2**16
 
@@ -138,11 +140,10 @@ def in_order(labels: NDArray[Any]) -> Integers:
 
 def _rounding(distinct: Floats) -> Floats:
     """Mean squared rounding difference of each column: gap² / 6 for two errors, uniform over a gap."""
-    hidden = np.zeros(distinct.shape[1])
-    for column in range(distinct.shape[1]):
-        values = np.unique(distinct[:, column])
-        if 1 < len(values) < len(distinct) / 2:  # most values repeat
-            hidden[column] = np.median(np.diff(values)) ** 2 / 6
+    hidden, gaps = np.zeros(distinct.shape[1]), np.diff(np.sort(distinct.T), axis=1)
+    n_values = 1 + np.count_nonzero(gaps, axis=1)
+    for column in np.flatnonzero((n_values > 1) & (n_values < len(distinct) / 2)):  # most values repeat
+        hidden[column] = np.median(gaps[column][gaps[column] > 0]) ** 2 / 6
     return hidden
 
 
@@ -167,8 +168,8 @@ def pairwise(features: Floats) -> Floats:
     """Distances of samples, (n_samples, n_samples)."""
     import torch  # takes longer to import than all else
 
-    # Squares are those of differences from the median: a few far samples, which move the mean, would leave rounding.
-    centred = features - np.median(features, axis=0)
+    # Squares are those of differences from a median: a few far samples, which move the mean, would leave rounding.
+    centred = features - np.median(features[:: len(features) // MOST_OF_MEDIAN + 1], axis=0)
     squares = np.einsum("ij,ij->i", centred, centred)
     # torch's product, whose threads are those of this thread alone; NumPy's are the same for the whole process.
     distances: Floats = torch.mm(torch.from_numpy(centred), torch.from_numpy(centred.T)).numpy()
@@ -188,15 +189,16 @@ class _Density(NamedTuple):
     rank: int
     nearest: float  # median distance of the nearest neighbour
 
-    def p_value(self, place: int, distance: float) -> float:
-        """Probability that the nearest neighbour of a sample lies within a distance.
+    def p_values(self, places: Integers, distances: Floats) -> Floats:
+        """Probability that the nearest neighbour of each of some samples lies within a distance.
 
         The larger of two estimates: from the neighbours of the sample, and from the nearest neighbours of all samples,
         which lie near in a class of small clusters.
         """
-        share = min(1.0, distance / max(self.radius[place], 1e-300)) ** self.dimension[place]
-        usual = min(1.0, distance / max(self.nearest, 1e-300)) ** self.dimension[place]
-        return float(max(-np.expm1(self.rank * np.log1p(-min(share, 1 - 1e-16))), 1 - 0.5**usual))
+        radii, dimensions = np.maximum(self.radius[places], 1e-300), self.dimension[places]
+        shares = np.minimum(distances / radii, 1) ** dimensions
+        usual = np.minimum(distances / max(self.nearest, 1e-300), 1) ** dimensions
+        return np.maximum(-np.expm1(self.rank * np.log1p(-np.minimum(shares, 1 - 1e-16))), 1 - 0.5**usual)
 
 
 def _density(distances: Floats) -> _Density | None:
@@ -212,13 +214,19 @@ def _density(distances: Floats) -> _Density | None:
         log_ratio = np.log(sorted_distances[:, farthest] / radius)
     log_ratio[~np.isfinite(log_ratio)] = 0
     # The neighbourhood's ratio or the class's, whichever is larger: heavy tails have fewer dimensions inside.
-    log_ratio = np.maximum(log_ratio[nearest].mean(axis=1), np.median(log_ratio))
+    log_ratio = np.maximum(log_ratio[nearest].mean(axis=1), _median(log_ratio))
     if not (log_ratio > 0).all():
         return None
     # In the tails, where samples are rare, the class's median distance is used.
-    radius = np.minimum(radius, np.median(radius))
+    radius = np.minimum(radius, _median(radius))
     # Column 0 is the sample itself.
-    return _Density(radius, np.log(farthest / rank) / log_ratio, rank, float(np.median(sorted_distances[:, 1])))
+    return _Density(radius, np.log(farthest / rank) / log_ratio, rank, _median(sorted_distances[:, 1]))
+
+
+def _median(values: Floats) -> float:
+    """Median of a few values, for which ``numpy.median`` takes several times as long."""
+    ordered, n_below = np.sort(values), (len(values) - 1) // 2
+    return float(ordered[n_below] + ordered[len(values) // 2]) / 2
 
 
 def _densities(part: Floats, rounding: Floats) -> list[tuple[_Density, float]]:
@@ -253,10 +261,10 @@ def _equal_by_chance(densities: list[tuple[_Density, float]], place: int | None,
         n_values = np.array([len(np.unique(column)) for column in distinct.T])
         return 1.0 if (n_values == len(distinct)).sum() < FEWEST_FEATURES else 0.0
     p_values = [
-        density.p_value(int(density.radius.argmin()) if place is None else place, hidden)
+        density.p_values(np.array([density.radius.argmin() if place is None else place]), np.array([hidden]))[0]
         for density, hidden in densities
     ]
-    return min(1.0, len(p_values) * min(p_values))
+    return min(1.0, len(p_values) * float(min(p_values)))
 
 
 def _near(
@@ -269,38 +277,87 @@ def _near(
     """
     distances, least = pairwise(part), _hidden(part, rounding)
     condensed = squareform(distances, checks=False)
-    tree = linkage(condensed, "complete")
-    typical = _typical(tree, distances)
+    tree = _Tree.of(condensed)
+    typical = _typical(tree, condensed, distances)
     linked = []
-    cluster = fcluster(tree, error, "distance")
-    if len(np.unique(cluster)) <= FEWEST_NEIGHBORS:
-        repeated = np.flatnonzero(np.bincount(cluster) > 1)
-        linked += [Linked(by_chance(), numbers[cluster == number]) for number in repeated]
+    clusters = tree.cut(error)
+    if len(clusters.first) <= FEWEST_NEIGHBORS:
+        linked += [
+            Linked(by_chance(), numbers[members]) for members in clusters.members(np.flatnonzero(clusters.sizes > 1))
+        ]
     if len(part) <= FEWEST_NEIGHBORS:
         return linked
+    n_before = len(part)
     for cut in CUTS:
-        if tree[0, 2] > cut * typical:
+        clusters = tree.cut(cut * typical)
+        if len(clusters.first) == n_before:  # those of the level before, if any
             continue
-        cluster = fcluster(tree, cut * typical, "distance")
-        _, first, sizes = np.unique(cluster, return_index=True, return_counts=True)
-        density = _density(distances[np.ix_(first, first)])
+        n_before, density = len(clusters.first), _density(distances[np.ix_(clusters.first, clusters.first)])
         if density is None:
             break
-        for number in np.flatnonzero(sizes > 1):
-            members = np.flatnonzero(cluster == cluster[first[number]])
-            widest = max(float(distances[np.ix_(members, members)].max()), least)
-            linked.append(Linked(density.p_value(int(number), widest), numbers[members]))
+        places = np.flatnonzero(clusters.sizes > 1)
+        p_values = density.p_values(places, np.maximum(clusters.widest[places], least))
+        found = p_values <= FALSE_DISCOVERY_RATE  # others are linked by no limit
+        for p_value, own in zip(p_values[found].tolist(), clusters.members(places[found]), strict=True):
+            linked.append(Linked(p_value, numbers[own]))
     return linked
 
 
-def _typical(tree: Floats, distances: Floats) -> float:
+class _Clusters(NamedTuple):
+    """Clusters at a level of a linkage."""
+
+    first: Integers  # (n_clusters,) first sample of each
+    starts: Integers  # (n_clusters,) where its samples begin among ``leaves``
+    sizes: Integers  # (n_clusters,)
+    widest: Floats  # (n_clusters,) largest distance of two of its samples; −1 of a single one
+    leaves: Integers  # (n_samples,) samples of one cluster after another
+
+    def members(self, places: Integers) -> list[Integers]:
+        """List the samples of some clusters, each in ascending order."""
+        return [np.sort(self.leaves[self.starts[i] : self.starts[i] + self.sizes[i]]) for i in places.tolist()]
+
+
+class _Tree(NamedTuple):
+    """Complete linkage of samples: a node's height is the largest distance of two of its samples."""
+
+    heights: Floats  # (n_nodes,) of the samples, −1, and of all merged clusters
+    above: Floats  # (n_nodes,) height of the cluster that a node is merged into
+    starts: Integers  # (n_nodes,) where the samples of a node begin among ``leaves``
+    sizes: Integers  # (n_nodes,)
+    leaves: Integers  # (n_samples,) samples, those of each node one after another
+
+    @classmethod
+    def of(cls, condensed: Floats) -> "_Tree":
+        """Link samples with these distances of all pairs."""
+        merges = linkage(condensed, "complete")
+        n_samples, pairs = len(merges) + 1, merges[:, :2].astype(np.int64)
+        sizes = np.append(np.ones(n_samples, dtype=np.int64), merges[:, 3].astype(np.int64))
+        starts, n_of = [0] * len(sizes), sizes.tolist()
+        for node, (left, right) in zip(range(len(sizes) - 1, n_samples - 1, -1), pairs[::-1].tolist(), strict=True):
+            starts[left], starts[right] = starts[node], starts[node] + n_of[left]
+        above = np.full(len(sizes), np.inf)
+        above[pairs] = merges[:, 2:3]
+        places, leaves = np.array(starts), np.empty(n_samples, dtype=np.int64)
+        leaves[places[:n_samples]] = np.arange(n_samples)
+        return cls(np.append(np.full(n_samples, -1.0), merges[:, 2]), above, places, sizes, leaves)
+
+    def cut(self, height: float) -> _Clusters:
+        """Give the clusters whose samples are all within a distance of each other."""
+        tops = np.flatnonzero((self.heights <= height) & (self.above > height))
+        tops = tops[np.argsort(self.starts[tops])]
+        starts = self.starts[tops]
+        first = np.minimum.reduceat(self.leaves, starts)
+        return _Clusters(first, starts, self.sizes[tops], self.heights[tops], self.leaves)
+
+
+def _typical(tree: _Tree, condensed: Floats, distances: Floats) -> float:
     """Median distance within the class; among clusters, if most pairs of samples are near duplicates."""
-    typical = float(np.median(distances[np.triu_indices(len(distances), 1)]))
+    typical = float(np.median(condensed))
     while True:
-        _, first = np.unique(fcluster(tree, typical, "distance"), return_index=True)
+        first = tree.cut(typical).first
         if len(first) <= FEWEST_NEIGHBORS:
             return typical
-        wider = float(np.median(distances[np.ix_(first, first)][np.triu_indices(len(first), 1)]))
+        wider = float(np.median(squareform(distances[np.ix_(first, first)], checks=False)))
         if wider <= 2 * typical:
             return typical
         typical = wider
@@ -309,6 +366,7 @@ def _typical(tree: Floats, distances: Floats) -> float:
 def _significant(linked: list[Linked], n_samples: int) -> list[Linked]:
     """Select links with the false discovery rate; every sample is one test, with its smallest p-value."""
     smallest = np.ones(n_samples)
+    linked = [link for link in linked if link.p_value <= FALSE_DISCOVERY_RATE]  # no limit is larger
     for link in linked:
         smallest[link.numbers] = np.minimum(smallest[link.numbers], link.p_value)
     smallest.sort()

@@ -74,14 +74,27 @@ class ClassAxes(NamedTuple):
     axes: Tensor  # (n_own, n_axes of a class, n_axes) orthonormal
     values: Tensor  # (n_own, n_axes of a class)
 
-    def along(self, coordinates: Tensor, places: Tensor) -> Tensor:
-        """Multiply coordinates, (n_pairs, n_samples, n_axes), by the axes of the classes at ``places``, (n_pairs,)."""
+    def along(self, coordinates: Tensor, places: Tensor, basis: Tensor | None) -> Tensor:
+        """Multiply coordinates by the axes of the classes at ``places``, (n_pairs,).
+
+        The coordinates are those of all axes, (n_pairs, n_samples, n_axes); or those of the first axes, and of a
+        ``basis`` of each pair, (n_pairs, size, n_axes off the first).
+        """
         axes, (present, inverse) = self.axes, torch.unique(places, return_inverse=True)
         if 2 * len(present) < len(axes):  # to copy more would take longer than to multiply by those of absent classes
             axes, places = axes[present], inverse
-        tiles = Tiles.of(places.repeat_interleave(coordinates.shape[1]), len(axes))
-        products = tiles.product(tiles.gather(coordinates.flatten(0, 1)), axes.transpose(1, 2))
-        return tiles.scatter(products).view(*coordinates.shape[:2], -1)
+        if basis is None:
+            return _products(coordinates, axes, places)
+        n_first = axes.shape[2] - basis.shape[2]
+        found = _products(coordinates[..., :n_first], axes[..., :n_first], places)
+        return found.baddbmm_(coordinates[..., n_first:], _products(basis, axes[..., n_first:], places))
+
+
+def _products(values: Tensor, axes: Tensor, places: Tensor) -> Tensor:
+    """Multiply values, (n_pairs, n_samples, n), by the matrices of their pairs, (n_own, n_axes, n)."""
+    tiles = Tiles.of(places.repeat_interleave(values.shape[1]), len(axes))
+    products = tiles.product(tiles.gather(values.flatten(0, 1)), axes.transpose(1, 2))
+    return tiles.scatter(products).view(*values.shape[:2], -1)
 
 
 def principal_axes(frame: Frame, stretches: Tensor) -> list[ClassAxes]:

@@ -15,7 +15,7 @@ from ..._samples.samples import Samples
 from ..._torch.devices import row_chunks
 from ..._torch.threads import map_parts
 from .geometry import class_means
-from .left_out import Chunk, LeftOutSets, Sets
+from .left_out import Chunk, LeftOut, LeftOutSets, Sets
 from .tiles import of_like_size
 
 #: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I. On text the choice is
@@ -242,46 +242,86 @@ def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None =
     Tensor of shape (n_validation, n_classes)
         Infinite where no sample of the class remains.
     """
-    stretches = torch.ones_like(frame.within) if stretches is None else stretches
-    means = frame.means * stretches
+    metric = torch.ones_like(frame.within) if stretches is None else stretches.square()
+    means = frame.means * metric
+    between = frame.means @ means.T
+    apart = _apart(between.diagonal(), between.diagonal().unsqueeze(1), between)
     squares = means.new_empty(len(validation) + 1, len(means))  # the last place is not used
 
     def compute(chunk: Chunk) -> None:
-        left_out, sets, numbers = chunk.sets.left_out(frame.offsets), chunk.sets, chunk.numbers
-        V = left_out.V * stretches
-        capacity = identity(V.shape[1], V) - frame.pooled * V @ V.transpose(1, 2)
-        roots = torch.linalg.solve_triangular(torch.linalg.cholesky(capacity), V, upper=False)
-        # The first touched class stands where others are padded.
-        places = torch.where(sets.touched < 0, 0, torch.arange(sets.touched.shape[1], device=means.device))
-        touched, exists = sets.touched.gather(1, places), sets.exists.gather(1, places)
-        moves = left_out.moves.gather(1, places.unsqueeze(2).expand(-1, -1, V.shape[1]))
-        moved = means[touched] + moves @ V
-        along = (roots @ means.T).transpose(1, 2)  # (n_sets, n_classes, size)
-        coordinates = frame.coordinates(validation[chunk.positions]) * stretches  # (n_pairs, n_scored, n_axes)
-        near = _squares(coordinates.flatten(0, 1), means).view(*coordinates.shape[:2], -1)
-        # The means that move replace those that do not.
-        index = touched.unsqueeze(2).expand(-1, -1, along.shape[2])
-        along = along.scatter(1, index, moved @ roots.transpose(1, 2))
-        offsets = coordinates.unsqueeze(2) - moved[numbers].unsqueeze(1)  # (n_pairs, n_scored, n_touched, n_axes)
-        remaining = torch.where(exists[numbers].unsqueeze(1), offsets.square().sum(3), torch.inf)
-        near.scatter_(2, touched[numbers].unsqueeze(1).expand_as(remaining), remaining)
-        near += frame.pooled * _squares(coordinates @ roots[numbers].transpose(1, 2), along[numbers])
-        near /= frame.without(sets)[0][numbers].view(-1, 1, 1)
-        squares[chunk.positions] = near
+        squares[chunk.positions] = _squares_without(frame, chunk, validation[chunk.positions], metric, apart)
 
     def n_elements(sets: Sets, n_scored: int) -> int:
-        return (len(means) + len(stretches)) * (sets.members.shape[1] + n_scored)
+        return (len(means) + len(metric)) * (sets.members.shape[1] + n_scored)
 
     chunks = frame.sets.chunks(validation, torch.zeros_like(validation), n_elements)
-    map_parts(compute, chunks, 16 * len(validation) * (len(means) + len(stretches)), means.device)
+    map_parts(compute, chunks, 16 * len(validation) * (len(means) + len(metric)), means.device)
     return squares[:-1]
 
 
-def _squares(coordinates: Tensor, others: Tensor) -> Tensor:
-    """Squared distances of samples to others, (..., n_samples, n_others)."""
-    products = coordinates @ others.transpose(-2, -1)
-    lengths = others.square().sum(-1).unsqueeze(-2) + coordinates.square().sum(-1, keepdim=True)
-    return (lengths - 2 * products).clamp_min_(0)
+def _squares_without(frame: Frame, chunk: Chunk, sources: Tensor, metric: Tensor, apart: Tensor) -> Tensor:
+    """Squared distances of the samples of a chunk to all class means, (n_pairs, n_scored, n_classes).
+
+    ``metric`` has the squared stretches of the coordinates, and ``apart`` the squared distances of the class means.
+    """
+    sets, numbers, means = chunk.sets, chunk.numbers, frame.means * metric
+    given, scored, left_out = _sums_of_few(frame, sets, numbers, sources)
+    inner, onto = (given * metric) @ given.mT, given @ means.T
+    own, V = frame.samples.classes[sources], left_out.V  # (n_pairs, n_scored)
+    of_scored, scored_onto = ((scored @ inner[numbers]) * scored).sum(2), scored @ onto[numbers]
+    scored_onto -= scored_onto.gather(2, own.unsqueeze(2))  # ⟨d, c_k − c_own⟩ for a sample c_own + d
+    near = (apart[own] + of_scored.unsqueeze(2)).sub_(scored_onto, alpha=2).clamp_min_(0)
+    # The first touched class stands where others are padded.
+    places = torch.where(sets.touched < 0, 0, torch.arange(sets.touched.shape[1], device=means.device))
+    touched, exists = sets.touched.gather(1, places), sets.exists.gather(1, places)
+    moves = left_out.moves.gather(1, places.unsqueeze(2).expand(-1, -1, V.shape[1]))  # (n_sets, n_touched, size)
+    v_inner, v_onto = V @ inner, V @ onto
+    v_v, v_scored = v_inner @ V.mT, v_inner[numbers] @ scored.mT  # (n_sets, size, size), (n_pairs, size, n_scored)
+    v_touched = v_onto.gather(2, touched.unsqueeze(1).expand(-1, V.shape[1], -1))
+    v_own = v_onto[numbers].gather(2, own.unsqueeze(1).expand(-1, V.shape[1], -1))
+    # The means that move replace those that do not: a sample less one of them is c_own − c_k + d − σV.
+    moved = (moves @ v_v * moves).sum(2)[numbers].unsqueeze(1)
+    moved = moved + of_scored.unsqueeze(2) - 2 * (moves[numbers] @ v_scored).mT
+    crossed = (moves[numbers] @ v_own).mT - (moves * v_touched.mT).sum(2)[numbers].unsqueeze(1)
+    of_touched = touched[numbers].unsqueeze(1).expand(-1, own.shape[1], -1)
+    crossed += scored_onto.gather(2, of_touched)
+    moved = moved + apart[own.unsqueeze(2), of_touched] - 2 * crossed
+    remaining = torch.where(exists[numbers].unsqueeze(1), moved.clamp_min(0), torch.inf)
+    near.scatter_(2, of_touched, remaining)
+    index = touched.unsqueeze(1).expand(-1, V.shape[1], -1)
+    v_onto = v_onto.scatter(2, index, v_touched + v_v @ moves.mT)
+    root = torch.linalg.cholesky(identity(V.shape[1], V) - frame.pooled * v_v)
+    along = torch.linalg.solve_triangular(root, v_onto, upper=False)[numbers]
+    of_samples = torch.linalg.solve_triangular(root[numbers], v_own + v_scored, upper=False)
+    lengths = along.square().sum(1).unsqueeze(1), of_samples.square().sum(1).unsqueeze(2)
+    near += _apart(*lengths, of_samples.mT @ along).mul_(frame.pooled)
+    near /= frame.without(sets)[0][numbers].view(-1, 1, 1)
+    return near
+
+
+def _sums_of_few(frame: Frame, sets: Sets, numbers: Tensor | slice, sources: Tensor) -> tuple[Tensor, Tensor, LeftOut]:
+    """Write scored samples, less their class means, and V as sums of a few vectors: one product of these serves all.
+
+    Returns
+    -------
+    given : Tensor of shape (n_sets, n_given, n_axes)
+        The members of each set, less their class means; or the axes, if these are fewer.
+    scored : Tensor of shape (n_pairs, n_scored, n_given)
+    left_out : LeftOut
+        With V in terms of these.
+    """
+    (n_sets, size), n_axes = sets.members.shape, frame.n_axes
+    members = frame.offsets[sets.members].double()
+    if size > n_axes:
+        given = identity(n_axes, members).expand(n_sets, -1, -1)
+        return given, frame.offsets[sources].double(), sets.left_out(members)
+    scored = (sources.unsqueeze(2) == sets.members[numbers].unsqueeze(1)).double()
+    return members, scored, sets.left_out(identity(size, members).expand(n_sets, -1, -1))
+
+
+def _apart(squares: Tensor, others: Tensor, products: Tensor) -> Tensor:
+    """Squared distances of vectors, from their squares and products."""
+    return products.mul(-2).add_(squares).add_(others).clamp_min_(0)
 
 
 def identity(size: int, like: Tensor) -> Tensor:

@@ -72,12 +72,12 @@ class Sets(NamedTuple):
         return Sets(*(part[numbers] for part in self))
 
     def left_out(self, offsets: Tensor) -> "LeftOut":
-        """Compute V, given the ``offsets`` z − c of all samples."""
-        n_touched, n_axes = self.touched.shape[1], offsets.shape[1]
+        """Compute V, given the offsets z − c of the members, (n_sets, size, n_axes), in double precision."""
+        n_touched, n_axes = self.touched.shape[1], offsets.shape[2]
         places = torch.arange(n_touched, device=self.places.device).view(1, -1, 1)
         inside = (self.places.unsqueeze(1) == places).to(self.roots.dtype)
-        weighted, roots = offsets[self.members].to(self.roots.dtype), self.roots.unsqueeze(2)
-        weighted *= roots
+        roots = self.roots.unsqueeze(2)
+        weighted = offsets * roots
         sums = (inside * self.roots.unsqueeze(1)) @ weighted * self.pulls.unsqueeze(2)
         V = weighted + roots * sums.gather(1, self.places.unsqueeze(2).expand(-1, -1, n_axes))
         moves = inside * self.moves.unsqueeze(1)
@@ -141,7 +141,7 @@ class LeftOutSets:
             sets = self._sets(samples, runs.table(mine), degenerate)
             at_once = max(1, most_elements(offsets.device) // (offsets.shape[1] * sets.members.shape[1]))
             parts = torch.split(torch.arange(len(mine)), at_once)
-            traces = [sets.at(part).left_out(offsets).V.square().sum((1, 2)) for part in parts]
+            traces = [_traces(sets.at(part), offsets) for part in parts]
             scored = np.flatnonzero(np.isin(runs.numbers, mine))
             places = torch.from_numpy(np.searchsorted(mine, runs.numbers[scored])).to(self.place)
             of_samples = torch.from_numpy(scored).to(self.place)
@@ -212,6 +212,11 @@ class LeftOutSets:
                         used, numbers = changes[first], slice(None)
                     some_sets, classes = sets.at(used // (n_classes + 1)), used % (n_classes + 1)
                     yield Chunk(some_sets, numbers, labels[first], positions, classes)
+
+
+def _traces(sets: Sets, offsets: Tensor) -> Tensor:
+    """Trace of VᵀV of each set, (n_sets,)."""
+    return sets.left_out(offsets[sets.members].double()).V.square().sum((1, 2))
 
 
 class _ClassWeights:

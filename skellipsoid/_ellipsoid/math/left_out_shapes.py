@@ -23,6 +23,7 @@ from .frames import Frame
 from .left_out import Chunk, Sets
 from .low_rank import LowRank, low_rank_changes
 from .refits import Refit, refit, refit_is_faster
+from .views import view_of
 
 
 class LeftOutShapes:
@@ -110,7 +111,8 @@ class LeftOutShapes:
         def score(chunk: Chunk) -> None:
             is_refit = is_large(chunk.sets)
             for part in chunk.of_each_set() if is_refit else [chunk]:
-                changes = (refit if is_refit else low_rank_changes)(frame, self.background, part)
+                view = view_of(frame, self.background, part.sets, as_it_is=is_refit)
+                changes = (refit if is_refit else low_rank_changes)(view, part)
                 pairs = self._pairs(samples, own, part, changes)
                 squares, volumes = changes.scores(own, pairs, candidates, typical, with_volumes=with_volumes)
                 found[0][:, part.positions] = squares
@@ -133,19 +135,16 @@ class LeftOutShapes:
 
     def _pairs(self, samples: HeldOutSamples, own: ClassAxes, chunk: Chunk, changes: LowRank | Refit) -> Pairs:
         """Class means, scatters and centres without the sets."""
-        frame, labels, numbers, left_out = self.frame, chunk.labels, chunk.numbers, changes.left_out
+        frame, labels, numbers, left_out, view = self.frame, chunk.labels, chunk.numbers, changes.left_out, changes.view
         is_touched = chunk.sets.touched[numbers] == labels.unsqueeze(1)  # (n_pairs, n_touched)
         which = is_touched.double().unsqueeze(1)
-        means = frame.means[labels] + (which @ left_out.moves[numbers] @ left_out.V[numbers]).squeeze(1)
+        means = view.means[labels] + (which @ left_out.moves[numbers] @ left_out.V[numbers]).squeeze(1)
         centres = means + changes.shift(numbers, means)
-        sources = samples.sources[chunk.positions]
-        given = samples.coordinates
-        coordinates = frame.coordinates(sources) if given is None else given[chunk.positions]
         freedom = torch.where(is_touched, chunk.sets.freedoms[numbers], 0.0).sum(1)
         return Pairs(
             numbers,
             torch.searchsorted(own.classes, labels),
-            (coordinates - centres.unsqueeze(1)) * self.stretches,
+            (view.coordinates(samples, chunk) - centres.unsqueeze(1)) * view.background.stretches,
             (which @ left_out.inside[numbers]).squeeze(1),
             torch.where(is_touched.any(1), freedom, frame.sets.freedoms[labels]),
             changes.ratio_of_shared[numbers],

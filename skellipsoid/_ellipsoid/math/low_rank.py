@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .covariance import Background, ClassAxes, Pairs
-from .frames import Frame, identity
+from .covariance import ClassAxes, Pairs
+from .frames import identity
 from .left_out import Chunk, LeftOut
+from .views import View
 
 
 class LowRank(NamedTuple):
@@ -20,8 +21,7 @@ class LowRank(NamedTuple):
     In coordinates where Q was the identity, Q is ``ratio_of_shared`` (I + UᵀEU).
     """
 
-    stretches: Tensor  # (n_axes,) factors of coordinates with which Q was the identity
-    pooled: float  # κ
+    view: View  # n_axes are its coordinates
     left_out: LeftOut
     U: Tensor  # (n_sets, n_columns, n_axes) V, and what Y D⁻¹ consists of, where T was the identity
     E: Tensor  # (n_sets, n_columns, n_columns)
@@ -38,7 +38,7 @@ class LowRank(NamedTuple):
         solved, V = self.YD[numbers], self.left_out.V[numbers]
         moved = deviations * self.inverse[numbers].unsqueeze(2)
         moved = moved - solved.transpose(1, 2) @ (self.Phi[numbers] @ (solved @ deviations))
-        moved = moved - self.pooled * V.transpose(1, 2) @ (V @ moved)
+        moved = moved - self.view.frame.pooled * V.transpose(1, 2) @ (V @ moved)
         return moved.squeeze(2) * self.psi[numbers].unsqueeze(1)
 
     def scores(
@@ -49,9 +49,10 @@ class LowRank(NamedTuple):
         The Woodbury identity on (1 − ρ) S_k + ρ Q without the sets. The classes that score are ``own`` ones.
         The results have (n_shares, n_pairs, n_scored) and (n_shares, n_pairs) elements.
         """
-        offsets, columns = pairs.offsets, self.U[pairs.numbers] * self.stretches
+        offsets, columns = pairs.offsets, self.U[pairs.numbers] * self.view.background.stretches
         vectors, n_columns = torch.cat([columns, offsets], dim=1), columns.shape[1]
-        along, values = own.along(vectors, pairs.places), own.values[pairs.places]
+        basis = None if self.view.basis is None else self.view.basis[pairs.numbers]
+        along, values = own.along(vectors, pairs.places, basis), own.values[pairs.places]
         of_scatter, sphere = pairs.parts(shares, typical)
         variances = of_scatter.unsqueeze(2) * values + sphere.unsqueeze(2)
         excess = variances.reciprocal() - sphere.reciprocal().unsqueeze(2)
@@ -71,29 +72,29 @@ class LowRank(NamedTuple):
         squares -= (crossed * torch.linalg.solve(capacity, change @ crossed)).sum(2)
         if not with_volumes:
             return squares, None
-        n_other = columns.shape[2] - values.shape[1]
+        n_other = own.axes.shape[2] - values.shape[1]
         return squares, variances.log().sum(2) + n_other * sphere.log() + torch.linalg.slogdet(capacity)[1]
 
 
-def low_rank_changes(frame: Frame, background: Background, chunk: Chunk) -> LowRank:
+def low_rank_changes(view: View, chunk: Chunk) -> LowRank:
     """Change T, B, μ and Q, by the letters and steps of docs/internals.rst, *Without a set: the algebra*.
 
     Q' = ι (H + ψ H M⁻¹ H), where H = I − κ VᵀV, and M⁻¹ is D⁻¹ − (YD⁻¹)ᵀ Φ YD⁻¹ with a diagonal D.
     """
-    left_out = chunk.sets.left_out(frame.offsets)
+    left_out, frame, background = chunk.sets.left_out(view.offsets), view.frame, view.background
     V, kappa, n_touched, size = left_out.V, frame.pooled, left_out.moves.shape[1], left_out.V.shape[1]
     iota, n_axes = frame.without(chunk.sets)
     minus_kappa = -kappa * identity(size, V)
-    Y, mean, G, n_remaining = _class_means(frame, chunk, left_out)
+    Y, mean, G, n_remaining = _class_means(view, chunk, left_out)
     if not background.target:
         none, empty = torch.zeros_like(mean), Y[:, :0]
         products = empty @ empty.transpose(1, 2)
         E = minus_kappa.expand(len(V), -1, -1)
-        return LowRank(background.stretches, kappa, left_out, V, E, iota, mean, none, empty, products, iota)
-    target = background.target * _relative_trace(frame, V, Y, G) / n_axes * frame.n_axes
+        return LowRank(view, left_out, V, E, iota, mean, none, empty, products, iota)
+    target = background.target * _relative_trace(view, V, Y, G) / n_axes * frame.n_axes
     G = (1 - background.between) * G
     G[:, n_touched:, n_touched:] += target.view(-1, 1, 1) * minus_kappa
-    inverse = ((1 - background.between) * frame.variances_of_means + target.unsqueeze(1)).reciprocal()
+    inverse = ((1 - background.between) * view.variances_of_means + target.unsqueeze(1)).reciprocal()
     YD = Y * inverse.unsqueeze(1)
     Phi = torch.linalg.solve(identity(G.shape[1], G) + G @ (YD @ Y.transpose(1, 2)), G)
     psi = iota * (n_remaining - 1) / (len(frame.means) - 1)
@@ -108,9 +109,9 @@ def low_rank_changes(frame: Frame, background: Background, chunk: Chunk) -> LowR
     E[:, of_v_solved, of_v] += minus_kappa
     E *= psi.view(-1, 1, 1)
     E[:, of_v, of_v] += minus_kappa
-    factor = ((1 + psi.unsqueeze(1) * inverse) / (1 + background.inverse)).mean(1)
+    factor = ((1 + psi.unsqueeze(1) * inverse) / (1 + background.inverse)) @ view.shares
     U, E = _fewest_columns(V, YD, inverse, E / factor.view(-1, 1, 1), len(frame.means))
-    return LowRank(background.stretches, kappa, left_out, U, E, iota * factor, mean, inverse, YD, Phi, psi)
+    return LowRank(view, left_out, U, E, iota * factor, mean, inverse, YD, Phi, psi)
 
 
 def _fewest_columns(V: Tensor, YD: Tensor, inverse: Tensor, E: Tensor, n_classes: int) -> tuple[Tensor, Tensor]:
@@ -132,7 +133,7 @@ def _fewest_columns(V: Tensor, YD: Tensor, inverse: Tensor, E: Tensor, n_classes
     return torch.cat([V, first_axes], dim=1), onto.mT @ E @ onto
 
 
-def _class_means(frame: Frame, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _class_means(view: View, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Give Y, μ, G, and the number of classes that remain.
 
     The rows of Y are the deviations c − μ of the touched classes, and V. B₀ gains YᵀGY: the scatter of the class
@@ -144,24 +145,24 @@ def _class_means(frame: Frame, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor,
     before = functional.pad(torch.diag_embed(is_touched), (0, size))
     remains = is_touched * sets.exists * (sets.touched != chunk.held_out.unsqueeze(1))
     after = torch.cat([torch.diag_embed(remains), left_out.moves * remains.unsqueeze(2)], dim=2)
-    n_classes = len(frame.means)
+    n_classes = len(view.means)
     n_remaining = (n_classes - (is_touched - remains).sum(1)).clamp_min(1)
     of_mean = (after - before).sum(1, keepdim=True) / n_remaining.view(-1, 1, 1)
-    Y = torch.cat([frame.means[sets.touched], left_out.V], dim=1)
+    Y = torch.cat([view.means[sets.touched], left_out.V], dim=1)
     G = after.transpose(1, 2) @ after - before.transpose(1, 2) @ before
     G = (G - n_remaining.view(-1, 1, 1) * of_mean.transpose(1, 2) @ of_mean) / (n_classes - 1)
     return Y, (of_mean @ Y).squeeze(1), G, n_remaining
 
 
-def _relative_trace(frame: Frame, V: Tensor, Y: Tensor, G: Tensor) -> Tensor:
+def _relative_trace(view: View, V: Tensor, Y: Tensor, G: Tensor) -> Tensor:
     """Give the trace of H⁻¹ (B₀ + YᵀGY), relative to that of B₀, (n_sets,).
 
     H⁻¹ is I + Vᵀ (κ⁻¹ I − VVᵀ)⁻¹ V.
     """
-    kappa, products = frame.pooled, V @ Y.transpose(1, 2)
-    inner = (V * frame.variances_of_means) @ V.transpose(1, 2) + products @ G @ products.transpose(1, 2)
+    kappa, products = view.frame.pooled, V @ Y.transpose(1, 2)
+    inner = (V * view.variances_of_means) @ V.transpose(1, 2) + products @ G @ products.transpose(1, 2)
     capacity = identity(V.shape[1], V) - kappa * V @ V.transpose(1, 2)
     of_v = torch.linalg.solve(capacity, kappa * inner).diagonal(dim1=1, dim2=2).sum(1)
     of_y: Tensor = (G * (Y @ Y.transpose(1, 2))).sum((1, 2))
-    relative: Tensor = 1 + (of_y + of_v) / frame.variances_of_means.sum()
+    relative: Tensor = 1 + (of_y + of_v) / view.frame.variances_of_means.sum()
     return relative

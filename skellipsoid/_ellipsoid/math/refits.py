@@ -5,9 +5,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .covariance import Background, ClassAxes, Pairs
+from .covariance import ClassAxes, Pairs
 from .frames import Frame, identity
 from .left_out import Chunk, LeftOut, Sets
+from .views import View
 
 #: Multiplications that take as long as the operators of a refit besides.
 OVERHEAD = 1e7
@@ -34,7 +35,7 @@ def refit_is_faster(sets: Sets, n_classes: int, n_own: int, n_axes: int, n_share
 class Refit(NamedTuple):
     """The statistics that all classes share, without a set, by the letters of docs/internals.rst."""
 
-    stretches: Tensor  # (n_axes,) factors of coordinates with which Q was the identity
+    view: View  # the frame as it is
     left_out: LeftOut
     shared: Tensor  # (n_axes, n_axes) Q divided by ``ratio_of_shared``, in these coordinates
     ratio_of_shared: Tensor  # (1,)
@@ -60,7 +61,7 @@ class Refit(NamedTuple):
         roots, n_own = values.sqrt().unsqueeze(2), axes.shape[1]
         # Of the rows of V, those of the class first.
         order = pairs.inside.argsort(dim=1, descending=True)[:, : int(pairs.inside.sum(1).max())]
-        V = self.left_out.V[0][order] * (pairs.inside.gather(1, order).unsqueeze(2) * self.stretches)
+        V = self.left_out.V[0][order] * (pairs.inside.gather(1, order).unsqueeze(2) * self.view.background.stretches)
         N = V @ axes.mT * torch.where(values > 0, values.rsqrt(), 0.0).unsqueeze(1)
         vectors = torch.cat([roots * axes, pairs.offsets], dim=1)
         solved = torch.linalg.solve(self.shared, vectors.flatten(0, 1).T).T.view(vectors.shape)
@@ -78,16 +79,17 @@ class Refit(NamedTuple):
         return squares, of_shared + torch.linalg.slogdet(capacity)[1]
 
 
-def refit(frame: Frame, background: Background, chunk: Chunk) -> Refit:
+def refit(view: View, chunk: Chunk) -> Refit:
     """Compute T, B, μ and Q without the set of a chunk."""
-    left_out, ones = chunk.sets.left_out(frame.offsets), identity(frame.n_axes, frame.means)
+    frame, background = view.frame, view.background
+    left_out, ones = chunk.sets.left_out(view.offsets), identity(frame.n_axes, frame.means)
     V, stretches = left_out.V[0], background.stretches
     iota, n_axes = (found[0] for found in frame.without(chunk.sets))
     H = ones - frame.pooled * V.T @ V
     means = _remaining_means(frame, chunk, left_out)
     mean = means.mean(0)
     if not background.target:
-        return Refit(stretches, left_out, H, iota.view(1), mean, ones, torch.zeros_like(H), iota)
+        return Refit(view, left_out, H, iota.view(1), mean, ones, torch.zeros_like(H), iota)
     scale = len(frame.means) - 1
     deviations = means - mean
     halves = torch.linalg.solve_triangular(torch.linalg.cholesky(H), deviations.T, upper=False)
@@ -104,7 +106,7 @@ def refit(frame: Frame, background: Background, chunk: Chunk) -> Refit:
     factor = ((1 + diagonal) / before).mean()
     shared = H + psi * half.T @ half + torch.diag(factor * before - 1 - diagonal)
     shared *= stretches * stretches.unsqueeze(1) / factor
-    return Refit(stretches, left_out, shared, (iota * factor).view(1), mean, root, half, psi)
+    return Refit(view, left_out, shared, (iota * factor).view(1), mean, root, half, psi)
 
 
 def _remaining_means(frame: Frame, chunk: Chunk, left_out: LeftOut) -> Tensor:

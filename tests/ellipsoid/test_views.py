@@ -1,0 +1,69 @@
+"""Sets see a frame in few coordinates, which hold all inner products that a score needs."""
+
+import numpy as np
+import pytest
+import torch
+
+from skellipsoid._ellipsoid.math import views
+from skellipsoid._ellipsoid.math.covariance import background
+from skellipsoid._ellipsoid.math.frames import principal_frame, rotated
+from skellipsoid._ellipsoid.math.geometry import class_spheres
+from skellipsoid._ellipsoid.math.left_out_shapes import LeftOutShapes
+from skellipsoid._ellipsoid.math.table_maker import TableMaker
+from skellipsoid._samples.samples import Samples
+
+SHARES = (0.1, 0.7)
+#: Groups of one class, of several, and with two duplicates.
+KINDS = ("alone", "pairs", "sevens", "across", "duplicates")
+
+
+def frame_of(kind, n_features=40, n_classes=5, n_of_class=21):
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(n_classes), n_of_class)
+    rows = rng.normal(size=(n_classes, n_features))[classes] + rng.normal(size=(len(classes), n_features))
+    own = np.arange(len(rows))
+    groups = {"pairs": own // 2, "sevens": own // 7, "across": own % 50}.get(kind, own)
+    if kind == "duplicates":
+        groups = own - own % 3 // 2
+        rows[2::3] = rows[1::3]
+    samples = Samples.of(torch.from_numpy(rows), torch.from_numpy(classes), groups=groups)
+    return rotated(principal_frame(samples, class_spheres(samples).degenerate), 0.3)
+
+
+def distances(frame, between):
+    maker, shapes = TableMaker(frame, frame.back[:0]), LeftOutShapes(frame, between)
+    numbers = torch.arange(len(frame.samples))
+    parts = [*maker.held_out_samples(numbers), maker.synthetic(numbers, 0.6, np.random.default_rng(1))]
+    found = [shapes.distances(part.of_each_class(), SHARES) for part in parts]
+    others = LeftOutShapes(frame, between, without_class=True).distances(parts[1].of_each_class(), SHARES)
+    own = parts[0]._replace(assigned=frame.samples.classes)
+    return [*found, others, shapes.log_likelihoods(own, SHARES, frame.samples.weights)]
+
+
+@pytest.mark.parametrize("between", [None, 0.4])
+@pytest.mark.parametrize("kind", KINDS)
+def test_distances_are_those_of_all_axes(kind, between, monkeypatch):
+    frame = frame_of(kind)
+    few = distances(frame, between)
+    monkeypatch.setattr(views, "MOST_COORDINATES", 0.0)
+    for found, expected in zip(few, distances(frame, between), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=0)
+
+
+@pytest.mark.parametrize(("kind", "wanted"), [("alone", {6}), ("pairs", {7}), ("sevens", {12}), ("across", {7, 8})])
+def test_a_set_has_a_coordinate_for_each_class_and_each_of_its_samples(kind, wanted):
+    frame = frame_of(kind)
+    seen = [views.view_of(frame, background(frame, 0.4), sets) for sets in frame.sets.of_size]
+    assert {len(view.variances_of_means) for view in seen} <= wanted
+    for view, sets in zip(seen, frame.sets.of_size, strict=True):
+        assert float(view.shares.sum()) == pytest.approx(1)
+        inside, rows = (sets.members >= 0).unsqueeze(2), frame.offsets[sets.members]
+        given, rows = view.offsets * inside, rows * inside
+        torch.testing.assert_close(given @ given.mT, rows @ rows.mT)
+
+
+def test_a_frame_of_as_few_axes_is_seen_as_it_is():
+    frame = frame_of("sevens", n_features=20)
+    view = views.view_of(frame, background(frame, 0.4), frame.sets.of_size[0])
+    assert view.basis is None
+    assert view.means is frame.means
