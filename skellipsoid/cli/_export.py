@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from .._core.messages import how_to_install
 from .._core.pipelines import split_estimator
 from .._core.warn import warn
 from .._encoders.supcon import SupConTextEncoder
@@ -13,6 +14,9 @@ from .._onnx.folder import MANIFEST, check_target, write_export
 from ..persistence._folder import Files, locked, read_manifest
 from ._beside import FOLDER, NEEDED, is_of_export, read_export
 from ._use import load_model, use_once
+
+#: What serves an export.
+_SERVER = (*NEEDED, "fastapi", "uvicorn", "prometheus_client")
 
 
 def export(options: argparse.Namespace) -> None:
@@ -47,12 +51,17 @@ def export(options: argparse.Namespace) -> None:
 def _say_where(folder: Path, n_bytes: int, *, is_beside: bool) -> None:
     """Say where the export is, and what answers with it."""
     said = f"The export is in {folder} ({n_bytes / 1e6:.1f} MB)"
-    missing = [name.replace("_", "-") for name in NEEDED if find_spec(name) is None]
+    missing = [name for name in (NEEDED if is_beside else _SERVER) if find_spec(name) is None]
     if not is_beside:
         print(f"{said}; serve it with: skellipsoid-serve --model {folder}")
+        if missing:
+            how = how_to_install("skellipsoid-runtime[serve]")
+            warn(f"skellipsoid-serve is not installed, or without what it needs: {how}.")
     elif missing:
         print(f"{said}.")
-        warn(f"predict answers with the export once {missing[0]} is installed: pip install {' '.join(missing)}.")
+        name = missing[0].replace("_", "-")
+        how = f"pip install {name}" if name == "onnxruntime" else how_to_install(name)
+        warn(f"predict answers with the export once {name} is installed: {how}.")
     else:
         print(f"{said}; predict answers with it as with the model, and starts sooner.")
 

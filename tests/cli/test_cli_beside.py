@@ -176,6 +176,7 @@ def test_without_the_runtime_the_model_answers_and_export_says_so(name, model, c
     status, out, err = run(capsys, "export", "--model", model)
     size = f"{sum(map(len, content_of(model / 'onnx').values())) / 1e6:.1f} MB"
     assert (status, out) == (0, f"The export is in {model / 'onnx'} ({size}).\n")
-    dashed = name.replace("_", "-")
-    note = f"predict answers with the export once {dashed} is installed: pip install {dashed}."
+    runtime = "pip install skellipsoid-runtime, or in a clone pip install ./packages/skellipsoid-runtime"
+    how = {"skellipsoid_runtime": runtime, "onnxruntime": "pip install onnxruntime"}[name]
+    note = f"predict answers with the export once {name.replace('_', '-')} is installed: {how}."
     assert err == f"skellipsoid: {note}\n"
