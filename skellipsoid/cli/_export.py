@@ -1,10 +1,12 @@
 """The command ``export``: a model as one ONNX graph, beside it or in another folder."""
 
 import argparse
+import hashlib
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from .._core.files import replacing
 from .._core.messages import how_to_install
 from .._core.pipelines import split_estimator
 from .._core.warn import warn
@@ -12,7 +14,7 @@ from .._encoders.supcon import SupConTextEncoder
 from .._onnx.export import exported_files
 from .._onnx.folder import MANIFEST, check_target, write_export
 from ..persistence._folder import Files, locked, read_manifest
-from ._beside import FOLDER, NEEDED, is_of_export, read_export
+from ._beside import FOLDER, NAMES_EXPORT, NEEDED, is_of_export, read_export
 from ._use import load_model, use_once
 
 #: What serves an export.
@@ -96,7 +98,7 @@ def _made_of(model: Any, manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write_beside(options: argparse.Namespace, target: Path, files: Files, made_of: dict[str, Any]) -> None:
-    """Write an export into the folder of its model, unless that was changed meanwhile."""
+    """Write an export into the folder of its model, which names it, unless that was changed meanwhile."""
     folder: Path = options.model
     with locked(folder):
         if read_manifest(folder)[0]["manifest_sha256"] != made_of["manifest_sha256"]:
@@ -108,3 +110,5 @@ def _write_beside(options: argparse.Namespace, target: Path, files: Files, made_
         if options.out is None:
             _check_replaced(folder)
         write_export(target, files)
+        with replacing(folder / NAMES_EXPORT) as named:
+            named.write_text(hashlib.sha256(files[MANIFEST]).hexdigest() + "\n", encoding="ascii")
