@@ -4,6 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import pip_lines
 import pytest
 
 import skellipsoid
@@ -51,3 +52,34 @@ def test_the_tools_have_one_version_everywhere():
     used = set(re.findall(r"\[(\S+==\S+)\]", text_of(".pre-commit-config.yaml")))
     assert used
     assert used <= pinned
+
+
+def test_what_the_guide_installs_is_there():
+    """``.ci/run`` gives the same lines to pip, with the built wheels."""
+    lines = pip_lines.guide()
+    assert len(lines) > 10
+    assert [each for line in lines for each in pip_lines.problems(line)] == []
+
+
+def test_what_messages_say_to_install_is_there():
+    found = pip_lines.messages()
+    assert {named.name for _, named in found} == {"skellipsoid", *OTHERS}
+    for place, named in found:
+        assert {*named.extras} <= {*project_of(pip_lines.OURS[named.name])["optional-dependencies"]}, place
+        if named.name != "skellipsoid":  # a clone has no index; what is installed adds its extras from a clone, too
+            assert named.name.replace("-", "_") in place
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ('"skellipsoid-runtime[serve]"', "is not found by its name from a clone; name packages/skellipsoid-runtime"),
+        ('"./packages/skellipsoid-runtime[server]"', "skellipsoid-runtime has no extra server"),
+        ("packages/skellipsoid-serve", "packages/skellipsoid-serve is no distribution of this repository"),
+        ("-c constraint.txt .", "there is no file"),
+    ],
+)
+def test_a_line_of_what_is_not_there_is_found(words, problem):
+    (line,) = pip_lines.read(ROOT / "docs" / "install.rst", f"In a clone ``pip install {words}`` does.")
+    (found,) = pip_lines.problems(line)
+    assert problem in found

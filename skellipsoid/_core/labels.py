@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
 from .characters import is_unicode
-from .validation import in_memory, is_missing, masked_rows, name_rows
+from .validation import in_memory, is_missing, masked_rows, name_rows, of_pandas
 
 #: Allowed labels, for error messages.
 _KINDS = "labels must be all numbers or all strings"
@@ -205,7 +205,9 @@ def cast_open_label(open_label: Any, labels: NDArray[Any]) -> Any:
 def _unify(labels: NDArray[np.object_], name: str) -> NDArray[Any]:
     """Give objects that are all numbers the type of numbers; objects that are all strings stay as they are."""
     values = labels.tolist()
-    _check_missing(np.flatnonzero([not isinstance(value, str) and is_missing(value) for value in values]), name)
+    missing = np.flatnonzero([not isinstance(value, str) and is_missing(value) for value in values])
+    are_names = len(missing) and any(isinstance(value, str) for value in values)
+    _check_missing(missing, name, of_pandas(values[missing[0]], "labels") if are_names else "")
     example = {type(value): value for value in reversed(values)}  # the first of each kind
     for kind, value in example.items():
         if not issubclass(kind, str | Real | np.bool_):
@@ -228,9 +230,9 @@ def _unify(labels: NDArray[np.object_], name: str) -> NDArray[Any]:
     return found
 
 
-def _check_missing(rows: NDArray[np.intp], name: str) -> None:
+def _check_missing(rows: NDArray[np.intp], name: str, remedy: str = "") -> None:
     if len(rows):
-        raise ValueError(f"{name} has missing labels in {name_rows(rows)}; drop them.")
+        raise ValueError(f"{name} has missing labels in {name_rows(rows)}; drop them{remedy}.")
 
 
 def _check_whole(labels: NDArray[np.floating], name: str) -> None:

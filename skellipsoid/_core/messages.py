@@ -1,5 +1,6 @@
 """What messages about a file show: lists that are cut, values that are shortened."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +33,9 @@ def shortened(text: str, most: int) -> str:
     """Cut a text for a message, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[:most]}…"
+
+
+def how_to_install(requirement: str) -> str:
+    """Say how to install another distribution of this repository, from an index and from a clone."""
+    quoted = shlex.quote(requirement)
+    return f"pip install {quoted}, or in a clone pip install {shlex.quote(f'./packages/{requirement}')}"

@@ -14,7 +14,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from .._samples.duplicates import find_duplicates
 from .characters import is_unicode, normalize_text
-from .validation import number, only_column
+from .validation import number, of_pandas, only_column
 
 #: Number of characters of a text that are compared; the limit of most text models is similar.
 _N_CHARACTERS = 1000
@@ -56,7 +56,7 @@ def check_texts(X: Any, name: str = "X") -> list[str]:
         if not isinstance(text, str):
             raise ValueError(  # noqa: TRY004
                 f"{name}[{position}] is {text!r} of type {type(text).__name__}, but every text must be a str; "
-                "drop or fill missing texts and decode bytes first."
+                f"drop or fill missing texts and decode bytes first{of_pandas(text, 'texts')}."
             )
         if not is_unicode(text):
             raise ValueError(

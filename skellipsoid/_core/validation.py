@@ -318,6 +318,13 @@ def is_missing(value: Any) -> bool:
         return False
 
 
+def of_pandas(value: Any, what: str) -> str:
+    """Name the remedy for what pandas reads as missing, although it is a text or a name; else nothing."""
+    is_of_pandas = value is not None and value is not np.ma.masked and is_missing(value)
+    remedy = f", or read the file with keep_default_na=False if pandas made it of {what} such as 'None' or 'NA'"
+    return remedy if is_of_pandas else ""
+
+
 def check_squares(X: NDArray[Any]) -> None:
     """Raise one sentence if squares of the values would overflow."""
     largest = np.abs(X).max(axis=1).astype(np.float64)

@@ -1,6 +1,7 @@
 """The export beside a model: ``predict`` answers with it, and imports neither torch nor scikit-learn."""
 
 import argparse
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ from ..persistence._folder import read_manifest
 
 #: The folder in that of the model.
 FOLDER = "onnx"
+#: The file of the model that names its export: who can write the export alone changes no answer.
+NAMES_EXPORT = f"{FOLDER}.sha256"
 #: What answers with an export.
 NEEDED = ("skellipsoid_runtime", "onnxruntime")
 #: What a model answers first: whatever is made at the first use is there then.
@@ -49,7 +52,7 @@ class _Trained:
 def answering_beside(options: argparse.Namespace) -> Answering | None:
     """Take the export beside a model, or ``None`` where the model itself has to answer.
 
-    The export is used only if it was made of the model as it is now, and answers as the model does.
+    The export is used only if the model names it, and if it was made of the model as it is now and answers as it does.
 
     Warns
     -----
@@ -77,9 +80,20 @@ def answering_beside(options: argparse.Namespace) -> Answering | None:
         model = OnnxPipeline(folder)
         if read_export(folder) != manifest:  # another export took its place meanwhile
             return None
+        if manifest["sha256"] != _named_export(options.model):
+            _warn(f"The export in {str(folder)!r} is not the one that the model names", options, is_ours=is_ours)
+            return None
         return _answering(model, made_of) if model.takes_texts else None
     except (ImportError, OSError, ValueError) as error:
         _warn(str(error).rpartition("; ")[0] or str(error).rstrip("."), options, is_ours=is_ours)
+        return None
+
+
+def _named_export(model: Path) -> str | None:
+    """Read the hash of the export's manifest that stands in the folder of the model."""
+    try:
+        return (model / NAMES_EXPORT).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
         return None
 
 
@@ -113,7 +127,7 @@ def warn_of_stale_export(model: Path) -> None:
 
 
 def read_export(folder: Path) -> dict[str, Any]:
-    """Read the manifest of an export; ``made_of`` is empty unless it says of which saved model it was made.
+    """Read the manifest of an export, and its hash; ``made_of`` is empty unless it says of which model it was made.
 
     Raises
     ------
@@ -122,9 +136,10 @@ def read_export(folder: Path) -> dict[str, Any]:
     """
     path = folder / MANIFEST
     try:
-        manifest = json.loads(path.read_bytes())
-        found = {"made_of": manifest.get("made_of", {}), "quantized": bool(manifest.get("quantized"))}
-        return {**manifest, **found, "made_of": {**found["made_of"]}}
+        content = path.read_bytes()
+        manifest = json.loads(content)
+        found = {"quantized": bool(manifest.get("quantized")), "sha256": hashlib.sha256(content).hexdigest()}
+        return {**manifest, **found, "made_of": {**manifest.get("made_of", {})}}
     except (AttributeError, RecursionError, TypeError, ValueError) as error:
         raise ValueError(f"{str(path)!r} is damaged ({error}).") from error
 

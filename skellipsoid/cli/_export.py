@@ -1,18 +1,24 @@
 """The command ``export``: a model as one ONNX graph, beside it or in another folder."""
 
 import argparse
+import hashlib
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from .._core.files import replacing
+from .._core.messages import how_to_install
 from .._core.pipelines import split_estimator
 from .._core.warn import warn
 from .._encoders.supcon import SupConTextEncoder
 from .._onnx.export import exported_files
 from .._onnx.folder import MANIFEST, check_target, write_export
 from ..persistence._folder import Files, locked, read_manifest
-from ._beside import FOLDER, NEEDED, is_of_export, read_export
+from ._beside import FOLDER, NAMES_EXPORT, NEEDED, is_of_export, read_export
 from ._use import load_model, use_once
+
+#: What serves an export.
+_SERVER = (*NEEDED, "fastapi", "uvicorn", "prometheus_client")
 
 
 def export(options: argparse.Namespace) -> None:
@@ -47,12 +53,17 @@ def export(options: argparse.Namespace) -> None:
 def _say_where(folder: Path, n_bytes: int, *, is_beside: bool) -> None:
     """Say where the export is, and what answers with it."""
     said = f"The export is in {folder} ({n_bytes / 1e6:.1f} MB)"
-    missing = [name.replace("_", "-") for name in NEEDED if find_spec(name) is None]
+    missing = [name for name in (NEEDED if is_beside else _SERVER) if find_spec(name) is None]
     if not is_beside:
         print(f"{said}; serve it with: skellipsoid-serve --model {folder}")
+        if missing:
+            how = how_to_install("skellipsoid-runtime[serve]")
+            warn(f"skellipsoid-serve is not installed, or without what it needs: {how}.")
     elif missing:
         print(f"{said}.")
-        warn(f"predict answers with the export once {missing[0]} is installed: pip install {' '.join(missing)}.")
+        name = missing[0].replace("_", "-")
+        how = f"pip install {name}" if name == "onnxruntime" else how_to_install(name)
+        warn(f"predict answers with the export once {name} is installed: {how}.")
     else:
         print(f"{said}; predict answers with it as with the model, and starts sooner.")
 
@@ -87,7 +98,7 @@ def _made_of(model: Any, manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write_beside(options: argparse.Namespace, target: Path, files: Files, made_of: dict[str, Any]) -> None:
-    """Write an export into the folder of its model, unless that was changed meanwhile."""
+    """Write an export into the folder of its model, which names it, unless that was changed meanwhile."""
     folder: Path = options.model
     with locked(folder):
         if read_manifest(folder)[0]["manifest_sha256"] != made_of["manifest_sha256"]:
@@ -99,3 +110,5 @@ def _write_beside(options: argparse.Namespace, target: Path, files: Files, made_
         if options.out is None:
             _check_replaced(folder)
         write_export(target, files)
+        with replacing(folder / NAMES_EXPORT) as named:
+            named.write_text(hashlib.sha256(files[MANIFEST]).hexdigest() + "\n", encoding="ascii")

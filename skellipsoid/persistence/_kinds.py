@@ -17,6 +17,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from .. import baselines
+from .._core.messages import how_to_install
 from .._core.state_rules import (
     COUNT,
     N_FEATURES,
@@ -161,7 +162,7 @@ def kind_of(name: str) -> SavedClass:
     if name not in found and name in _ELSEWHERE:
         raise NotInstalledError(
             f"{name} is a class of the distribution {_ELSEWHERE[name]}, which is not installed; install it "
-            f"(pip install {_ELSEWHERE[name]})."
+            f"({how_to_install(_ELSEWHERE[name])})."
         )
     return found[name]
 

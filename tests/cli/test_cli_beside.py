@@ -1,13 +1,15 @@
 """Promise: with an export beside a model predict answers the same, and starts without torch and scikit-learn."""
 
+import json
 import os
+import shutil
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from export_helpers import content_of, run
+from export_helpers import MANIFEST, changed_manifest, content_of, remedy, run
 
-from skellipsoid import load, save
+from skellipsoid import load, merge_classes, save
 from skellipsoid._torch import machine
 from skellipsoid.cli import _use, main
 
@@ -166,6 +168,25 @@ def test_what_needs_the_whole_model_gets_it(words, model, alone, tmp_path, capsy
     assert [str(part).replace(str(model), str(alone)) for part in found] == [str(part) for part in expected]
 
 
+def test_who_writes_the_export_alone_decides_no_answer(model, alone, tmp_path, give_input, capsys):
+    """An export of another model that says it was made of this one, with a right hash of its own."""
+    made_of = json.loads((model / "onnx" / MANIFEST).read_bytes())["made_of"]
+    pipeline = load(alone)
+    save(merge_classes(pipeline, ["alarm", "light"], "forged"), tmp_path / "other")
+    assert main(["export", "--model", str(tmp_path / "other")]) == 0
+    shutil.rmtree(model / "onnx")
+    shutil.copytree(tmp_path / "other" / "onnx", model / "onnx")
+    changed_manifest(model / "onnx", made_of=made_of)
+    capsys.readouterr()
+    give_input("wake me at six\n")
+    note = f"skellipsoid: The export in {str(model / 'onnx')!r} is not the one that the model names, {remedy(model)}"
+    assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", note)
+    assert main(["export", "--model", str(model)]) == 0
+    capsys.readouterr()
+    give_input("wake me at six\n")
+    assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
+
+
 @pytest.mark.parametrize("name", ["skellipsoid_runtime", "onnxruntime"])
 def test_without_the_runtime_the_model_answers_and_export_says_so(name, model, capsys, give_input, monkeypatch):
     monkeypatch.setattr("skellipsoid.cli._beside.find_spec", lambda each: None if each == name else find_spec(each))
@@ -176,6 +197,7 @@ def test_without_the_runtime_the_model_answers_and_export_says_so(name, model, c
     status, out, err = run(capsys, "export", "--model", model)
     size = f"{sum(map(len, content_of(model / 'onnx').values())) / 1e6:.1f} MB"
     assert (status, out) == (0, f"The export is in {model / 'onnx'} ({size}).\n")
-    dashed = name.replace("_", "-")
-    note = f"predict answers with the export once {dashed} is installed: pip install {dashed}."
+    runtime = "pip install skellipsoid-runtime, or in a clone pip install ./packages/skellipsoid-runtime"
+    how = {"skellipsoid_runtime": runtime, "onnxruntime": "pip install onnxruntime"}[name]
+    note = f"predict answers with the export once {name.replace('_', '-')} is installed: {how}."
     assert err == f"skellipsoid: {note}\n"

@@ -3,6 +3,7 @@
 import json
 import shutil
 import stat
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -24,18 +25,30 @@ def test_export_says_where_it_is(model, capsys):
     size = f"{n_bytes / 1e6:.1f} MB"
     sentence = f"The export is in {model / 'onnx'} ({size}); predict answers with it as with the model, and"
     assert (status, out, err) == (0, f"{sentence} starts sooner.\n", "")
-    assert {name: each for name, each in content_of(model).items() if not name.startswith("onnx/")} == before
+    assert {name: each for name, each in content_of(model).items() if not name.startswith("onnx")} == before
     manifest = json.loads((model / "onnx" / MANIFEST).read_bytes())
     hash_of_model = json.loads((model / "skellipsoid.json").read_bytes())["manifest_sha256"]
     assert manifest["made_of"]["manifest_sha256"] == hash_of_model
     assert stat.S_ISDIR((model / "onnx").stat().st_mode)
 
 
+@pytest.mark.parametrize("name", ["skellipsoid_runtime", "uvicorn"])
+def test_a_server_that_is_not_installed_is_told(name, model, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("skellipsoid.cli._export.find_spec", lambda each: None if each == name else find_spec(each))
+    status, out, err = run(capsys, "export", "--model", model, "--out", tmp_path / "served")
+    assert status == 0
+    assert out.endswith(f"skellipsoid-serve --model {tmp_path / 'served'}\n")
+    assert err == (
+        "skellipsoid: skellipsoid-serve is not installed, or without what it needs: pip install "
+        "'skellipsoid-runtime[serve]', or in a clone pip install './packages/skellipsoid-runtime[serve]'.\n"
+    )
+
+
 def test_another_folder_and_integers(model, tmp_path, texts, capsys):
     target = tmp_path / "new" / "export"
     words = ["export", "--model", model, "--out", target]
-    status, out, _ = run(capsys, *words, "--quantize")
-    assert status == 0
+    status, out, err = run(capsys, *words, "--quantize")
+    assert (status, err) == (0, "")
     assert out.endswith(f"; serve it with: skellipsoid-serve --model {target}\n")
     assert len(OnnxPipeline(target).predict(texts)) == len(texts)
     status, _, err = run(capsys, *words)

@@ -1,6 +1,7 @@
 """Labels as they come: one reader, so that every part of the package takes and refuses the same."""
 
 import copy
+import io
 
 import numpy as np
 import pandas as pd
@@ -113,7 +114,18 @@ def test_a_long_label_is_shortened_in_errors():
     ],
 )
 def test_missing_labels_are_named_by_row(read, name, y):
-    assert_refused(read, y, f"{name} has missing labels in rows 2, 7; drop them.")
+    assert_refused(read, y, rf"{name} has missing labels in rows 2, 7; drop them(, or read the file .*)?\.")
+
+
+@reading
+def test_what_pandas_reads_as_missing_is_told_with_the_remedy(read, name):
+    remedy = ", or read the file with keep_default_na=False if pandas made it of labels such as 'None' or 'NA'"
+    file = "text,label\nwake me,alarm\nno,None\n" + "up,alarm\n" * 10
+    y = pd.read_csv(io.StringIO(file))["label"]
+    assert_refused(read, y, rf"{name} has missing labels in row 1; drop them{remedy}\.")
+    assert pd.read_csv(io.StringIO(file), keep_default_na=False)["label"][1] == "None"
+    numbers = pd.Series([0.0, np.nan] * 6)
+    assert_refused(read, numbers, rf"{name} has missing labels in rows .*; drop them\.")
 
 
 def test_of_many_missing_labels_ten_are_named():

@@ -54,7 +54,8 @@ def test_without_the_distribution_one_sentence_says_which_to_install(saved, fres
     sentence, imported = answer.stdout.splitlines()
     assert sentence == (
         f"The model in {str(saved)!r} cannot be loaded: CLABClassifier is a class of the distribution "
-        "skellipsoid-bench, which is not installed; install it (pip install skellipsoid-bench)."
+        "skellipsoid-bench, which is not installed; install it (pip install skellipsoid-bench, or in a clone "
+        "pip install ./packages/skellipsoid-bench)."
     )
     assert imported == "False"
 

@@ -18,6 +18,8 @@ _UNSURE = 200
 SETTINGS = ("max_length", "pad_token_id", "lowers", "prompt", "truncation_side", "split_special_tokens")
 #: Letters of a prompt, and tokens of a vocabulary.
 _LONGEST_PROMPT, _MOST_TOKENS = 10_000, 2**24
+#: What to do where a missing text was none in the file.
+_OF_PANDAS = ", or read the file with keep_default_na=False if pandas made it of texts such as 'None' or 'NA'"
 #: Texts tokenised at once, so that memory does not grow with their number.
 WINDOW = 8192
 
@@ -67,9 +69,10 @@ def check_texts(X: Any) -> list[str]:
         raise ValueError("X is empty, but must hold at least one text; check how the texts were selected.")
     for position, text in enumerate(texts):
         if not isinstance(text, str):
+            of_pandas = _OF_PANDAS if isinstance(text, float) and text != text else ""
             raise ValueError(  # noqa: TRY004
                 f"X[{position}] is {text!r} of type {type(text).__name__}, but every text must be a str; "
-                "drop or fill missing texts and decode bytes first."
+                f"drop or fill missing texts and decode bytes first{of_pandas}."
             )
         try:
             text.encode()

@@ -1,12 +1,12 @@
 """Which column of a table is the texts, and which the labels: as the user says, by names, or by what they hold."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..._core.messages import shortened
 from ..._data_check.headers import rank_label, rank_text
-from .table import Table, is_scalar
+from .table import Table, cell_text, is_scalar
 
 #: Rows that a guess looks at, and columns that a message lists.
 _SAMPLE, _MOST_LISTED = 1000, 8
@@ -49,9 +49,12 @@ def choose_columns(table: Table, path: Path, text: str | None, label: str | None
         raise ValueError(
             f"{str(path)!r} has one column, {_shown(table, 0)}, but a text and a label are needed; add a column."
         )
-    found_text, found_label = _guess(_Profiles(table), *named)
+    profiles = _Profiles(table)
+    found_text, found_label = _guess(profiles, *named)
     if found_text is None or found_label is None:
         raise ValueError(_unclear(table, path, found_text, found_label))
+    if profiles.are_wrong_way_round(found_text, found_label):
+        raise ValueError(_wrong_way_round(table, path, found_text, found_label))
     is_plain = table.n_columns == 2 and found_text == 0 and [name.lower() for name in table.names] in ([], _PLAIN)
     return found_text, found_label, None in named and not is_plain
 
@@ -63,11 +66,11 @@ def choose_text_column(table: Table, path: Path, text: str | None) -> tuple[int,
     if table.n_columns == 1:
         return 0, table.header > 0
     profiles = _Profiles(table)
-    found = _pick(profiles, set(), rank_text, profiles.is_textual)
+    found = _pick(profiles, table.text_columns, set(), rank_text, profiles.is_textual)
     if found is None:
         raise ValueError(
             f"It is not clear which column of {str(path)!r} holds the texts; choose with --text-column from "
-            f"{_listed(table)}."
+            f"{_listed(table, table.text_columns)}."
         )
     return found, True
 
@@ -127,16 +130,24 @@ class _Profiles:
         distinct = [len(set(self.filled(column))) for column in (0, 1)]
         return self.is_labelling(0) and distinct[1] > 2 * distinct[0] and self.n_words(1) > max(1, self.n_words(0))
 
+    def are_wrong_way_round(self, text: int, label: int) -> bool:
+        """Whether most texts are short and come back, and most labels are several words and different."""
+        texts = self.filled(text)
+        come_back = _FEWEST_ROWS * len(set(texts)) <= len(texts)
+        are_short = sum(map(len, texts)) <= _LONGEST_LABEL * len(texts)
+        return len(self.filled(label)) >= _FEW and come_back and are_short and self.is_textual(label)
+
 
 def _guess(profiles: _Profiles, text: int | None, label: int | None) -> tuple[int | None, int | None]:
     """Guess what is not named; ``None`` stays where it is not clear."""
-    if profiles.table.n_columns == 2:
+    table = profiles.table
+    if table.n_columns == 2:
         return _guess_of_two(profiles, text, label)
     if text is None:
-        text = _pick(profiles, {label}, rank_text, profiles.is_textual)
+        text = _pick(profiles, table.text_columns, {label}, rank_text, profiles.is_textual)
     if label is None:
-        label = _pick(profiles, {text}, rank_label, profiles.is_labelling)
-        if label is not None and profiles.table.names and rank_label(profiles.table.names[label]) <= 0:
+        label = _pick(profiles, table.label_columns, {text}, rank_label, profiles.is_labelling)
+        if label is not None and not table.label_columns and table.names and rank_label(table.names[label]) <= 0:
             label = None  # short values that come back may be a channel or a status
     return text, label
 
@@ -157,10 +168,19 @@ def _guess_of_two(profiles: _Profiles, text: int | None, label: int | None) -> t
 
 
 def _pick(
-    profiles: _Profiles, taken: set[int | None], rank: Callable[[str], int], fits: Callable[[int], bool]
+    profiles: _Profiles,
+    among: Sequence[int],
+    taken: set[int | None],
+    rank: Callable[[str], int],
+    fits: Callable[[int], bool],
 ) -> int | None:
-    """Pick the column with the best name; among equals the only one whose cells fit."""
-    free = [column for column in range(profiles.table.n_columns) if column not in taken]
+    """Pick the column with the best name; among equals the only one whose cells fit.
+
+    ``among``: the columns of a tool of annotation; empty: all.
+    """
+    free = [column for column in among or range(profiles.table.n_columns) if column not in taken]
+    if among and len(free) < 2:
+        return free[0] if free else None
     ranks = {column: rank(profiles.table.names[column]) if profiles.table.names else 0 for column in free}
     highest = max(ranks.values())
     best = [column for column in free if ranks[column] == highest]
@@ -174,21 +194,34 @@ def _unclear(table: Table, path: Path, text: int | None, label: int | None) -> s
     missing = {"--text-column": ("the texts", text), "--label-column": ("the labels", label)}
     options = [option for option, (_, found) in missing.items() if found is None]
     what = " and which ".join(missing[option][0] for option in options)
+    among = [*(() if text is not None else table.text_columns), *(() if label is not None else table.label_columns)]
     return (
         f"It is not clear which column of {str(path)!r} holds {what}; choose with {' and '.join(options)} from "
-        f"{_listed(table)}, or write the two columns to a file of their own."
+        f"{_listed(table, among)}, or write the two columns to a file of their own."
     )
 
 
-def _listed(table: Table) -> str:
-    """List the columns with an example of each."""
-    shown = [_shown(table, column) for column in range(min(table.n_columns, _MOST_LISTED))]
-    more = table.n_columns - len(shown)
+def _wrong_way_round(table: Table, path: Path, text: int, label: int) -> str:
+    def called(column: int) -> str:
+        return repr(table.names[column]) if table.names and table.names[column] else str(column + 1)
+
+    return (
+        f"The texts of {str(path)!r}, from column {table.titled(text)}, are short and come back, and most labels, from "
+        f"column {table.titled(label)}, are several words and different, so the columns are the wrong way round; pass "
+        f"--text-column {called(label)} --label-column {called(text)}."
+    )
+
+
+def _listed(table: Table, columns: Sequence[int] = ()) -> str:
+    """List the columns, or some of them, with an example of each."""
+    columns = columns or range(table.n_columns)
+    shown = [_shown(table, column) for column in columns[:_MOST_LISTED]]
+    more = len(columns) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _shown(table: Table, column: int) -> str:
-    cells = (str(row[column]) for row in table.rows if is_scalar(row[column]) and str(row[column]).strip())
-    example = next(cells, None)
+    cells = (cell_text(row[column]) for row in table.rows if is_scalar(row[column]))
+    example = next(filter(None, cells), None)
     name = f"{column + 1} {table.names[column]!r}" if table.names and table.names[column] else str(column + 1)
     return f"{name} ({'empty' if example is None else f'such as {shortened(example, _LONGEST_EXAMPLE)!r}'})"

@@ -2,8 +2,10 @@
 
 import csv
 import re
+import sys
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..._core.messages import named, numbered, say_empty
@@ -35,6 +37,17 @@ _NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ TZ%-]*")
 _Rows = list[tuple[int, list[str]]]
 
 
+@contextmanager
+def _cells_of_any_length() -> Iterator[None]:
+    """Read cells longer than the 131,072 characters at which Python stops, such as a mail with an attachment."""
+    longest = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(longest)
+
+
+@_cells_of_any_length()
 def read_delimited(
     lines: list[str],
     path: Path,
@@ -100,6 +113,7 @@ def is_tabbed(lines: list[str]) -> bool:
     return sum("\t" in line.strip() for line in filled) > _TABLE_SHARE * len(filled)
 
 
+@_cells_of_any_length()
 def find_table(lines: list[str]) -> str | None:
     """Describe the table that lines are, such as the rows of a CSV file; ``None`` if they are probably messages.
 

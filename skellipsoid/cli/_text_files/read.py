@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..._core.characters import is_visible
 from ..._core.messages import named, say_empty
 from ..._core.warn import LossWarning, warn
+from .annotations import read_annotations
 from .columns import choose_columns, choose_text_column
 from .decode import decode_file
 from .delimited import is_tabbed, read_delimited
@@ -237,11 +238,11 @@ def read_file(
     kind = path.suffix.lower()
     names = [name for name in wanted if name is not None and not (name.isascii() and name.isdigit() and int(name) > 0)]
     if kind in PARQUET:
-        return read_parquet(path)
+        return read_annotations(read_parquet(path))
     lines = decode_file(path, encoding)
     if kind in _JSON:
-        return read_json(lines, path, names)
-    return read_delimited(lines, path, names, fewest, is_partial=is_partial, keeps_empty=keeps_empty)
+        return read_annotations(read_json(lines, path, names))
+    return read_annotations(read_delimited(lines, path, names, fewest, is_partial=is_partial, keeps_empty=keeps_empty))
 
 
 def _say_guess(table: Table, path: Path, remedy: str, **columns: int) -> None:
@@ -252,6 +253,8 @@ def _say_guess(table: Table, path: Path, remedy: str, **columns: int) -> None:
 
 def _check_scalars(table: Table, path: Path, column: int) -> None:
     for number, row in zip(table.numbers, table.rows, strict=True):
+        if column in table.label_columns and isinstance(row[column], list | tuple | dict):
+            continue  # of a tool: one label counts, several do not
         if not is_scalar(row[column]):
             found, remedy = f"a {type(row[column]).__name__}", "choose another column"
         elif isinstance(row[column], float) and row[column].is_integer() and abs(row[column]) >= _EXACT_FLOATS:

@@ -8,6 +8,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..._core.characters import is_unicode
 from ..._core.messages import named
 from ..._core.warn import warn
@@ -123,7 +125,11 @@ def read_parquet(path: Path) -> Table:
     """
     frame = _frame(path, read_bytes(path))
     names = [str(name) for name in frame.columns]
-    columns = [frame[name].to_list() for name in frame.columns]
+    # Lists are arrays in pandas.
+    columns = [
+        [cell.tolist() if isinstance(cell, np.ndarray) else cell for cell in frame[name].to_list()]
+        for name in frame.columns
+    ]
     rows = [list(cells) for cells in zip(*columns, strict=True)]
     return Table(names, rows, list(range(1, len(rows) + 1)), "record")
 

@@ -16,7 +16,7 @@ _COLUMNS = {"answer": _PRODIGY, "status": _ARGILLA, "was_cancelled": _LABEL_STUD
 
 
 def rejected_rows(table: Table, path: Path, *read: int, effect: str = "they are left out") -> set[int]:
-    """Find the rows whose label was rejected, skipped or cancelled, and say how many they are.
+    """Find the rows whose label was rejected, skipped or cancelled, or is several, and say how many they are.
 
     Parameters
     ----------
@@ -32,14 +32,14 @@ def rejected_rows(table: Table, path: Path, *read: int, effect: str = "they are 
     -------
     rows : set of int
         A column counts if it has the name that Prodigy, Argilla or Label Studio gives it, and no other value than
-        theirs.
+        theirs. Of several people all have rejected it.
     """
     found: dict[int, str] = {}
     for column, name in enumerate(table.names):
         written, rejects = _COLUMNS.get(name.rpartition(".")[2], (set(), set()))
-        cells = [cell_text(row[column]).lower() for row in table.rows] if written and column not in read else []
-        if {*cells} <= {"", *written}:
-            found |= {row: f"{name} {cell!r}" for row, cell in enumerate(cells) if cell in rejects}
+        cells = [_marks(row[column]) for row in table.rows] if written and column not in read else []
+        if {mark for marks in cells for mark in marks} <= written:
+            found |= {row: f"{name} {marks[0]!r}" for row, marks in enumerate(cells) if marks and {*marks} <= rejects}
     if table.names and read:
         found |= dict.fromkeys(_cancelled(table, table.names[read[-1]]), "was_cancelled")
     if found:
@@ -50,7 +50,31 @@ def rejected_rows(table: Table, path: Path, *read: int, effect: str = "they are 
             f"annotator ({why}): {effect} ({numbers}).",
             LossWarning,
         )
-    return set(found)
+    several = [row for row in _several(table, read[-1]) if row not in found] if read else []
+    if several:
+        numbers = named(table.unit, [table.numbers[row] for row in several])
+        warn(
+            f"{numbered(len(several), 'row')} of {str(path)!r} {'has' if len(several) == 1 else 'have'} several "
+            f"labels, of one annotator or of several who disagree: {effect} ({numbers}).",
+            LossWarning,
+        )
+    return {*found, *several}
+
+
+def _marks(value: Any) -> list[str]:
+    """Give what one or more people wrote."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return [mark for mark in (cell_text(each).lower() for each in values) if mark]
+
+
+def _several(table: Table, column: int) -> list[int]:
+    """Rows of a tool's export with several labels: a list, or an object of choices, also as text in CSV."""
+
+    def is_several(cell: Any) -> bool:
+        is_list = isinstance(cell, list | tuple) and len(cell) > 1
+        return is_list or isinstance(cell, dict) or (isinstance(cell, str) and cell.startswith('{"choices"'))
+
+    return [i for i, row in enumerate(table.rows) if is_several(row[column])] if column in table.label_columns else []
 
 
 def _cancelled(table: Table, path: str) -> list[int]:

@@ -25,6 +25,8 @@ class Table(NamedTuple):
         What stands between the cells of a delimited file; else empty.
     n_added : int
         How many of the last columns are not in the file: those of a path into its objects.
+    text_columns, label_columns : sequence of int
+        Where a tool of annotation writes texts and labels; empty if no tool wrote the file. Such a label may be a list.
     """
 
     names: list[str]
@@ -34,6 +36,8 @@ class Table(NamedTuple):
     header: int = 0
     delimiter: str = ""
     n_added: int = 0
+    text_columns: Sequence[int] = ()
+    label_columns: Sequence[int] = ()
 
     @property
     def n_columns(self) -> int:

@@ -1,0 +1,244 @@
+"""Exports of tools of annotation, as Prodigy, Label Studio and Argilla write them, are read by their own fields."""
+
+import csv
+import io
+import json
+import warnings
+
+import pytest
+
+from skellipsoid.cli._text_files.read import read_log, read_partly_labelled, read_table, read_texts
+
+ROWS = [("wake me, please", "alarm"), ("lights off", "light"), ("dim it", "light"), ("up at six", "alarm")]
+NOTES = [("sing a song", "joke"), ("what now", "light")]
+
+
+def prodigy(text, labels, answer="accept", **more):
+    """One task of textcat.manual, as db-out writes it."""
+    options = [{"id": label, "text": label.title()} for label in ("alarm", "light", "joke")]
+    hashes = {"_input_hash": hash(text), "_task_hash": -hash(text), "_is_binary": False}
+    given = {"options": options, "_view_id": "choice", "accept": labels, "config": {"choice_style": "single"}}
+    return {"text": text, "meta": {"source": "chat"}, **hashes, **given, "answer": answer, "_timestamp": 1, **more}
+
+
+def binary(text, label, answer="accept"):
+    """One task of textcat.teach: does this label fit?"""
+    return {"text": text, "_input_hash": 1, "_task_hash": 2, "label": label, "score": 0.6, "answer": answer}
+
+
+def task(number, text, *annotations, **data):
+    """One task of Label Studio's format JSON; an annotation is its choices, ``None`` a cancelled one."""
+    given = [
+        {
+            "id": 100 * number + i,
+            "completed_by": i,
+            "result": [
+                {
+                    "value": {"choices": choices or ["joke"]},
+                    "id": "a",
+                    "from_name": "sentiment",
+                    "to_name": "text",
+                    "type": "choices",
+                    "origin": "manual",
+                }
+            ],
+            "was_cancelled": choices is None,
+            "ground_truth": False,
+            "lead_time": 4.2,
+        }
+        for i, choices in enumerate(annotations)
+    ]
+    counts = {"total_annotations": len(given), "cancelled_annotations": 0, "project": 3, "updated_by": 1}
+    own = {"drafts": [], "predictions": [], "data": {"text": text, **data}, "meta": {}, "created_at": "2026-01-02"}
+    return {"id": number, "annotations": given, "file_upload": "a.csv", **own, **counts, "comment_authors": []}
+
+
+def minimal(number, text, label):
+    """One row of Label Studio's format JSON-MIN."""
+    more = {"annotator": 1, "annotation_id": number, "created_at": "2026", "updated_at": "2026", "lead_time": 1.5}
+    return {"text": text, "channel": "mail", "id": number, "choice": label, **more}
+
+
+def record(text, *answers, **more):
+    """One record of Argilla 2, of ``records.to_json``."""
+    responses = {"label": [{"value": answer, "user_id": "5f"} for answer in answers]} if answers else {}
+    suggestions = {"label": {"value": "joke", "score": 0.4, "agent": "model"}}
+    own = {"metadata": {"channel": "mail"}, "suggestions": suggestions, "responses": responses, "vectors": {}}
+    return {"id": f"id {text}", "fields": {"text": text, **more}, **own, "status": "completed", "_server_id": "b"}
+
+
+def flat(text, answers, states):
+    """One record of Argilla 2, of ``records.to_list(flatten=True)`` or ``to_datasets``."""
+    more = {"label.suggestion": "joke", "label.suggestion.score": 0.4, "label.suggestion.agent": "model"}
+    given = {"label.responses": answers, "label.responses.users": ["5f"] * len(answers or [])}
+    return {"id": text, "status": "completed", "_server_id": "b", "text": text, **given, **more} | {
+        "label.responses.status": states
+    }
+
+
+def old(text, label, status="Validated"):
+    """One record of Argilla 1, for text classification."""
+    guess = {"prediction": [["joke", 0.9]], "prediction_agent": "model"}
+    given = {"annotation": label, "annotation_agent": "argilla", "multi_label": False, "status": status}
+    return {"text": text, "inputs": {"text": text}, **guess, **given, "id": text, "metadata": {}, "event_timestamp": 1}
+
+
+def feedback(text, *answers):
+    """One record of Argilla 1's FeedbackDataset."""
+    given = [{"user_id": "5f", "value": answer, "status": "submitted"} for answer in answers]
+    guess = {"label-suggestion": "joke", "label-suggestion-metadata": {"type": "model"}}
+    return {"text": text, "label": given, **guess, "external_id": text, "metadata": "{}"}
+
+
+#: Records of a tool: those with one label, in order, then one that is left out and one with two labels.
+EXPORTS = {
+    "Prodigy": (
+        [prodigy(text, [label]) for text, label in ROWS],
+        [prodigy(NOTES[0][0], ["joke"], "reject"), prodigy(NOTES[1][0], ["light", "alarm"])],
+    ),
+    "Prodigy, yes or no": (
+        [binary(text, label) for text, label in ROWS],
+        [binary(NOTES[0][0], "joke", "ignore"), binary(NOTES[1][0], ["light", "alarm"])],
+    ),
+    "Label Studio": (
+        [task(i, text, [label]) for i, (text, label) in enumerate(ROWS)],
+        [task(8, NOTES[0][0], None), task(9, NOTES[1][0], ["light", "alarm"])],
+    ),
+    "Label Studio, two people": (
+        [task(i, text, *[None, [label]][i % 2 :], [label]) for i, (text, label) in enumerate(ROWS)],
+        [task(8, NOTES[0][0], None, None), task(9, NOTES[1][0], ["light"], ["alarm"])],
+    ),
+    "Label Studio, minimal": (
+        [minimal(i, text, label) for i, (text, label) in enumerate(ROWS)],
+        [minimal(8, NOTES[0][0], None), minimal(9, NOTES[1][0], {"choices": ["light", "alarm"]})],
+    ),
+    "Argilla": (
+        [record(text, label) for text, label in ROWS],
+        [record(NOTES[0][0]), record(NOTES[1][0], "light", "alarm")],
+    ),
+    "Argilla, flat": (
+        [flat(text, ["joke", label], ["discarded", "submitted"]) for text, label in ROWS],
+        [flat(NOTES[0][0], ["joke"], ["discarded"]), flat(NOTES[1][0], ["light", "alarm"], ["submitted"] * 2)],
+    ),
+    "Argilla 1": (
+        [old(text, label) for text, label in ROWS],
+        [old(NOTES[0][0], "joke", "Discarded"), old(NOTES[1][0], ["light", "alarm"])],
+    ),
+    "Argilla 1, feedback": (
+        [feedback(text, label, label) for text, label in ROWS],
+        [feedback(NOTES[0][0]), feedback(NOTES[1][0], "light", "alarm")],
+    ),
+}
+#: Where the texts and labels are.
+COLUMNS = {
+    "Prodigy": ("text", "accept"),
+    "Prodigy, yes or no": ("text", "label"),
+    "Label Studio": ("data.text", "annotations.sentiment"),
+    "Label Studio, two people": ("data.text", "annotations.sentiment"),
+    "Label Studio, minimal": ("text", "choice"),
+    "Argilla": ("fields.text", "responses.label"),
+    "Argilla, flat": ("text", "responses.label"),
+    "Argilla 1": ("text", "annotation"),
+    "Argilla 1, feedback": ("text", "responses.label"),
+}
+
+
+def wrote(tmp_path, records, name):
+    path = tmp_path / name
+    is_array = name.endswith(".json")
+    path.write_text(json.dumps(records) if is_array else "\n".join(map(json.dumps, records)), encoding="utf-8")
+    return path
+
+
+def said_by(read):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = read()
+    return found, [str(warning.message) for warning in said]
+
+
+@pytest.mark.parametrize("name", ["export.json", "export.jsonl"])
+@pytest.mark.parametrize("tool", EXPORTS)
+def test_the_export_of_a_tool_is_read_by_its_own_fields(tmp_path, tool, name):
+    kept, left_out = EXPORTS[tool]
+    path = wrote(tmp_path, [left_out[0], *kept, left_out[1]], name)
+    (texts, labels, numbers, _), said = said_by(lambda: read_table(path))
+    assert list(zip(texts.tolist(), labels.tolist(), strict=True)) == ROWS
+    assert numbers.tolist() == [2, 3, 4, 5]
+    text, label = COLUMNS[tool]
+    assert f"texts from column {text!r}, labels from column {label!r} (guessed" in said[0]
+    several = f"1 row of {str(path)!r} has several labels, of one annotator or of several who disagree: they are"
+    assert sum(line.startswith(several) for line in said) == 1
+    assert sum("(line 1)" in line or "(record 1)" in line for line in said) == 1  # rejected, or no label
+
+
+@pytest.mark.parametrize("tool", EXPORTS)
+def test_the_messages_of_an_export_are_a_log(tmp_path, tool):
+    kept, left_out = EXPORTS[tool]
+    path = wrote(tmp_path, [*kept, *left_out], "export.json")
+    every = [text for text, _ in [*ROWS, *NOTES]]
+    texts, said = said_by(lambda: read_texts(path))
+    assert texts == every
+    assert f"texts from column {COLUMNS[tool][0]!r}" in said[0]
+    assert said_by(lambda: read_log(path))[0].texts == every
+    label = COLUMNS[tool][1]
+    found, said = said_by(lambda: read_partly_labelled(path, text_column=None, label_column=label))
+    assert (found.texts, found.labels) == (every, [*(label for _, label in ROWS), "", ""])
+    assert any("several labels" in line and "their labels do not count" in line for line in said)
+
+
+def test_rows_of_label_studio_as_csv(tmp_path):
+    names = list(minimal(1, "", ""))
+    rows = [minimal(i, text, label) for i, (text, label) in enumerate(ROWS)]
+    rows.append(minimal(9, NOTES[1][0], '{"choices": ["light", "alarm"]}'))
+    for delimiter, name in ((",", "project-3.csv"), ("\t", "project-3.tsv")):
+        file = io.StringIO()
+        csv.writer(file, delimiter=delimiter).writerows([names, *(list(row.values()) for row in rows)])
+        path = tmp_path / name
+        path.write_text(file.getvalue(), encoding="utf-8")
+        (texts, labels, *_), said = said_by(lambda path=path: read_table(path))
+        assert list(zip(texts.tolist(), labels.tolist(), strict=True)) == ROWS
+        assert any("several labels" in line for line in said)
+
+
+def test_argilla_as_parquet(tmp_path):
+    polars = pytest.importorskip("polars")
+    kept, left_out = EXPORTS["Argilla, flat"]
+    path = tmp_path / "export.parquet"
+    polars.DataFrame([*kept, *left_out]).write_parquet(path)
+    (texts, labels, *_), _ = said_by(lambda: read_table(path))
+    assert list(zip(texts.tolist(), labels.tolist(), strict=True)) == ROWS
+
+
+def test_of_two_questions_the_user_chooses_one(tmp_path):
+    records = []
+    for i, (text, label) in enumerate(ROWS):
+        one = task(i, text, [label], subject="hi there")
+        other = one["annotations"][0]["result"][0] | {"from_name": "urgency", "value": {"choices": [str(i % 2)]}}
+        one["annotations"][0]["result"].append(other | {"value": {"choices": [str(i % 2)]}})
+        records.append(one)
+    path = wrote(tmp_path, records, "export.json")
+    other = r"'annotations.urgency' .such as '0'"
+    message = rf"holds the labels; choose with --label-column from \d+ {other}., \d+ 'annotations.choice' .such as 'al"
+    records[0]["annotations"][0]["result"].reverse()
+    for one in records:  # neither name is usual
+        for part in one["annotations"][0]["result"]:
+            part["from_name"] = part["from_name"].replace("sentiment", "choice")
+    with pytest.raises(ValueError, match=message):
+        said_by(lambda: read_table(wrote(tmp_path, records, "export.json")))
+    (texts, labels, *_), _ = said_by(lambda: read_table(path, label_column="annotations.urgency"))
+    assert list(zip(texts.tolist(), labels.tolist(), strict=True)) == [
+        (text, str(i % 2)) for i, (text, _) in enumerate(ROWS)
+    ]
+
+
+def test_columns_that_are_read_are_not_written(tmp_path):
+    """``predict --keep-columns`` gives a record back as it was."""
+    from skellipsoid.cli._text_files.read import read_rows
+    from skellipsoid.cli._text_files.write import write_rows
+
+    kept, _ = EXPORTS["Label Studio"]
+    path = wrote(tmp_path, kept, "export.jsonl")
+    (table, _, _), _ = said_by(lambda: read_rows(path))
+    lines = write_rows(path, table, {"answer": "a"}, [(i, {"answer": "a"}) for i in range(len(kept))])
+    assert [json.loads(line) for line in lines] == [{**record, "answer": "a"} for record in kept]

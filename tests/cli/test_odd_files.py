@@ -1,0 +1,90 @@
+"""Cells of megabytes, and columns the wrong way round."""
+
+import csv
+import io
+
+import pytest
+
+from skellipsoid.cli import main
+from skellipsoid.cli._text_files.read import read_table, read_texts
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # columns are guessed
+
+ROWS = [("wake me, please", "alarm"), ("lights off", "light"), ("dim it", "light"), ("up at six", "alarm")]
+
+
+def write(tmp_path, content, name="mine.csv"):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def written(rows, delimiter=","):
+    file = io.StringIO()
+    csv.writer(file, delimiter=delimiter).writerows(rows)
+    return file.getvalue()
+
+
+def read(path, text_column=None, label_column=None):
+    texts, labels, *_ = read_table(path, text_column=text_column, label_column=label_column)
+    return list(zip(texts.tolist(), labels.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.tsv", "log.txt", "log"])
+def test_one_long_cell_does_not_stop_a_log(tmp_path, name):
+    delimiter = "," if name == "log.csv" else "\t"
+    long = "please see the attachment " * 80_000  # 2 MB
+    rows = [(text, label) for text, label in ROWS] + [(long.strip(), "alarm")]
+    path = write(tmp_path, written([("text", "label"), *rows], delimiter), name)
+    assert read(path) == rows
+    assert read_texts(path) == [text for text, _ in rows]
+    path = write(tmp_path, written([("text",), *([text] for text, _ in rows)]), "alone.csv")
+    assert read_texts(path) == [text for text, _ in rows]
+    assert csv.field_size_limit() == 131072  # of the process, as it was
+
+
+MANY = [(f"{text} number {i}", label) for i in range(5) for text, label in ROWS]
+
+
+@pytest.mark.parametrize("options", [(), ("text", "label"), ("1", "2")])
+def test_columns_the_wrong_way_round_are_one_sentence(tmp_path, options):
+    path = write(tmp_path, written([("text", "label"), *((label, text) for text, label in MANY)]))
+    sentence = (
+        r"^The texts of .*mine.csv', from column 'text', are short and come back, and most labels, from column 'label'"
+        r", are several words and different, so the columns are the wrong way round; pass --text-column 'label' "
+        r"--label-column 'text'\.$"
+    )
+    with pytest.raises(ValueError, match=sentence):
+        read(path, *options)
+    assert read(path, "label", "text") == MANY
+
+
+def test_few_rows_and_long_names_of_classes_are_not_the_wrong_way_round(tmp_path):
+    rows = [(f"it is {i}", f"a class of number {i % 4}") for i in range(20)]
+    assert read(write(tmp_path, written([("text", "label"), *rows]))) == rows
+    rows = [("yes", "so it is"), ("yes", "now or never"), ("no", "not at all")]
+    assert read(write(tmp_path, written([("text", "label"), *rows]))) == rows
+    repeated = [("yes", "agree"), ("no", "refuse")] * 20  # texts that come back, and few labels
+    assert read(write(tmp_path, written([("text", "label"), *repeated]))) == repeated
+
+
+def test_columns_of_a_plain_file_are_numbered(tmp_path):
+    rows = [(label, text) for text, label in MANY]
+    with pytest.raises(ValueError, match=r"pass --text-column 2 --label-column 1\.$"):
+        read(write(tmp_path, written(rows, "\t"), "mine.tsv"), "1", "2")
+
+
+@pytest.mark.parametrize("command", ["predict", "traffic"])
+def test_the_commands_answer_a_log_with_a_long_message(saved, tmp_path, texts, capsys, command):
+    rows = [*texts, "please see the attachment " * 80_000]
+    path = write(tmp_path, written([("message",), *([text] for text in rows)]), "log.csv")
+    assert main([command, "--model", str(saved), "--data", str(path), "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert len(said.splitlines()) == len(rows) if command == "predict" else said.startswith(f"{len(rows)} texts")
+
+
+def test_columns_the_wrong_way_round_are_refused_before_torch_is_imported(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("skellipsoid.cli._train.train", lambda options: pytest.fail("it was trained"))
+    path = write(tmp_path, written([("text", "label"), *((label, text) for text, label in MANY)]))
+    assert main(["train", "--data", str(path), "--save", str(tmp_path / "model")]) == 2
+    assert "so the columns are the wrong way round" in capsys.readouterr().err
