@@ -83,7 +83,7 @@ def test_it_is_said_before_anything_slow_is_imported(wrong, fresh_python):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["trian"], "did you mean train?"),
+        (["trai"], "did you mean train?"),
         (["train", "--dta", "x"], "there is no option --dta; did you mean --data?"),
         (["train", "--text-colum=2"], "there is no option --text-colum; did you mean --text-column?"),
         (["train", "--over"], "there is no option --over; did you mean --overwrite?"),  # no abbreviation

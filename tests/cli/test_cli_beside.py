@@ -172,7 +172,7 @@ def test_who_writes_the_export_alone_decides_no_answer(model, alone, tmp_path, g
     """An export of another model that says it was made of this one, with a right hash of its own."""
     made_of = json.loads((model / "onnx" / MANIFEST).read_bytes())["made_of"]
     pipeline = load(alone)
-    save(merge_classes(pipeline, ["alarm", "light"], "forged"), tmp_path / "other")
+    save(merge_classes(pipeline, {"forged": ["alarm", "light"]}), tmp_path / "other")
     assert main(["export", "--model", str(tmp_path / "other")]) == 0
     shutil.rmtree(model / "onnx")
     shutil.copytree(tmp_path / "other" / "onnx", model / "onnx")
