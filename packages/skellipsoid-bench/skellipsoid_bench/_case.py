@@ -171,7 +171,8 @@ def _save_predictions(run: Run, answers: Answers, labels: NDArray[np.str_], trut
     """Write label, truth, score and answer of each test sample, and give the name of the file."""
     if run.task.predictions is None:
         return None
-    readable = re.sub(r"[^\w.]+", "-", "_".join(map(str, run.name))).strip("-")
+    # Letters that every file system has, whatever the locale.
+    readable = re.sub(r"[^\w.]+", "-", "_".join(map(str, run.name)), flags=re.ASCII).strip("-")
     path = Path(run.task.predictions, f"{readable}_{content_key(*run.name)[:8]}.csv")
     path.parent.mkdir(parents=True, exist_ok=True)
     scores = [""] * len(truth) if answers.score is None else [repr(score) for score in answers.score.tolist()]
