@@ -39,7 +39,7 @@ class SupConTextEncoder(TrainedTextFeatures):
         hub.
 
     finetune : {"auto", "head", "full", "none"}, default="auto"
-        What is trained. ``"auto"``: ``"head"`` from 25 texts per class on, else ``"none"``; the mean over the classes
+        What is trained. ``"auto"``: ``"head"`` from 75 texts per class on, else ``"none"``; the mean over the classes
         counts, without copies of a text unless ``duplicates`` says otherwise. With ``n_components`` it is always
         ``"head"``, with a single class ``"none"``. It is never ``"full"``. ``finetune_`` is the mode that was chosen.
         Read more in the :ref:`User Guide <texts_per_class>`. ``"head"``: W and b; the text model is frozen and embeds

@@ -39,8 +39,8 @@ AUTO: dict[str, dict[str, float]] = {
     "head": {"learning_rate": 1e-3, "batch_size": 256, "max_iter": 60},
     "full": {"learning_rate": 5e-5, "batch_size": 64, "max_iter": 4},
 }
-#: Distinct texts per class from which ``finetune="auto"`` trains a head, see studies/texts_per_class.py.
-HEAD_FROM = 25
+#: Distinct texts per class from which ``finetune="auto"`` trains a head, see studies/layers.py and texts_per_class.py.
+HEAD_FROM = 75
 #: With so many training texts for each dimension the covariance of embeddings and a sphere have the same weight.
 SPHERE_ROWS = 8
 

@@ -401,7 +401,7 @@ def many_texts(texts, labels, n_each):
     )
 
 
-@pytest.mark.parametrize(("n_each", "mode"), [(24, "none"), (25, "head")])
+@pytest.mark.parametrize(("n_each", "mode"), [(74, "none"), (75, "head")])
 def test_the_automatic_mode_is_chosen_by_texts_per_class(tiny_model, texts, labels, open_texts, n_each, mode):
     many, truth = many_texts(texts, labels, n_each)
     # Neither copies of a text nor open texts count.
@@ -419,7 +419,7 @@ def test_the_automatic_mode_is_chosen_by_texts_per_class(tiny_model, texts, labe
 def test_the_automatic_mode_does_what_was_asked_for(tiny_model, texts, labels):
     assert make(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, labels).transform(texts).shape[1] == 5
     # A single class has nothing to be separated from, so that nothing is trained, without a warning.
-    many = many_texts(texts, labels, 25)[0]
+    many = many_texts(texts, labels, 75)[0]
     assert make(tiny_model, "auto").fit(many, np.repeat("a", len(many))).finetune_ == "none"
     with pytest.warns(UserWarning, match="y has the single known class 'a'"):
         make(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, np.repeat("a", len(texts)))

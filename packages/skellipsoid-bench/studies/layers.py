@@ -6,6 +6,7 @@ choice is theirs. ``real``: two bots and cards; they only check. Rows that are t
     python studies/layers.py --data-home ../../../shared/data embed
     python studies/layers.py home
     python studies/layers.py real
+    python studies/layers.py head
     python studies/layers.py report > results/layers.rst
 
 Ways: ``last``, the sentence vector alone; ``add:0,3:.4``, means after layers 0 and 3, centred, of length .4, added to
@@ -21,6 +22,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from features import CACHE
 from line_tables import print_table
 from real_lines import FILES, few, read
@@ -34,6 +36,7 @@ from skellipsoid.metrics import open_set_f1_score
 HOME, OPEN = CACHE / "layers", "~open"
 #: Training texts of a class, for speed.
 MOST = {"banking": 40, "oos": 40, "stackoverflow": 100}
+MOST_OF_HEAD = {"banking": 80, "oos": 100, "stackoverflow": 150}
 WAYS = (
     *("last", "add:0,3:.3", "add:0,3:.4", "add:0,3:.5", "add:0,4:.3", "add:3:.3", "add:3:.5", "add:3:.7", "add:0:.5"),
     *("add:2:.5", "add:4:.5", "add:4:.7", "add:1,4:.3", "add:2,4:.3", "add:2,4:.4", "add:0,2,4:.2", "add:0,2,4:.3"),
@@ -62,7 +65,7 @@ class Rows(NamedTuple):
 def main():
     """Run one step."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("embed", "home", "real", "report"))
+    parser.add_argument("what", choices=("embed", "home", "real", "head", "report"))
     parser.add_argument("--data-home", default=None, help="folder that holds real/, banking/, oos/, stackoverflow/")
     parser.add_argument("--ways", nargs="+", default=WAYS)
     options = parser.parse_args()
@@ -72,6 +75,8 @@ def main():
         embed(options)
     elif options.what == "report":
         report()
+    elif options.what == "head":
+        run_heads()
     else:
         run(options)
 
@@ -108,13 +113,13 @@ def real_cases():
         yield "cards" + which, load("real_clinc_cards_train"), messages
 
 
-def home_cases():
+def home_cases(most=MOST, seeds=(0, 1)):
     """Classes that are left out, on development rows."""
-    for data, ratio, seed in itertools.product(MOST, (0.25, 0.5, 0.75), (0, 1)):
+    for data, ratio, seed in itertools.product(most, (0.25, 0.5, 0.75), seeds):
         train, dev = load(f"{data}_train"), load(f"{data}_dev")
         classes = np.unique(train.y)
         known = np.random.RandomState(10 * seed + 3).choice(classes, round(len(classes) * ratio), replace=False)
-        rows = few(train, MOST[data], np.random.default_rng(seed))
+        rows = few(train, most[data], np.random.default_rng(seed))
         yield case_of(f"{data}.{int(100 * ratio)}.{seed}", train.at(rows), dev, known)
     train, dev = load("assistant_train"), load("assistant_dev")
     classes = np.unique(train.y)
@@ -149,6 +154,8 @@ def build(way, train, other, case):
         if kind in ("beside", "random"):
             more = weight * np.hstack(parts)
             found.append(np.hstack([vectors, more if kind == "beside" else more @ directions(more.shape[1], 128)]))
+        elif kind == "sum":  # before unit length, as a head sees it
+            found.append(vectors + weight * sum(parts))
         else:
             found.append(normalize(vectors + weight * sum(parts)))
     return found
@@ -186,6 +193,41 @@ def run(options):
                     file.flush()
 
 
+def run_heads():
+    """Append F1 of frozen features and of a head, with and without further layers."""
+    done = {(row["case"], row["kind"]) for row in rows_of("head")}
+    whole = (case for case in real_cases() if not case[0].endswith("subset"))
+    with (HOME / "head.jsonl").open("a", encoding="utf-8") as file:
+        for case, train, other in itertools.chain(whole, home_cases(MOST_OF_HEAD, (0,))):
+            traffic = {"open_share": (0.25, 0.75), "known_shift": 0} if "." in case else {}
+            for way, mode in itertools.product(("last", "layers"), ("none", "head")):
+                if (case, f"{way}.{mode}") in done:
+                    continue
+                given = [train.layers[-1], other.layers[-1]]
+                if way == "layers":
+                    given = build("sum:0,3:.4", train.layers, other.layers, case)
+                encoder = looking_up(np.concatenate(given).astype(np.float32))(
+                    finetune=mode, layers="last", random_state=0
+                )
+                numbers = [str(i) for i in range(len(train.y) + len(other.y))]
+                X = encoder.set_params(duplicates="off").fit_transform(numbers[: len(train.y)], train.y)
+                clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0, **traffic).fit(X, train.y)
+                found = judged(clf, encoder.transform(numbers[len(train.y) :]), other.y)
+                n_texts = len(train.y) / len(clf.classes_)
+                file.write(json.dumps({"case": case, "kind": f"{way}.{mode}", "n": n_texts, **found}) + "\n")
+                file.flush()
+
+
+def looking_up(vectors):
+    """Make an encoder whose text model knows numbers of rows."""
+
+    class LookedUp(SupConTextEncoder):
+        def _pooled(self, texts, layers=(), *, verbose=0):
+            return torch.from_numpy(vectors[[int(text) for text in texts]])
+
+    return LookedUp
+
+
 def judged(clf, X, truth):
     """Accuracy among known samples, AUROC, F1 as fitted and with the best limit; percent."""
     labels, scores, is_known = clf.predict_known(X), clf.score_samples(X), truth != OPEN
@@ -219,6 +261,17 @@ def report():
         ways = [way for way in WAYS if any(kind == way for kind, _ in table)][1:]
         groups = list(dict.fromkeys(case.split(".")[0] for kind, case in table if kind == "last"))
         print_table([["way", "cases", *MEASURES, "p", *groups], *(row_of(table, way, groups) for way in ways)])
+
+    print("Frozen features or a head\n-------------------------\n")
+    print("Best F1; ``finetune`` none or head, on the last layer and with ``add:0,3:.4``.\n")
+    table = {(row["case"], row["kind"]): row for row in rows_of("head")}
+    kinds = [f"{way}.{mode}" for way in ("last", "layers") for mode in ("none", "head")]
+    cases = [case for case in dict.fromkeys(case for case, _ in table) if all((case, kind) in table for kind in kinds)]
+    rows = [
+        [case, f"{table[case, kinds[0]]['n']:.0f}", *(f"{table[case, kind]['best']:.1f}" for kind in kinds)]
+        for case in cases
+    ]
+    print_table([["case", "texts per class", *kinds], *rows])
 
 
 def row_of(table, way, groups):
