@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -46,6 +49,20 @@ _KEPT_TEXTS = {
     "training_labels_": optional(or_none(Rule("an array of labels", is_array("biufO"), ("n_texts",)))),
     "training_features_": optional(floats("n_texts", "n_outputs")),
 }
+
+
+#: Vectors of texts, by the text model that gave them; only inside of ``embedding_once``.
+_KEPT: ContextVar[dict[tuple[Any, ...], dict[str, torch.Tensor]] | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def embedding_once() -> Iterator[None]:
+    """Embed each text once inside the block, whichever encoders with the same text model, not trained, need it."""
+    before = _KEPT.set({})
+    try:
+        yield
+    finally:
+        _KEPT.reset(before)
 
 
 class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -157,8 +174,13 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if self.dtype == "bfloat16" and not backbone.is_reduced:
             warn_of_slow_bfloat16(resolve_device(self.device, fallback=True))
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        vectors = backbone.embed(list(distinct), dtype=self.dtype, verbose=verbose)
-        return vectors[[distinct[text] for text in texts]]
+        if (kept := _KEPT.get()) is None or getattr(self, "finetune_", "none") == "full":
+            vectors = backbone.embed(list(distinct), dtype=self.dtype, verbose=verbose)
+            return vectors[[distinct[text] for text in texts]]
+        own = kept.setdefault((str(self.model_name), backbone.longest, self.pooling, self.prompt, self.dtype), {})
+        if missing := [text for text in distinct if text not in own]:
+            own.update(zip(missing, backbone.embed(missing, dtype=self.dtype, verbose=verbose), strict=True))
+        return torch.stack([own[text] for text in texts])
 
     def _check_pooling(self) -> None:
         if self.pooling == "mean" and len(self._backbone.model.after):
