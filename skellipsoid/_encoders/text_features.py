@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -46,6 +49,20 @@ _KEPT_TEXTS = {
     "training_labels_": optional(or_none(Rule("an array of labels", is_array("biufO"), ("n_texts",)))),
     "training_features_": optional(floats("n_texts", "n_outputs")),
 }
+
+
+#: Vectors of texts, by the text model that gave them; only inside of ``embedding_once``.
+_KEPT: ContextVar[dict[tuple[Any, ...], dict[str, torch.Tensor]] | None] = ContextVar("kept", default=None)
+
+
+@contextmanager
+def embedding_once() -> Iterator[None]:
+    """Embed each text once inside the block, whichever encoders with the same text model, not trained, need it."""
+    before = _KEPT.set({})
+    try:
+        yield
+    finally:
+        _KEPT.reset(before)
 
 
 class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -167,12 +184,23 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if self.dtype == "bfloat16" and not backbone.is_reduced:
             warn_of_slow_bfloat16(resolve_device(self.device, fallback=True))
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        settings: dict[str, Any] = {"dtype": self.dtype, "verbose": verbose}
-        if layers:
-            vectors = backbone.read_layers(layers, backbone.embed_layers(list(distinct), layers, **settings))
-        else:
-            vectors = backbone.embed(list(distinct), **settings)
+        vectors = self._embedded(list(distinct), layers, {"dtype": self.dtype, "verbose": verbose})
         return vectors[[distinct[text] for text in texts]]
+
+    def _embedded(self, texts: list[str], layers: tuple[int, ...], settings: dict[str, Any]) -> torch.Tensor:
+        """Vectors of different texts, of which those that are kept are not embedded again."""
+        backbone, kept = self._backbone, _KEPT.get()
+        if kept is None or getattr(self, "finetune_", "none") == "full":
+            if layers:
+                return backbone.read_layers(layers, backbone.embed_layers(texts, layers, **settings))
+            return backbone.embed(texts, **settings)
+        read = layers or backbone.layers
+        own = kept.setdefault((str(self.model_name), backbone.longest, self.pooling, self.prompt, self.dtype, read), {})
+        if missing := [text for text in texts if text not in own]:
+            found = backbone.embed_layers(missing, read, **settings) if read else backbone.embed(missing, **settings)
+            own.update(zip(missing, found, strict=True))
+        vectors = torch.stack([own[text] for text in texts])
+        return backbone.read_layers(layers, vectors) if layers else backbone.mixed(vectors)
 
     def _check_pooling(self) -> None:
         if self.pooling == "mean" and len(self._backbone.model.after):

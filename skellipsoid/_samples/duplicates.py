@@ -198,7 +198,8 @@ class _Density(NamedTuple):
         radii, dimensions = np.maximum(self.radius[places], 1e-300), self.dimension[places]
         shares = np.minimum(distances / radii, 1) ** dimensions
         usual = np.minimum(distances / max(self.nearest, 1e-300), 1) ** dimensions
-        return np.asarray(np.maximum(-np.expm1(self.rank * np.log1p(-np.minimum(shares, 1 - 1e-16))), 1 - 0.5**usual))
+        found: Floats = np.maximum(-np.expm1(self.rank * np.log1p(-np.minimum(shares, 1 - 1e-16))), 1 - 0.5**usual)
+        return found
 
 
 def _density(distances: Floats) -> _Density | None:

@@ -35,6 +35,12 @@ def progress_bar(total: int, label: str, unit: str, verbose: int | bool, *, leas
     return tqdm(total=total, desc=label, unit=unit, disable=not (is_wanted and _is_watched()))
 
 
+def progress_line(line: str, verbose: int | bool) -> None:
+    """Say on standard error what is done next, where a bar would be shown."""
+    if (verbose or _SHOWN.get()) and _is_watched():
+        tqdm.write(line, file=sys.stderr)
+
+
 def _is_watched() -> bool:
     stream: TextIO | None = sys.stderr
     if stream is None:  # a program without a console

@@ -15,6 +15,7 @@ from .. import datasets
 from .._core.characters import printable
 from .._core.messages import shortened
 from .._core.texts import first_of_equal
+from .._encoders.text_features import embedding_once
 from .._torch import machine
 from .._traffic.explain import explain
 from ._ahead import check_folder
@@ -42,6 +43,7 @@ class _Known(NamedTuple):
     features: NDArray[Any]
 
 
+@embedding_once()
 def demo(options: argparse.Namespace) -> None:
     """Train on the shipped corpus or a user's file, classify sentences, and say how new texts are answered."""
     replaced = check_folder(options.save, overwrite=options.overwrite)

@@ -18,7 +18,9 @@ from .._core.warn import warn
 from .._data_check.texts import find_problems
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.supcon import SupConTextEncoder
+from .._encoders.text_features import embedding_once
 from .._samples.folds import validation_rows
+from .._torch.progress import progress_line
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from ..persistence._save import save_changed
 from ._ahead import check_folder
@@ -47,6 +49,7 @@ class Tested(NamedTuple):
     seconds: float | None
 
 
+@embedding_once()
 def train(options: argparse.Namespace) -> None:
     """Train on all texts of a user's file, and keep the model."""
     replaced = check_folder(options.save, overwrite=options.overwrite)
@@ -59,6 +62,7 @@ def train(options: argparse.Namespace) -> None:
         tested = run_test(split, options, facts)
         print_report(tested)
         trade_off = tested and tested.trade_off
+    progress_line(f"Training on all {len(texts)} texts.", not options.quiet)
     pipeline = fit(texts, labels, options)
     if options.report and (table := intents(pipeline["clf"])):
         print(f"\n{table}", flush=True)
@@ -115,6 +119,7 @@ def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArra
 
 def _check_texts(given: LabelledTexts, options: argparse.Namespace) -> dict[str, int]:
     """Say what may be wrong with the texts, one sentence a line, and count it by kind."""
+    progress_line(f"Checking {len(given.texts)} texts.", not options.quiet)
     found = find_problems(
         given.texts, given.labels, _encoder(options), options.open_label, given.numbers.tolist(), given.unit
     )
@@ -145,6 +150,8 @@ def run_test(
         return None
     start, is_given = time.perf_counter(), pipeline is not None
     if pipeline is None:
+        what = f"Training on {len(split.train)} texts, to test the model on {len(split.test)} others."
+        progress_line(what, not options.quiet)
         with catch_warnings():
             simplefilter("ignore", UserWarning)  # the training on all texts says what is to be said
             pipeline = fit(split.train, split.train_labels, options, says=False)
@@ -188,6 +195,7 @@ def fit(
     pipeline = fit_with_features(texts, labels, options)[0]
     scores, how = pipeline["clf"].held_out_scores_, "that were left out one at a time"
     if scores is None or pipeline["enc"].finetune_ != "none":
+        progress_line(f"Training without {held_out.sum()} texts, whose scores set the limit.", not options.quiet)
         with catch_warnings():
             simplefilter("ignore", UserWarning)  # it is trained on a part of the same texts
             first = fit_with_features(texts[~held_out], labels[~held_out], options)[0]
