@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from .._core.state_rules import (
+    ASKING,
     CHANGES,
     CLASSIFIER,
     COUNT,
@@ -113,6 +114,7 @@ STATE: dict[str, Rule | Record] = {
     "held_out_scores_": or_none(floats("n_held_out")),
     "_held_out": HELD_OUT,
     "traffic_": TRAFFIC,
+    "asking_": ASKING,
     "n_iter_": COUNT,
     "loss_curve_": NUMBERS,
     "validation_scores_": or_none(NUMBERS),

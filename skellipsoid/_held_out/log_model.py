@@ -168,6 +168,7 @@ class LogModel(NamedTuple):
     known: Floats  # (n_draws, n_bins)
     opened: Floats  # (n_draws, n_bins)
     right: Floats  # (n_draws, n_bins) probability that a known message of each bin is assigned to its class
+    confusion: Floats  # (n_draws, 1) how far the log-odds of that lie below those of held-out samples
 
     @property
     def shares(self) -> Floats:
@@ -294,7 +295,7 @@ def fit_log(evidence: Evidence) -> LogModel:
         moved = evidence.right[of_known] - float(weights @ confusion[:, 0])
         is_right, counts = labels.is_right[~labels.is_open], labels.counts[~labels.is_open]
         confusion = confusion + _confusion(moved, is_right, counts)[:, np.newaxis]
-    return LogModel(weights, unknowns, known, opened, expit(evidence.right - confusion))
+    return LogModel(weights, unknowns, known, opened, expit(evidence.right - confusion), confusion)
 
 
 def _weights_of(logs: Floats) -> Floats:
