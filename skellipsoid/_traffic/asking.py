@@ -197,6 +197,14 @@ def zones_placed(
     return place_zones(held_out, found, scores, classifier.offset_, n_classes, costs, miss_rate).as_mapping()
 
 
+def zones_of(classifier: Any) -> Mapping[str, float] | None:
+    """Give the zones of a classifier, ``asking_`` or what is expected; ``None`` if it cannot ask."""
+    try:
+        return asking_known(classifier, ranked_scores(classifier, "predict_set")).asking
+    except (TypeError, ValueError):
+        return None
+
+
 class Known(NamedTuple):
     """What a classifier knows of its messages, by which they are answered."""
 

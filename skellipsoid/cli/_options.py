@@ -142,6 +142,11 @@ def _add_predict(commands: Commands) -> None:
         help="label, nearest class, margin (negative outside of the boundary), p-value of being known, runner-up, text",
     )
     predict.add_argument(
+        "--ask",
+        action="store_true",
+        help="before the text also what to do with it (answer, ask or open), and up to three candidates to ask about",
+    )
+    predict.add_argument(
         "--explain",
         action="store_true",
         help="before the text also the two nearest training texts, each with its label; for a model of train "
@@ -250,6 +255,13 @@ def _add_set_limit(commands: Commands) -> None:
         type=share,
         metavar="SHARE",
         help="the limit that answers this share of known texts open, such as 0.05, by texts that the training held out",
+    )
+    limit.add_argument(
+        "--miss-rate",
+        type=share,
+        metavar="SHARE",
+        help="of known texts at most this share, such as 0.05, gets neither the right answer nor a question that "
+        "offers the right label (predict --ask)",
     )
     limit.add_argument(
         "--undo",
