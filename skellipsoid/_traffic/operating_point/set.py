@@ -96,7 +96,7 @@ def set_operating_point(
         deviation of the held-out samples. ``None`` after a rate, and as fitted. :func:`predict_open_proba` uses it.
         ``asking_`` says where the zones are (``low``, ``high``, ``gap``) and what they are expected to do: of known
         messages the shares ``served`` with the right answer, answered ``wrong``, ``asked`` and ``missed``, of open ones
-        ``open_asked`` and ``open_answered``. ``None`` if the classifier keeps no held-out samples that tell it.
+        ``open_asked`` and ``open_answered``. ``None`` after a rate, as fitted, and if no held-out samples tell it.
 
     Raises
     ------
@@ -187,7 +187,9 @@ def set_operating_point(
     classifier.offset_, classifier.class_offsets_ = offset, np.zeros(len(classifier.classes_))
     if isinstance(classifier, KeepsHeldOutMixin):
         classifier.traffic_ = traffic
-        classifier.asking_ = zones_placed(classifier, found, log.own_scores, *asked_by)
+        is_as_fitted = found is None and asked_by == (None, None)  # then the zones follow the limit
+        scores = log.own_scores
+        classifier.asking_ = None if is_as_fitted else zones_placed(classifier, found, scores, *asked_by)
     return estimator
 
 
