@@ -14,7 +14,7 @@ from scipy.special import expit, ndtr
 from sklearn.linear_model import LogisticRegression
 
 from .line import shares_of_messages
-from .log_model import CANDIDATES, CENTRES, EVIDENCE, LogModel, NormalScores
+from .log_model import CANDIDATES, CENTRES, EVIDENCE, LogModel, NormalScores, bins_of
 from .scores import Floats, HeldOutScores, Integers
 from .table import N_FIRST
 
@@ -124,6 +124,11 @@ class Ranks:
             return self.of_known
         u = self.normal_gaps(held_out.open_gaps)
         return _shares_of_gaps(self.scores(held_out.opened), u, held_out.open_weights)
+
+    def gap_odds(self, scores: Floats, gaps: Floats) -> Floats:
+        """Logarithm of how much likelier gaps are of open messages than of known ones of these scores."""
+        bins, of_gap = bins_of(self.scores(scores)), np.searchsorted(GAPS, self.normal_gaps(gaps))
+        return np.asarray(np.log((self.of_open[bins, of_gap] + 1e-3) / (self.of_known[bins, of_gap] + 1e-3)))
 
     @cached_property
     def _models(self) -> list[Any]:

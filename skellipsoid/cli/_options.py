@@ -300,6 +300,11 @@ def _add_learn(commands: Commands) -> None:
     _add_text_column(learn, "--log")
     _add_changed_model(learn)
     learn.add_argument(
+        "--picks",
+        action="store_true",
+        help="users picked the labels when they were asked (predict --ask, or the server): only such messages have one",
+    )
+    learn.add_argument(
         "--yes",
         action="store_true",
         help="go on although a label is nearly the name of another class, or seems to say that there is none",
