@@ -169,7 +169,7 @@ class PaperValidator:
     def ranked(self, held_out: HeldOut, shapes: Factors, radii: Tensor) -> HeldOut:
         """Add ranks and gaps to the table of ``validate``: after the assigned class, the others by their distance."""
         known, own, padded = self.known.features, self.known.classes, shapes.padded()
-        parts = [(known, self.assigned, None)]
+        parts: list[tuple[Tensor, Tensor, Tensor | None]] = [(known, self.assigned, None)]
         if self.others is not None:
             parts.append((known, self.others, own))
         found = []
