@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ._encoders.supcon import SupConTextEncoder
     from ._onnx.export import export_onnx
     from ._prompt.classifier import PromptOpenSetClassifier
+    from ._traffic.asking import predict_set
     from ._traffic.compare import Comparison, compare
     from ._traffic.discovery import DiscoveredClasses, discover_classes
     from ._traffic.explain import explain
@@ -61,6 +62,7 @@ __all__ = [
     "model_selection",
     "plotting",
     "predict_open_proba",
+    "predict_set",
     "push_to_hub",
     "refresh",
     "remove_classes",
@@ -95,6 +97,7 @@ _MODULE_OF = {
     "load": "persistence",
     "merge_classes": "_changes",
     "predict_open_proba": "_traffic.proba",
+    "predict_set": "_traffic.asking",
     "push_to_hub": "persistence",
     "refresh": "_changes",
     "remove_classes": "_changes",

@@ -896,6 +896,7 @@ GIVEN = {
     "learn_from_traffic": lambda model, X, folder: {"X": X, "y": [0, *[None] * (len(X) - 1)]},
     "merge_classes": lambda model, X, folder: {"merged": {9: [0, 1]}},
     "predict_open_proba": lambda model, X, folder: {"X": X, "open_share": 0.3},
+    "predict_set": lambda model, X, folder: {"X": X, "max_classes": 2},
     "refresh": lambda model, X, folder: {},
     "remove_classes": lambda model, X, folder: {"labels": [0]},
     "save": lambda model, X, folder: {"folder": folder / "model"},

@@ -48,6 +48,20 @@ class Answers(NamedTuple):
     norms: NDArray[Any] | None  # Euclidean; where they are judged
 
 
+def raised(decision: NDArray[np.floating], first: NDArray[np.int64]) -> NDArray[np.floating]:
+    """Raise the ``first`` classes of each sample, (n_samples, n_first), above all others, in their order; in place."""
+    numbers = np.arange(len(decision))
+    others = decision.copy()
+    others[numbers[:, np.newaxis], first] = -np.inf
+    least = others.max(axis=1)
+    for column in first.T[::-1]:
+        # Ties go to the first column, so what is not larger takes the next larger number.
+        own = decision[numbers, column]
+        least = np.where(own > least, own, np.nextafter(least, np.inf, dtype=least.dtype))
+        decision[numbers, column] = least
+    return decision
+
+
 class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of a classifier of K known classes that answers *open* for everything else."""
 
@@ -275,17 +289,18 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             an :class:`EllipsoidOpenSetClassifier` those of the three nearest classes are raised, in their order. For
             two classes, the difference of the two columns, positive for ``classes_[1]``.
         """
-        decision, first = self._decide(X)
-        numbers = np.arange(len(decision))
-        others = decision.copy()
-        others[numbers[:, np.newaxis], first] = -np.inf
-        least = others.max(axis=1)
-        for column in first.T[::-1]:
-            # Ties go to the first column, so what is not larger takes the next larger number.
-            own = decision[numbers, column]
-            least = np.where(own > least, own, np.nextafter(least, np.inf, dtype=least.dtype))
-            decision[numbers, column] = least
+        decision = raised(*self._decide(X))
         return decision[:, 1] - decision[:, 0] if len(self.classes_) == 2 else decision
+
+    def _in_order(self, X: ArrayLike, n_first: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Check samples, and give their first classes in the order of ``decision_function``, and what orders these.
+
+        Gives both (n_samples, n_first), or as many columns as there are classes; the first class has the least.
+        """
+        scores, first = self._decide(X)
+        order = np.argsort(-raised(scores.copy(), first), axis=1, kind="stable")[:, :n_first]
+        numbers = np.arange(len(order))[:, np.newaxis]
+        return order, self._compared(scores[numbers, order].astype(np.float64), order)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy of ``predict``, with every label outside ``classes_`` read as open.
@@ -332,6 +347,10 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Check samples, and give their scores for all classes, and the first classes in their order."""
         X = self._validate_scored_data(X)
         return self._score_all(X), self._score_assigned(X)[0][:, np.newaxis]
+
+    def _compared(self, scores: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Give what the first class has the least of, by scores of some ``classes``, (n_samples, n_first) all."""
+        return -scores
 
     @abstractmethod
     def _fit_boundaries(self, samples: TrainingSamples) -> None:

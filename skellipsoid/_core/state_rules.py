@@ -127,12 +127,17 @@ def _is_classes(value: Any) -> bool:
 
 #: What ``_held_out`` has, by the kinds of numbers.
 _HELD_OUT = {"scores": "f", "nearest": "iu", "classes": "iu", "weights": "f", "is_open": "b", "is_synthetic": "b"}
+#: What it has since format 9: the place of a sample's class, and the gap between the first two.
+_RANKS = {"ranks": "iu", "gaps": "f"}
 
 
 def _is_held_out(value: Any) -> bool:
-    if not isinstance(value, Mapping) or value.keys() | {"is_synthetic"} != _HELD_OUT.keys():  # older models lack it
+    if not isinstance(value, Mapping):
         return False
-    if not all(is_array(_HELD_OUT[name])(column) for name, column in value.items()):
+    kinds, columns = _HELD_OUT | _RANKS, value.keys() | {"is_synthetic"}  # older models lack it
+    if columns not in (_HELD_OUT.keys(), kinds.keys()):
+        return False
+    if not all(is_array(kinds[name])(column) for name, column in value.items()):
         return False
     return {array.shape for array in value.values()} == {(len(value["scores"]),)}
 
@@ -146,6 +151,22 @@ def _is_traffic(value: Any) -> bool:
         return False
     are_shares = 0 <= value["low"] <= value["high"] <= 1 and 0 < value["open_share"] < 1
     return bool(are_shares and value["known_spread"] > 0 < value["open_width"])
+
+
+#: What ``asking_`` has; besides, the rate where one is kept.
+_ASKING = {
+    *("low", "high", "gap", "cost_question", "cost_wrong", "cost_person", "confusion"),
+    *("served", "wrong", "asked", "missed", "open_asked", "open_answered"),
+}
+
+
+def _is_asking(value: Any) -> bool:
+    if not isinstance(value, Mapping) or value.keys() - {"miss_rate"} != _ASKING:
+        return False
+    if not all(is_number(number) and np.isfinite(number) for number in value.values()):
+        return False
+    are_costs = all(value[f"cost_{name}"] > 0 for name in ("question", "wrong", "person"))
+    return bool(are_costs and value["low"] <= value["high"] and 0 <= value.get("miss_rate", 0) <= 1)
 
 
 def _is_changes(value: Any) -> bool:
@@ -167,6 +188,9 @@ def check_held_out(classifier: Any, sizes: Sizes) -> None:
     scores, weights = held_out["scores"], held_out["weights"]
     is_wrong = np.isnan(scores) | ~np.isfinite(weights) | (weights <= 0)
     refuse(is_wrong.any(), "_held_out holds a score that is no number, or a weight that is not positive")
+    if "ranks" in held_out:
+        is_wrong = (held_out["ranks"] < 0) | (held_out["ranks"] > 3) | np.isnan(held_out["gaps"])
+        refuse(is_wrong.any(), "_held_out holds a rank that is not 0 to 3, or a gap that is no number")
 
 
 def floats(*shape: str | int, least: float = -np.inf, above: float = -np.inf) -> Rule:
@@ -239,6 +263,8 @@ ESTIMATOR = Rule("an estimator", lambda value: hasattr(value, "predict"))
 HELD_OUT = Rule("a mapping of arrays of equal length", _is_held_out, nullable=True)
 #: What ``set_operating_point`` learned of the traffic.
 TRAFFIC = Rule("a mapping of what was learned of the traffic", _is_traffic, nullable=True, required=False)
+#: Where ``set_operating_point`` placed the zones of three answers.
+ASKING = Rule("a mapping of the zones of three answers", _is_asking, nullable=True, required=False)
 #: What was done to the classes since the fit.
 CHANGES = Rule("a list of changes", _is_changes)
 #: What every open-set classifier has.
@@ -252,7 +278,13 @@ CLASSIFIER = {
     "groups_": optional(integers("n_samples")),
 }
 #: What a classifier has whose threshold is a number.
-THRESHOLDED = {**CLASSIFIER, "threshold_": NUMBER, "_held_out": optional(HELD_OUT), "traffic_": TRAFFIC}
+THRESHOLDED = {
+    **CLASSIFIER,
+    "threshold_": NUMBER,
+    "_held_out": optional(HELD_OUT),
+    "traffic_": TRAFFIC,
+    "asking_": ASKING,
+}
 #: What learning in epochs leaves.
 TRAINED = {"n_iter_": N_ITER, "loss_curve_": NUMBERS}
 

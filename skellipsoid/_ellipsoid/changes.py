@@ -269,6 +269,7 @@ def _fitted_anew(
             same[int(new)], offsets[new] = old, max(offsets[new], clf.class_offsets_[old])
     changed.class_offsets_ = np.where(np.isfinite(offsets) & (not anew), offsets, 0.0)
     changed.offset_, changed.traffic_ = (0.0, None) if anew else (clf.offset_, clf.traffic_)
+    changed.asking_ = None if anew else clf.asking_
     for number in altered:
         same.pop(int(number), None)
     kept = kept.normalized()

@@ -428,6 +428,9 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
                 return margins, first
         return self._scored(self._validate_scored_data(X), of_all=True)[:2]
 
+    def _compared(self, scores: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.asarray(np.square(1 - scores) - self._boundaries.shapes.allowances[classes])
+
     def _scored(self, X: NDArray[Any] | torch.Tensor, *, of_all: bool) -> scoring.Scored:
         device = X.device if isinstance(X, torch.Tensor) else resolve_device(self.device, fallback=True)
         return scoring.score(self._boundaries, X, device, of_all=of_all)

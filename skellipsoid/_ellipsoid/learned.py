@@ -29,6 +29,7 @@ class Learned:
     weights: Floats  # (n_learned,) one over the chance of being labelled; 0 where nobody said it
     scores: Floats  # (n_learned,) by fits without the message
     right: NDArray[np.bool_]  # (n_learned,) whether these assign it to the class of its label
+    gaps: Floats  # (n_learned,) between the first two classes, where a user who was asked picked the label; else NaN
 
     def __len__(self) -> int:
         """Return the number of messages."""

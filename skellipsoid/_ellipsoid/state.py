@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from .._core.state_rules import (
+    ASKING,
     CHANGES,
     CLASSIFIER,
     COUNT,
@@ -19,6 +20,7 @@ from .._core.state_rules import (
     floats,
     integers,
     is_array,
+    measured,
     or_none,
     refuse,
     rising,
@@ -88,6 +90,7 @@ _LEARNED = Record(
     weights=floats("n_learned", least=0),
     scores=floats("n_learned"),
     right=Rule("an array of Booleans", is_array("b"), ("n_learned",)),
+    gaps=measured("n_learned"),
 )
 #: Columns of ``_kept`` that had another name in earlier versions.
 _EARLIER = {
@@ -113,6 +116,7 @@ STATE: dict[str, Rule | Record] = {
     "held_out_scores_": or_none(floats("n_held_out")),
     "_held_out": HELD_OUT,
     "traffic_": TRAFFIC,
+    "asking_": ASKING,
     "n_iter_": COUNT,
     "loss_curve_": NUMBERS,
     "validation_scores_": or_none(NUMBERS),
@@ -149,6 +153,8 @@ def of_earlier_version(state: dict[str, Any]) -> dict[str, Any]:
     old = {"_learned": None, **state}  # since format 8
     if isinstance(kept := old.get("_kept"), dict):
         old["_kept"] = {_EARLIER.get(name, name): column for name, column in kept.items()}
+    if isinstance(learned := old.get("_learned"), dict) and isinstance(learned.get("weights"), np.ndarray):
+        old["_learned"] = {"gaps": np.full(len(learned["weights"]), np.nan), **learned}  # since format 9
     if isinstance(boundaries := old.get("_boundaries"), dict):
         old["_boundaries"] = {"n_nearest": 1, **boundaries}  # since format 9, and the allowances
         if isinstance(shapes := boundaries.get("shapes"), dict) and isinstance(shapes.get("radii"), np.ndarray):

@@ -26,6 +26,8 @@ class KeepsHeldOutMixin:
     _scores_as_new: ClassVar[bool] = False
     #: What ``set_operating_point`` learned of the traffic; ``None`` if nothing.
     traffic_: Mapping[str, float] | None = None
+    #: Where it placed the zones of three answers; ``None``: as the fit expects the traffic.
+    asking_: Mapping[str, float] | None = None
 
     @property
     def held_out_(self) -> Bunch | None:
@@ -41,6 +43,10 @@ class KeepsHeldOutMixin:
         - ``score``: its score, as ``score_samples`` gives it: ``predict`` rejects what is below ``offset_`` (plus the
           entry of ``class_offsets_`` for the nearest class).
         - ``weight``: its weight.
+        - ``rank``: of a known sample the place of its own class in the order of the classes, 1 to 3, and 0 where it is
+          none of the first three; 0 of open ones. Models that were saved in format 8 or before lack it.
+        - ``gap``: how much the second class is behind the first, in the unit of what orders them; infinite of one
+          class. Ellipsoids are ordered by their squared distances in radii, less a number of each class.
         """
         check_is_fitted(self)
         if "_held_out" not in vars(self):
@@ -52,12 +58,14 @@ class KeepsHeldOutMixin:
         real = ~are_synthetic(self._held_out)
         codes = {name: column[real] for name, column in self._held_out.items()}
         answers = self._possible_answers()  # type: ignore[attr-defined]
+        more = {} if "ranks" not in codes else {"rank": codes["ranks"].astype(np.int64), "gap": codes["gaps"]}
         return Result(
             is_open=codes["is_open"],
             label=answers[codes["classes"]],
             nearest_class=self.classes_[codes["nearest"]],
             score=codes["scores"],
             weight=codes["weights"],
+            **more,
         )
 
     def _keep_held_out(self, table: Any, scores: NDArray[np.float64]) -> None:
@@ -69,6 +77,8 @@ class KeepsHeldOutMixin:
             "weights": table.weights,
             "is_open": table.is_open,
             "is_synthetic": table.is_synthetic,
+            "ranks": table.ranks.astype(np.int8),
+            "gaps": table.gaps,
         }
 
 

@@ -153,12 +153,25 @@ def _shares_of_bins(normal: NormalScores, scores: Floats) -> Floats | None:
     return np.bincount(bins_of(normal(scores)), minlength=len(CENTRES)) / len(scores) if len(scores) else None
 
 
-def _parts(found: LogModel, log: Floats | None) -> _Parts:
-    """Add up bins; ``log`` is the share of the log in each, ``None`` for traffic to come."""
+def shares_of_messages(found: LogModel, normal: NormalScores, scores: Floats) -> tuple[Floats, Floats]:
+    """Of all messages, the shares in each bin that are known, and that are open, (n_draws, n_bins) each.
+
+    Those of a log of these ``scores``; without any, of traffic to come.
+    """
+    return _known_and_open(found, _shares_of_bins(normal, scores))
+
+
+def _known_and_open(found: LogModel, log: Floats | None) -> tuple[Floats, Floats]:
     opened, known = found.shares * found.opened, (1 - found.shares) * found.known
     if log is not None:  # each message is open with its posterior probability
         opened = log * opened / (opened + known + 1e-12)
         known = log - opened
+    return known, opened
+
+
+def _parts(found: LogModel, log: Floats | None) -> _Parts:
+    """Add up bins; ``log`` is the share of the log in each, ``None`` for traffic to come."""
+    known, opened = _known_and_open(found, log)
 
     def above(parts: Floats) -> Floats:
         return np.asarray(parts[:, ::-1].cumsum(axis=1)[:, -2::-1])

@@ -100,6 +100,14 @@ class Labels(NamedTuple):
     is_right: NDArray[np.bool_]  # (n_labelled,) assigned to the class of the label
     counts: Floats  # (n_labelled,) their sum is the number of labels drawn at random that tell as much
     of_share: Floats  # (n_labelled,) what each counts for the open share: less, if it is of another log
+    # (n_labelled,) of what users picked when they were asked: the logarithm of how much likelier the gap between the
+    # first two classes is of an open message than of a known one. NaN of labels that were drawn; empty if all were.
+    odds: Floats = np.zeros(0)
+
+    @property
+    def is_picked(self) -> NDArray[np.bool_]:
+        """Whether a label was picked: then the score and the gap said that there is one."""
+        return ~np.isnan(self.odds) if len(self.odds) else np.zeros(len(self.counts), dtype=bool)
 
     @classmethod
     def of(
@@ -168,6 +176,7 @@ class LogModel(NamedTuple):
     known: Floats  # (n_draws, n_bins)
     opened: Floats  # (n_draws, n_bins)
     right: Floats  # (n_draws, n_bins) probability that a known message of each bin is assigned to its class
+    confusion: Floats  # (n_draws, 1) how far the log-odds of that lie below those of held-out samples
 
     @property
     def shares(self) -> Floats:
@@ -231,6 +240,7 @@ class Evidence(NamedTuple):
     open_share: Share | None  # what somebody tells; None: what the labels tell
     usual: tuple[float, float]  # place and width of open messages
     right: Floats  # (n_bins,) log-odds that a held-out sample of each bin is assigned to its class
+    offered: Floats  # (n_bins,) the same of its class being among the first three
     real: Integers  # (n_real,) bins of real open samples of the training
     expected: Expected = Expected()
 
@@ -259,17 +269,36 @@ class Evidence(NamedTuple):
         logs = np.where(unknowns.open_place - unknowns.known_shift < LEAST_APART, -8.0, 0.0)[:, 0]
         if len(self.real):
             logs += np.log(opened[:, self.real] + 1e-9).mean(axis=1) * min(len(self.real), MOST_REAL)
-        unlabelled = np.bincount(self.bins[~labels.labelled], minlength=len(CENTRES))
+        picked, of_labelled = labels.is_picked, self.bins[labels.labelled]
+        is_unlabelled = ~labels.labelled
+        is_unlabelled[np.flatnonzero(labels.labelled)[picked]] = True
+        unlabelled = np.bincount(self.bins[is_unlabelled], minlength=len(CENTRES))
         if n := unlabelled.sum():
-            n_independent = n**2 / np.square(np.bincount(self.copies[~labels.labelled])).sum()
+            n_independent = n**2 / np.square(np.bincount(self.copies[is_unlabelled])).sum()
             each = min(MOST_MESSAGES, n_independent) / n
             logs += np.log((1 - shares) * known + shares * opened + 1e-12) @ unlabelled * each
-        n_open = labels.of_share[labels.is_open].sum()
-        logs += n_open * np.log(shares[:, 0]) + (labels.of_share.sum() - n_open) * np.log(1 - shares[:, 0])
-        of_labelled = self.bins[labels.labelled]
-        logs += np.log(known[:, of_labelled[~labels.is_open]] + 1e-9) @ labels.counts[~labels.is_open]
-        logs += np.log(opened[:, of_labelled[labels.is_open]] + 1e-9) @ labels.counts[labels.is_open]
+        is_open, is_known = labels.is_open & ~picked, ~labels.is_open & ~picked
+        n_open, n_known = labels.of_share[is_open].sum(), labels.of_share[is_known].sum()
+        logs += n_open * np.log(shares[:, 0]) + n_known * np.log(1 - shares[:, 0])
+        logs += np.log(known[:, of_labelled[is_known]] + 1e-9) @ labels.counts[is_known]
+        logs += np.log(opened[:, of_labelled[is_open]] + 1e-9) @ labels.counts[is_open]
+        if picked.any():
+            bins = of_labelled[picked]
+            chances = self._of_picks(unknowns, known[:, bins], opened[:, bins], bins, labels.odds[picked])
+            none = labels.is_open[picked]
+            logs += np.log(np.where(none, chances, 1 - chances) + 1e-9) @ labels.counts[picked]
         return np.asarray(logs)
+
+    def _of_picks(self, unknowns: Unknowns, known: Floats, opened: Floats, bins: Integers, odds: Floats) -> Floats:
+        """Probability that "none of these" is picked, (n_draws, n_picked), where score and gap are as they are.
+
+        It is picked of open messages, and of known ones whose class is not offered. Only what is asked about has a
+        label, and that depends on the score and the gap alone: so the label tells, not that there is one.
+        """
+        of_open = unknowns.open_share * (opened + 1e-9) * np.exp(odds)
+        of_known = (1 - unknowns.open_share) * (known + 1e-9)
+        is_offered = expit(self.offered[bins] - unknowns.known_shift - CONFUSION[0])
+        return np.asarray((of_open + of_known * (1 - is_offered)) / (of_open + of_known))
 
 
 def fit_log(evidence: Evidence) -> LogModel:
@@ -288,13 +317,14 @@ def fit_log(evidence: Evidence) -> LogModel:
             break
         points, ratios = _moved(points, logs)
     labels = evidence.labels
-    of_known = evidence.bins[labels.labelled][~labels.is_open]
+    drawn_known = ~labels.is_open & ~labels.is_picked  # questions are about what is confused
+    of_known = evidence.bins[labels.labelled][drawn_known]
     confusion = unknowns.known_shift
     if evidence.expected.known_shift != 0:
         moved = evidence.right[of_known] - float(weights @ confusion[:, 0])
-        is_right, counts = labels.is_right[~labels.is_open], labels.counts[~labels.is_open]
+        is_right, counts = labels.is_right[drawn_known], labels.counts[drawn_known]
         confusion = confusion + _confusion(moved, is_right, counts)[:, np.newaxis]
-    return LogModel(weights, unknowns, known, opened, expit(evidence.right - confusion))
+    return LogModel(weights, unknowns, known, opened, expit(evidence.right - confusion), confusion)
 
 
 def _weights_of(logs: Floats) -> Floats:
@@ -349,7 +379,17 @@ def bins_of(z: Floats) -> Integers:
 
 def right_of(held_out: HeldOutScores, normal: NormalScores) -> Floats:
     """Log-odds that a held-out sample of each bin is assigned to its class, (n_bins,): a logistic regression."""
-    right = held_out.assigned == held_out.classes
+    return _log_odds_of(held_out, normal, held_out.assigned == held_out.classes)
+
+
+def offered_of(held_out: HeldOutScores, normal: NormalScores) -> Floats:
+    """Log-odds that its class is among the first three, (n_bins,); without a place it is."""
+    ranks = held_out.ranks
+    return _log_odds_of(held_out, normal, np.ones(len(held_out.known), dtype=bool) if ranks is None else ranks > 0)
+
+
+def _log_odds_of(held_out: HeldOutScores, normal: NormalScores, right: NDArray[np.bool_]) -> Floats:
+    """Log-odds in each bin of what is ``right`` of held-out samples."""
     if right.all() or not right.any():
         return np.full(len(CENTRES), 10.0 if right.all() else -10.0)
     weights = EVIDENCE * held_out.weights / held_out.weights.sum()
@@ -374,6 +414,7 @@ def model_of(
         open_share,
         usual,
         right_of(held_out, normal),
+        offered_of(held_out, normal) if labels.is_picked.any() else np.zeros(0),
         bins_of(normal(held_out.real)),
         held_out.expected,
     )

@@ -61,6 +61,9 @@ class HeldOutScores(NamedTuple):
     synthetic: Floats = np.zeros(0)  # (n_synthetic,) samples of synthetic classes
     real: Floats = np.zeros(0)  # (n_real,) training samples with the open label, without learned messages
     expected: Expected = Expected()
+    ranks: Integers | None = None  # (n_known,) place of the own class, 1 to 3, or 0; None of models before format 9
+    gaps: Floats = np.zeros(0)  # (n_known,) between the first two classes
+    open_gaps: Floats = np.zeros(0)  # (n_open,)
 
     @classmethod
     def of(cls, classifier: Any, caller: str) -> "HeldOutScores":
@@ -100,7 +103,11 @@ class HeldOutScores(NamedTuple):
         n_learned = 0 if learned is None else int((~np.isin(learned.labels, classifier.classes_)).sum())
         real = scores[is_real]
         of_open = scores[opened], weights[opened], scores[is_synthetic], real[: len(real) - n_learned]
-        return cls(*of_known, *of_open, Expected.by(classifier))
+        found = cls(*of_known, *of_open, Expected.by(classifier))
+        if "ranks" not in held_out:
+            return found
+        gaps = held_out["gaps"]
+        return found._replace(ranks=held_out["ranks"][known], gaps=gaps[known], open_gaps=gaps[opened])
 
 
 def are_synthetic(held_out: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:

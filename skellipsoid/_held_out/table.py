@@ -10,7 +10,7 @@ kinds of samples that stand in for open ones should lie outside:
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -22,6 +22,8 @@ from torch import Tensor
 from .._samples.samples import Floats, effective_number
 from .scores import Expected, HeldOutScores
 
+#: A held-out sample keeps the place of its class among so many.
+N_FIRST = 3
 #: Kinds of held-out samples: known; known, without their class; of synthetic classes; really open.
 KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL = range(4)
 #: Open samples per known sample. The true ratio is unknown, so the expected F1 is the mean over a quarter, a half and
@@ -63,6 +65,16 @@ class HeldOut:
     sets: NDArray[np.int64]  # known samples with the same number depend on each other
     n_classes: int
     mean_error: float = 0.0  # e, see ``class_sizes``
+    # Place of the own class in the order of the classes, 1 to 3; 0 where it is none of these, or nobody asks.
+    ranks: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # Between the first two classes, in squares of ``distances``; infinite with one class, or where nobody asks.
+    gaps: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        """Fill in ranks and gaps that are not given."""
+        if len(self.ranks) < len(self):
+            object.__setattr__(self, "ranks", np.zeros(len(self), dtype=np.int64))
+            object.__setattr__(self, "gaps", np.full(len(self), np.inf))
 
     @classmethod
     def of(
@@ -74,6 +86,8 @@ class HeldOut:
         classes: Tensor | None = None,
         weights: Tensor | None = None,
         sets: NDArray[np.int64] | None = None,
+        ranks: NDArray[np.int64] | None = None,
+        gaps: NDArray[np.float64] | None = None,
     ) -> "HeldOut":
         """Convert tensors of samples of one kind; every sample weighs 1 without ``weights``."""
         n_samples = len(distances)
@@ -85,6 +99,7 @@ class HeldOut:
             np.ones(n_samples) if weights is None else _double(weights),
             np.zeros(n_samples, dtype=np.int64) if sets is None else sets,
             n_classes,
+            **({} if ranks is None or gaps is None else {"ranks": ranks, "gaps": gaps}),
         )
 
     @staticmethod
@@ -132,8 +147,10 @@ class HeldOut:
         return 1 - self.distances
 
     def kept(self, scale: float) -> "HeldOut | None":
-        """Give what a fit keeps: distances at the radius scale; ``None`` if none is known."""
-        return replace(self, distances=self.distances / scale) if len(self.known) else None
+        """Give what a fit keeps: distances and gaps at the radius scale; ``None`` if no sample is known."""
+        if not len(self.known):
+            return None
+        return replace(self, distances=self.distances / scale, gaps=self.gaps / scale**2)
 
     def scores(self, expected: Expected) -> HeldOutScores:
         """Give the scores before a size is chosen, distances times −1, for the traffic that is expected."""
@@ -160,6 +177,40 @@ class HeldOut:
 
 #: Columns of the table, one entry for each sample.
 _COLUMNS = [column.name for column in fields(HeldOut) if column.name not in ("n_classes", "mean_error")]
+
+
+def ranks_and_gaps(
+    first: NDArray[np.int64], compared: NDArray[np.float64], own: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Place of a sample's own class among the first classes, and the gap between the first two of these.
+
+    Parameters
+    ----------
+    first : ndarray of shape (n_samples, n_first)
+        Classes, in any order; one that occurs again stands for none.
+    compared : ndarray of shape (n_samples, n_first)
+        What is least of the class that comes first.
+    own : ndarray of shape (n_samples,), default=None
+        Without it all ranks are 0.
+    """
+    is_again = np.zeros(first.shape, dtype=bool)
+    for place in range(1, first.shape[1]):
+        is_again[:, place] = (first[:, :place] == first[:, place, np.newaxis]).any(axis=1)
+    compared = np.where(is_again, np.inf, compared)
+    order = np.argsort(compared, axis=1, kind="stable")
+    lowest = np.take_along_axis(compared, order, axis=1)
+    if own is None:
+        return np.zeros(len(first), dtype=np.int64), gap_of(lowest)
+    is_own = (np.take_along_axis(first, order, axis=1) == own[:, np.newaxis]) & np.isfinite(lowest)
+    return np.where(is_own.any(axis=1), is_own.argmax(axis=1) + 1, 0), gap_of(lowest)
+
+
+def gap_of(compared: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How much the second column exceeds the first, (n_samples,); infinite without a second class."""
+    found = np.full(len(compared), np.inf)
+    if compared.shape[1] > 1:
+        np.subtract(compared[:, 1], compared[:, 0], out=found, where=np.isfinite(compared[:, 1]))
+    return found
 
 
 def _as_fresh(known: HeldOut, fresh: HeldOut) -> NDArray[np.float64]:

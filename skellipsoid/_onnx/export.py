@@ -19,6 +19,7 @@ from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.probes import check_answers
+from .._traffic.asking import zones_of
 from .._traffic.operating_point import TunedOperatingPointCV
 from .._version import __version__
 from ..persistence._folder import Files, manifest_bytes, sha256
@@ -33,7 +34,7 @@ from .folder import (
     check_target,
     write_export,
 )
-from .heads import CLASSIFIERS, STEPS, Head, Step, head_of, step_of
+from .heads import CLASSIFIERS, STEPS, Head, Step, first_by_score, head_of, step_of
 from .quantize import answers_of, grown, growth_of, import_onnxruntime, quantized, quiet_onnx, with_affine
 
 #: Text models that were compared at many batch sizes and lengths.
@@ -44,6 +45,8 @@ _HEAD_BYTES = 2**26
 _MOST_BYTES = 2**31 - 2**20
 _OPSET = 20
 _OUTPUTS = ("label", "nearest_class", "score", "margins", "features")
+#: What a graph gives besides that can ask back.
+_TO_ASK = ("first_classes", "gap")
 #: Texts that the graph must answer as the package does before it is written.
 _PROBES = ["one two", "", "a longer text of eight words or so", "\U0001f600"]
 #: Difference between features, and relative one between scores, of the graph and of the package.
@@ -228,6 +231,7 @@ class _Graph(nn.Module):
         self.steps: list[Step] = [step_of(step, self.dtype) for step in parts.steps]
         self.head: Head = head_of(classifier, self.dtype)
         self.open_code = len(classifier.classes_)
+        self.asks = zones_of(classifier) is not None
         self.least = torch.from_numpy(classifier.offset_ + classifier.class_offsets_).to(self.dtype)
         self.encoder: TextFeatures | None = encoder
         self.backbone = backbone
@@ -254,10 +258,14 @@ class _Graph(nn.Module):
         rows = self.features(inputs)
         for step in self.steps:
             rows = step(rows)
-        nearest, score, margins = self.head.score(rows)
+        nearest, score, margins, *in_order = self.head.score(rows)
         score, margins = score.to(self.dtype), margins.to(self.dtype)
         label = torch.where(score < self.least[nearest], torch.full_like(nearest, self.open_code), nearest)
-        return label, nearest, score, margins, rows
+        outputs = label, nearest, score, margins, rows
+        if not self.asks:
+            return outputs
+        first, gap = in_order or first_by_score(margins)
+        return *outputs, first, gap.to(self.dtype)
 
 
 def _without_prompt(mask: Tensor, n_prompt: int) -> Tensor:
@@ -281,7 +289,7 @@ def _traced(graph: _Graph, n_features: int) -> bytes:
             dynamo=True,
             dynamic_shapes=((sizes,) * len(inputs),),
             input_names=[*inputs],
-            output_names=list(_OUTPUTS),
+            output_names=[*_OUTPUTS, *(_TO_ASK if graph.asks else ())],
             opset_version=_OPSET,
             external_data=False,
             verbose=False,
@@ -337,6 +345,8 @@ def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]
         "text": text,
         "training_texts": training,
     }
+    if (asking := zones_of(classifier)) is not None:
+        manifest["asking"] = {name: asking[name] for name in ("low", "high", "gap")}
     return files, manifest
 
 

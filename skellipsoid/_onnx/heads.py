@@ -11,6 +11,8 @@ from torch import Tensor
 
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.math.tiles import PaddedAxes
+from .._held_out.asking import NO_LIMIT
+from .._held_out.table import N_FIRST
 from ..baselines import (
     ADBClassifier,
     BallClassifier,
@@ -25,8 +27,9 @@ from ..baselines import (
 from ..baselines._covariance import SMALLEST_VARIANCE
 from ..baselines._openmax import _LARGEST_EXPONENT
 
-#: Assigned class (n_rows,), its score (n_rows,), and the scores of all classes (n_rows, n_classes).
-Scores = tuple[Tensor, Tensor, Tensor]
+#: Assigned class (n_rows,), its score (n_rows,), and the scores of all classes (n_rows, n_classes); where these do not
+#: say it, the first classes in their order (n_rows, n_first) and how far the second is behind the first (n_rows,).
+Scores = tuple[Tensor, ...]
 Score = Callable[[Tensor], Scores]
 Step = Callable[[Tensor], Tensor]
 
@@ -97,6 +100,19 @@ def _pick(values: Tensor, labels: Tensor) -> Tensor:
     return values.gather(1, labels.unsqueeze(1)).squeeze(1)
 
 
+def _gap(compared: Tensor) -> Tensor:
+    """Give how much the second column exceeds the first; without one, more than any gap that is asked for."""
+    if compared.shape[1] == 1:
+        return torch.full_like(compared[:, 0], NO_LIMIT)
+    return compared[:, 1] - compared[:, 0]
+
+
+def first_by_score(by_class: Tensor) -> tuple[Tensor, Tensor]:
+    """First classes by their scores, and how far the second is behind the first."""
+    best, first = by_class.topk(min(N_FIRST, by_class.shape[1]), dim=1)
+    return first, _gap(-best)
+
+
 def _best(by_class: Tensor) -> Scores:
     labels = by_class.argmax(1)
     return labels, _pick(by_class, labels), by_class
@@ -109,7 +125,13 @@ def _ellipsoids(classifier: EllipsoidOpenSetClassifier, dtype: torch.dtype) -> H
     def score(rows: Tensor) -> Scores:
         margins, nearest, compared = ready.scorer.all(ready.standardize(rows))
         labels = _pick(nearest, compared.argmin(1))
-        return labels, _pick(margins, labels), margins
+        found = labels, _pick(margins, labels), margins
+        if nearest.shape[1] == 1:  # after the assigned class come the others by their margins
+            inner = margins.scatter(1, nearest, torch.full_like(margins, float("inf")))
+            first = inner.topk(min(N_FIRST, margins.shape[1]), dim=1).indices
+            return *found, first, _gap((1 - margins.gather(1, first)).square())
+        least, order = compared.topk(compared.shape[1], dim=1, largest=False)
+        return *found, nearest.gather(1, order), _gap(least)
 
     return Head(score, ready.scorer.bytes_per_sample(of_all=True))
 
@@ -127,7 +149,7 @@ def _in_double(
         threshold = torch.tensor(classifier.threshold_ if has_threshold else 0.0, dtype=torch.float64)
 
         def score(rows: Tensor) -> Scores:
-            labels, knownness, by_class = found(rows.double())
+            labels, knownness, by_class, *_ = found(rows.double())
             return labels, knownness - threshold, by_class
 
         return Head(score, 8 * max(1, numbers))  # of one class PLDA has no axes

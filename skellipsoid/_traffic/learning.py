@@ -19,8 +19,10 @@ from .._core.warn import silenced, warn
 from .._ellipsoid.changes import kept_samples, with_learned
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.learned import Learned, check_reach, find_learned, in_units_of_X, learned_of, standardized, with_usual
+from .._held_out.asking import costs_of
 from .._held_out.line import Forecast, foretell, place_limit
 from .._held_out.scores import Floats, HeldOutScores, Integers
+from .asking import first_classes, ranked_scores, zones_placed
 from .log import MEMBERS, Log, read_log, score
 
 #: Labelled messages are scored without themselves in so many parts.
@@ -123,7 +125,9 @@ def _chances(sizes: Floats, n: int) -> Floats:
         is_sure |= chances >= 1
 
 
-def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None) -> Any:
+def learn_from_traffic(
+    estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None, picked: bool = False
+) -> Any:
     """Learn from a log with some labels: classes, shapes, size and the limit.
 
     No text model is trained again. Call it again when other messages are labelled.
@@ -151,6 +155,11 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the labels, one over the chance of being labelled, if they were not drawn at random
         (:func:`choose_to_label`). They act on the limit. What is given for unlabelled messages does not matter.
+    picked : bool, default=False
+        Whether users picked the labels when they were asked (:func:`predict_set`): one of three classes, or the
+        ``open_label`` for "none of these". Messages that were answered or left open have none, so how many labels are
+        open says nothing of the share: what was picked is compared with what scores and gaps like these foretell. Pass
+        the whole log, with ``None`` where nobody was asked. ``sample_weight`` is then not used.
 
     Returns
     -------
@@ -169,6 +178,7 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     ValueError
         If ``y`` holds no label, labels of another kind than the classes, or a class or the open label in another
         spelling, if lengths differ, if the classifier kept no samples, or if all labelled messages were learned before.
+        If ``picked`` comes with ``sample_weight``, or the model was saved in a format that cannot ask.
 
     Warns
     -----
@@ -195,6 +205,8 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     True
     """
     check_can_change(estimator)  # before texts are embedded
+    if picked and sample_weight is not None:
+        raise ValueError("picked says how messages came to their labels, as sample_weight does; leave one of them out.")
     classifier, features = read_estimator(estimator, X, MEMBERS, "learn_from_traffic")
     features, named = classifier._validate_scored_data(features), classifier
     classifier = copy(classifier)  # the names of the features were compared
@@ -202,11 +214,15 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
         del classifier.feature_names_in_
     kept_samples(classifier)  # or an error
     check_reach(classifier, features)
-    held_out = HeldOutScores.of(classifier, "learn_from_traffic")
+    read = ranked_scores if picked else HeldOutScores.of
+    held_out = read(classifier, "learn_from_traffic")
     earlier, rows, y, sample_weight = _not_learned(classifier, features, y, sample_weight)
     reading = {"with_learned": False, "takes_new": True}
     before = read_log(classifier, features[rows], y, sample_weight, "learn_from_traffic", **reading)
     given, names = _labelled(classifier, features[rows], y, sample_weight, before, earlier)
+    if picked:
+        gaps = first_classes(classifier, features[rows][before.labels.labelled])[1]
+        given, before = replace(given, gaps=gaps), before._replace(gaps=gaps)
     shifted = before.shift_seen(held_out)
     if shifted is not None:
         warn(shifted)
@@ -218,6 +234,7 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     found = log.fit(held_now)
     n_classes = len(learned.classes_)
     learned.offset_, learned.traffic_ = place_limit(held_now, found, log.scores, n_classes), found.traffic()
+    learned.asking_ = zones_placed(learned, found, log.scores, *costs_of(classifier.asking_))
     of_messages = log.scores[: len(messages)], log.labels.is_right
     learned._learned = replace(learned._learned, scores=of_messages[0], right=of_messages[1])
     was = foretell(held_out, before.fit(held_out), classifier.offset_, len(classifier.classes_), before.scores)
@@ -289,6 +306,7 @@ def _labelled(
         weights,
         np.zeros(len(numbers)),
         np.zeros(len(numbers), dtype=bool),
+        np.full(len(numbers), np.nan),
     )
     messages = given if earlier is None else earlier.and_also(given)
     names: list[Any] = []
@@ -334,7 +352,8 @@ def _scored_without_themselves(
         features = np.concatenate([features, others])
     is_labelled = np.arange(len(scores)) < len(messages)
     log, weights = Log.unlabelled(scores, assigned, features), with_usual(messages.weights)
-    return log.labelled(is_labelled, truth, weights, len(learned.classes_))._replace(n_new=len(truth))
+    log = log.labelled(is_labelled, truth, weights, len(learned.classes_))
+    return log._replace(n_new=len(truth), gaps=messages.gaps)
 
 
 def _described(
@@ -345,7 +364,7 @@ def _described(
     forecasts: dict[str, Forecast],
 ) -> dict[str, Any]:
     """Say what was learned, in numbers that can be checked."""
-    is_known, labelled = ~before.labels.is_open, before.labels.labelled
+    is_known, labelled = ~before.labels.is_open & before.is_drawn, before.labels.labelled
     is_rejected = _below(classifier, before.scores[labelled], before.assigned[labelled])[is_known]
     rejected = np.average(is_rejected, weights=before.labels.counts[is_known]) if is_known.any() else np.nan
     foretold = np.average(_below(classifier, held_out.known, held_out.assigned), weights=held_out.weights)

@@ -14,8 +14,10 @@ from .._core.pipelines import read_estimator
 from .._core.spelling import refuse_other_spellings, warn_of_strangers
 from .._core.validation import check_squares, check_weights, only_column, read_weight_shares, read_weights
 from .._ellipsoid.learned import Learned, find_learned, learned_of, with_usual
+from .._held_out.asking import Ranks
 from .._held_out.log_model import Labels, LogModel, NormalScores, model_of
 from .._held_out.scores import Floats, HeldOutScores, Integers
+from .._held_out.table import N_FIRST
 
 #: What the classifier must have.
 MEMBERS = ("score_samples", "predict_known", "classes_")
@@ -41,6 +43,7 @@ class Log(NamedTuple):
     truth: Integers  # (n_labelled,) class of each labelled message, the number of classes if it is open
     n_elsewhere: int = 0  # learned messages that are not in the log
     n_new: int = 0  # labels that were not learned
+    gaps: Floats = np.zeros(0)  # (n_labelled,) of labels that were picked, NaN of others; empty if all were drawn
 
     @property
     def own_scores(self) -> Floats:
@@ -73,11 +76,22 @@ class Log(NamedTuple):
 
     def fit(self, held_out: HeldOutScores, open_share: float | tuple[float, float] | None = None) -> LogModel:
         """Fit the model of the log's scores."""
-        return model_of(held_out, self.scores, self.copies, self.labels, open_share)
+        labels, is_picked = self.labels, ~np.isnan(self.gaps)
+        if is_picked.any() and held_out.ranks is not None:
+            odds = np.full(len(self.gaps), np.nan)
+            scores = self.scores[labels.labelled][is_picked]
+            odds[is_picked] = Ranks(held_out, N_FIRST).gap_odds(scores, self.gaps[is_picked])
+            labels = labels._replace(odds=odds)
+        return model_of(held_out, self.scores, self.copies, labels, open_share)
+
+    @property
+    def is_drawn(self) -> NDArray[np.bool_]:
+        """Whether each label was drawn, (n_labelled,), not picked by a user who was asked."""
+        return np.isnan(self.gaps) if len(self.gaps) else np.ones(len(self.truth), dtype=bool)
 
     def shift_seen(self, held_out: HeldOutScores) -> str | None:
         """Say that labelled known messages lie farther out than held-out samples, if they do (one-sided t-test)."""
-        is_known = ~self.labels.is_open
+        is_known = ~self.labels.is_open & self.is_drawn
         if is_known.sum() < FEWEST_KNOWN:
             return None
         scores, counts = self.scores[self.labels.labelled][is_known], self.labels.counts[is_known]
@@ -167,6 +181,9 @@ def _beside_learned(
     rows = np.zeros(n, dtype=bool)
     rows[first] = True
     truth, weights, is_right = np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n, dtype=bool)
+    gaps = np.full(n, np.nan)
+    gaps[first] = learned.gaps[found[first]]
+    gaps = np.append(gaps, learned.gaps[elsewhere])
     truth[labelled], weights[labelled] = given[1], given[2]
     is_right[labelled] = given[1] == log.assigned[labelled]
     is_right[first] = learned.right[found[first]]
@@ -177,7 +194,7 @@ def _beside_learned(
     # Of equal messages only the first one counts.
     reads = np.append(is_new | (found >= 0), np.ones(len(elsewhere), dtype=bool))
     counts_once = np.append(is_new | rows, np.ones(len(elsewhere), dtype=bool))[reads]
-    truth = np.append(truth, of_learned[elsewhere])[reads]
+    truth, gaps = np.append(truth, of_learned[elsewhere])[reads], gaps[reads]
     weights = with_usual(np.append(weights, learned.weights[elsewhere])[reads]) * counts_once
     is_right = np.append(is_right, learned.right[elsewhere])[reads]
     labels = Labels.of(reads, truth == len(classifier.classes_), is_right, weights)
@@ -190,6 +207,7 @@ def _beside_learned(
         copies=np.append(log.copies, log.copies.max(initial=-1) + 1 + np.arange(len(elsewhere))),
         labels=labels.of_elsewhere(is_elsewhere),
         truth=truth,
+        gaps=gaps,
         n_elsewhere=len(elsewhere),
         n_new=int(is_new.sum()),
     )

@@ -16,7 +16,7 @@ from .._core.warn import warn
 from .._held_out.kept import KeepsHeldOutMixin
 from .._held_out.line import limit_of
 from .._held_out.scores import Expected
-from .._held_out.table import KNOWN, OF_OTHER_CLASS, REAL, HeldOut, best_threshold, quantile
+from .._held_out.table import KNOWN, N_FIRST, OF_OTHER_CLASS, REAL, HeldOut, best_threshold, quantile, ranks_and_gaps
 from .._samples.folds import fold_numbers
 from .._samples.samples import joined
 from .._samples.training_samples import TrainingSamples
@@ -180,7 +180,13 @@ def _table_of(
     n_classes: int,
 ) -> HeldOut:
     """Give a part of the table: what a fit says that knows the ``present`` classes: a distance is a score times −1."""
-    return HeldOut(kinds, -scored.knownness, present[scored.assigned], classes, weights, blocks, n_classes)
+    # Differences of scores are the gaps; in one order: what the assigned class has is never less than another's.
+    n_first = min(N_FIRST, len(present))
+    first = present[np.argsort(-scored.by_class, axis=1, kind="stable")[:, :n_first]]
+    ranks, gaps = ranks_and_gaps(first, -np.sort(scored.by_class, axis=1)[:, ::-1][:, :n_first], classes)
+    ranks = np.where(kinds == KNOWN, ranks, 0)
+    found = kinds, -scored.knownness, present[scored.assigned], classes, weights, blocks, n_classes
+    return HeldOut(*found, ranks=ranks, gaps=gaps)
 
 
 def _as_open(n_open: int, n_classes: int) -> tuple[Integers, Integers, Floats, Integers]:

@@ -135,10 +135,15 @@ def _check_predict(options: argparse.Namespace) -> None:
 def _check_limit(options: argparse.Namespace) -> None:
     """Raise an error unless the options name one limit."""
     of_log = options.data is not None or options.open_share is not None
-    if of_log + (options.rejection_rate is not None) + options.undo != 1:
+    n_limits = of_log + (options.rejection_rate is not None) + options.undo
+    if n_limits != 1 and not (n_limits == 0 and options.miss_rate is not None):
         raise ValueError(
             "set-limit sets one limit; pass --data with a log and its share or labels, --open-share, --rejection-rate "
             "or --undo."
+        )
+    if options.miss_rate is not None and options.rejection_rate is not None:
+        raise ValueError(
+            "--miss-rate asks by a model of the traffic, which --rejection-rate does without; leave one of them out."
         )
     if options.data is not None and options.label_column is None and options.open_share is None:
         raise ValueError(

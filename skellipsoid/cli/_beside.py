@@ -60,7 +60,7 @@ def answering_beside(options: argparse.Namespace) -> Answering | None:
         If there is an export that cannot be used.
     """
     folder, is_ours = options.model / FOLDER, False
-    asks_more = options.scores or options.explain or options.keep_columns or options.revision is not None
+    asks_more = options.scores or options.explain or options.ask or options.keep_columns or options.revision is not None
     if asks_more or not os.path.isfile(folder / MANIFEST) or not all(map(find_spec, NEEDED)):
         return None
     try:

@@ -111,7 +111,8 @@ def learn(options: argparse.Namespace) -> None:
     X = [*texts, *others]
     y = np.append(y, np.full(len(others), None))
     weights = None if weights is None else np.append(weights, np.ones(len(others)))
-    learned = learn_from_traffic(model, X, y, sample_weight=weights)
+    weights = None if options.picks else weights
+    learned = learn_from_traffic(model, X, y, sample_weight=weights, picked=options.picks)
     folder = save_where_asked(learned, manifest, options)
     print(*_told(split_estimator(learned)[1], len(others), folder), sep="\n")
 

@@ -28,17 +28,17 @@ def set_limit(options: argparse.Namespace) -> None:
     if texts is not None:
         log = read_estimator(model, texts, MEMBERS, "set-limit")[1]
     before, offset, of_classes = _effect(classifier, log), classifier.offset_, classifier.class_offsets_
-    former, weights = getattr(classifier, "traffic_", None), None
+    former, weights = _state(classifier), None
     if options.rejection_rate is not None:
         _set_rate(classifier, options.rejection_rate)
     else:
         weights = weights_of(columns, labels, options.data)
         set_operating_point(
-            classifier, log, labels, open_share=options.open_share, sample_weight=weights
+            classifier, log, labels, open_share=options.open_share, sample_weight=weights, miss_rate=options.miss_rate
         )  # with nothing, as fitted
     stays = classifier.offset_ == offset and np.array_equal(classifier.class_offsets_, of_classes)
     learned = getattr(classifier, "traffic_", None)
-    if stays and learned == former and options.save is None:
+    if stays and _state(classifier) == former and options.save is None:
         print(f"The limit stays {_named(offset)}; nothing is written.")
         return
     dropped = ", and limits of single intents are dropped" if of_classes.any() else ""
@@ -47,9 +47,26 @@ def set_limit(options: argparse.Namespace) -> None:
         moves = f"The limit stays {_named(offset)}"
     change = _change_of(before, _effect(classifier, log))
     save_where_asked(model, manifest, options)
-    print(f"{moves}{change}.{_learned(learned, labels)}")
+    print(f"{moves}{change}.{_learned(learned, labels)}{_asked(classifier, options.miss_rate)}")
     if learned is not None:
         print(_foretold(classifier, (log, labels, weights), options.open_share, offset))
+
+
+def _state(classifier: Any) -> tuple[Any, Any]:
+    """Give what was learned of the traffic, and where the zones are."""
+    return getattr(classifier, "traffic_", None), getattr(classifier, "asking_", None)
+
+
+def _asked(classifier: Any, miss_rate: float | None) -> str:
+    """Tell what the zones of a rate do."""
+    if miss_rate is None:
+        return ""
+    asking = classifier.asking_
+    return (
+        f" Of known texts about {100 * asking['served']:.0f} % get the right answer, {100 * asking['asked']:.0f} % a "
+        f"question, and {100 * asking['missed']:.0f} % neither the right answer nor a question that offers it; of new "
+        f"ones {100 * asking['open_asked']:.0f} % get a question."
+    )
 
 
 def _learned(learned: Any, labels: Any) -> str:

@@ -142,6 +142,11 @@ def _add_predict(commands: Commands) -> None:
         help="label, nearest class, margin (negative outside of the boundary), p-value of being known, runner-up, text",
     )
     predict.add_argument(
+        "--ask",
+        action="store_true",
+        help="before the text also what to do with it (answer, ask or open), and up to three candidates to ask about",
+    )
+    predict.add_argument(
         "--explain",
         action="store_true",
         help="before the text also the two nearest training texts, each with its label; for a model of train "
@@ -252,6 +257,13 @@ def _add_set_limit(commands: Commands) -> None:
         help="the limit that answers this share of known texts open, such as 0.05, by texts that the training held out",
     )
     limit.add_argument(
+        "--miss-rate",
+        type=share,
+        metavar="SHARE",
+        help="of known texts at most this share, such as 0.05, gets neither the right answer nor a question that "
+        "offers the right label (predict --ask)",
+    )
+    limit.add_argument(
         "--undo",
         action="store_true",
         help="the limit as it was fitted; one of train --rejection-rate is dropped, too",
@@ -287,6 +299,11 @@ def _add_learn(commands: Commands) -> None:
     _add_encoding(learn)
     _add_text_column(learn, "--log")
     _add_changed_model(learn)
+    learn.add_argument(
+        "--picks",
+        action="store_true",
+        help="users picked the labels when they were asked (predict --ask, or the server): only such messages have one",
+    )
     learn.add_argument(
         "--yes",
         action="store_true",

@@ -28,6 +28,8 @@ _ADDED = {
     "margin": "margin",
     "p_value": "p_value",
     "nearest_class": "nearest_class",
+    "action": "action",
+    **{f"candidate_{i}": f"candidate_{i}" for i in (1, 2, 3)},
     "neighbor_1": "nearest_text",
     "neighbor_label_1": "nearest_text_label",
 }

@@ -17,6 +17,7 @@ from .._core.pipelines import split_estimator
 from .._core.spelling import refuse_other_spellings
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
+from .._traffic.asking import predict_set, ranked_scores
 from .._traffic.explain import explain
 from ..persistence._folder import CachedModel, shown
 from ..persistence._load import find, load_with_manifest
@@ -125,7 +126,9 @@ def answering(options: argparse.Namespace) -> Answering:
     n_neighbors = min(_N_NEIGHBORS if options.explain else int(options.keep_columns), len(_kept_texts(pipeline)))
     if not (scores or options.explain):
         n_neighbors = 0
-    answer = partial(answered, pipeline, scores=scores, n_neighbors=n_neighbors)
+    if options.ask:
+        ranked_scores(classifier, "--ask")  # or an error
+    answer = partial(answered, pipeline, scores=scores, n_neighbors=n_neighbors, asks=options.ask)
     return Answering(manifest["manifest_sha256"], classifier.open_label_, answer)
 
 
@@ -193,14 +196,16 @@ def explained(what: str, *sentences: type[Exception]) -> Iterator[None]:
         ) from error
 
 
-def answered(pipeline: Any, lines: list[str], *, scores: bool, n_neighbors: int) -> Iterator[dict[str, Any]]:
+def answered(
+    pipeline: Any, lines: list[str], *, scores: bool, n_neighbors: int, asks: bool = False
+) -> Iterator[dict[str, Any]]:
     """Give one record for each line, its text last."""
-    if not (scores or n_neighbors):
-        for label, line in zip(pipeline.predict(lines).tolist(), lines, strict=True):
-            yield {"label": label, "text": line}
-        return
-    why = explain(pipeline, lines, n_axes=0, n_neighbors=n_neighbors)
-    columns: dict[str, list[Any]] = {"label": why.answer.tolist()}
+    columns: dict[str, list[Any]] = {}
+    if scores or n_neighbors:
+        why = explain(pipeline, lines, n_axes=0, n_neighbors=n_neighbors)
+        columns["label"] = why.answer.tolist()
+    else:
+        columns["label"] = pipeline.predict(lines).tolist()
     if scores:
         columns |= {
             "nearest_class": why.nearest_class.tolist(),
@@ -211,6 +216,12 @@ def answered(pipeline: Any, lines: list[str], *, scores: bool, n_neighbors: int)
     for i in range(1, n_neighbors + 1):
         columns[f"neighbor_{i}"] = [shown(text) for text in why[f"neighbor_{i}"]]
         columns[f"neighbor_label_{i}"] = why.get(f"neighbor_label_{i}", np.full(len(lines), None)).tolist()
+    if asks:
+        found = predict_set(pipeline, lines)
+        columns["action"] = found.action.tolist()
+        is_empty = found.classes == split_estimator(pipeline)[1].open_label_
+        for i, names in enumerate(np.where(is_empty, None, found.classes.astype(object)).T.tolist(), start=1):
+            columns[f"candidate_{i}"] = names
     columns["text"] = lines
     for values in zip(*columns.values(), strict=True):
         yield dict(zip(columns, values, strict=True))

@@ -631,3 +631,51 @@ def test_the_javascript_of_the_guide_answers_as_the_runtime_does(exported, texts
         ["node", "predict.mjs", str(folder), *given], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert answer.stdout.splitlines() == OnnxPipeline(folder).predict(given).tolist()
+
+
+class TestAskingBack:
+    def test_it_asks_as_the_package_does(self, model, pipeline, texts, open_texts):
+        new = [*texts, *open_texts]
+        expected = skellipsoid.predict_set(pipeline, new)
+        found, answers = model.predict_set(new), model.answers(new)
+        np.testing.assert_array_equal(found["action"], expected.action)
+        np.testing.assert_array_equal(found["classes"], expected.classes)
+        np.testing.assert_array_equal(answers["action"], expected.action)
+        np.testing.assert_array_equal(answers["candidates"], expected.classes)
+        assert model.predict_set(new, max_classes=1)["classes"].shape == (len(new), 1)
+
+    @pytest.mark.parametrize("kind", ["ellipsoids", "one class", "two classes", "Mahalanobis"])
+    def test_of_features(self, kind, tmp_path):
+        rng = np.random.default_rng(0)
+        n_classes = {"one class": 1, "two classes": 2}.get(kind, 6)
+        means = rng.normal(scale=2.5, size=(n_classes + 2, 4))
+        y = np.repeat(np.arange(n_classes), 25)
+        X, new = means[y] + rng.normal(size=(len(y), 4)), means[rng.integers(len(means), size=400)]
+        new = new + rng.normal(size=new.shape)
+        clf = skellipsoid.EllipsoidOpenSetClassifier(random_state=0)
+        if kind == "Mahalanobis":
+            clf = skellipsoid.baselines.MahalanobisClassifier(threshold="auto")
+        skellipsoid.set_operating_point(clf.fit(X, y), open_share=0.2)
+        skellipsoid.export_onnx(clf, tmp_path / "model")
+        found, expected = OnnxPipeline(tmp_path / "model").predict_set(new), skellipsoid.predict_set(clf, new)
+        np.testing.assert_array_equal(found["action"], expected.action)
+        np.testing.assert_array_equal(found["classes"], expected.classes)
+
+    def test_a_model_without_zones_says_so(self, copied):
+        altered(copied, asking=...)
+        older = OnnxPipeline(copied)
+        assert not older.asks
+        assert "action" not in older.answers(["one text"])
+        with pytest.raises(ValueError, match=r"^The exported model has no zones to ask by; export "):
+            older.predict_set(["one text"])
+
+    @pytest.mark.parametrize("value", [0, 4, True, 1.0])
+    def test_other_numbers_of_classes_are_refused(self, model, value):
+        with pytest.raises(ValueError, match=r"^max_classes=.* is not possible; use 1, 2 or 3\.$"):
+            model.predict_set(["one text"], max_classes=value)
+
+    @pytest.mark.parametrize("zones", [{"low": 0.0}, {"low": float("nan"), "high": 0.0, "gap": 0.0}, 3])
+    def test_zones_that_are_none_are_refused(self, copied, zones):
+        altered(copied, asking=zones)
+        with pytest.raises(ValueError, match="is damaged"):
+            OnnxPipeline(copied)

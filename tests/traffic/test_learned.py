@@ -180,6 +180,8 @@ def test_a_message_far_out_makes_no_other_one_a_learned_one():
 
     rng = np.random.default_rng(0)
     features = rng.normal(size=(20, 4)).astype(np.float32)
-    learned = Learned(features[:10], np.zeros(10, dtype=int), np.ones(10), np.zeros(10), np.ones(10, dtype=bool))
+    learned = Learned(
+        features[:10], np.zeros(10, dtype=int), np.ones(10), np.zeros(10), np.ones(10, dtype=bool), np.full(10, np.nan)
+    )
     far = np.concatenate([features, np.full((1, 4), 1e12, dtype=np.float32)])
     assert learned.find(far).tolist() == [*range(10), *[-1] * 11]

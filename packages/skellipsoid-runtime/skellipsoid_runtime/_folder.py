@@ -19,8 +19,8 @@ _KEYS = {
     *("manifest_sha256", "format", "format_version", "skellipsoid_version", "exported", "quantized", "sha256"),
     *("answers", "offset", "class_offsets", "held_out_scores", "n_features", "rows_at_once", "text", "training_texts"),
 }
-#: What the command ``skellipsoid export`` adds: of which saved model it was made.
-_OPTIONAL = {"made_of"}
+#: Of which saved model it was made, by the command ``skellipsoid export``; and the zones of a model that asks back.
+_OPTIONAL = {"made_of", "asking"}
 #: Bytes that a file may have: of a graph what protocol buffers allow.
 _MOST_BYTES = {MANIFEST: 2**30, GRAPH: 2**31, TOKENIZER: 2**28}
 #: How often a model is read that is replaced meanwhile.

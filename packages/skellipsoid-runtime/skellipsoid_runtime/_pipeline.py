@@ -18,6 +18,10 @@ from ._texts import SETTINGS, WINDOW, TextReader, check_texts, length_sorted_pie
 PIECE_TOKENS = 512
 #: What a graph gives.
 OUTPUTS = ("label", "nearest_class", "score", "margins", "features")
+#: What a graph gives besides that can ask back.
+TO_ASK = ("first_classes", "gap")
+#: A question offers so many classes at most.
+MOST_CLASSES = 3
 #: More than any machine has use for, and started in seconds.
 MOST_THREADS = 1024
 #: What NumPy casts to numbers without an error, but is none.
@@ -54,6 +58,8 @@ class OnnxPipeline:
         graph; to move it, export again.
     held_out_scores_ : ndarray of shape (n_held_out,) or None
         What ``known_p_value`` compares scores with.
+    asks : bool
+        Whether the model can ask back (``predict_set``).
     takes_texts : bool
         Whether the model takes texts, or features.
     n_features_ : int
@@ -121,9 +127,13 @@ class OnnxPipeline:
     def _check_answers(self) -> None:
         """Answer once, so that what does not fit is found here; of two texts one is padded."""
         given = np.zeros((2, self.n_features_)) if self._reader is None else ["one text", "a text that is longer"]
-        found = self._run(given, *OUTPUTS)
+        found = self._run(given, *OUTPUTS, *(TO_ASK if self.asks else ()))
         n_classes = len(self.classes_)
         shapes = {"label": (2,), "nearest_class": (2,), "score": (2,), "margins": (2, n_classes)}
+        if self.asks:
+            shapes |= {"first_classes": (2, min(MOST_CLASSES, n_classes)), "gap": (2,)}
+            if not ((found["first_classes"] >= 0) & (found["first_classes"] < n_classes)).all():
+                raise ValueError("the graph offers a class that the manifest does not name")
         for name, shape in shapes.items():
             if found[name].shape != shape:
                 raise ValueError(f"the graph gives {name} of shape {found[name].shape}, but {shape} is needed")
@@ -146,6 +156,11 @@ class OnnxPipeline:
         self.n_features_ = int(manifest["n_features"])
         self._rows_at_once = int(manifest["rows_at_once"])
         self._training = manifest["training_texts"]
+        asking = manifest.get("asking")
+        self.asks = asking is not None
+        self._zones = tuple(float(asking[name]) for name in ("low", "high", "gap")) if self.asks else ()
+        if not np.isfinite(self._zones).all():
+            raise ValueError("zones that are no numbers")
         self.takes_texts = text is not None
         if self.class_offsets_.shape != self.classes_.shape or min(self._rows_at_once, self.n_features_) < 1:
             raise ValueError("numbers that do not fit each other")
@@ -169,6 +184,54 @@ class OnnxPipeline:
         labels : ndarray of shape (n_samples,)
         """
         return np.asarray(self._answers[self._run(X, "label")["label"]])
+
+    def predict_set(self, X: ArrayLike, *, max_classes: int = MOST_CLASSES) -> dict[str, NDArray[Any]]:
+        """Answer each sample, ask which of a few classes it is, or leave it open.
+
+        Parameters
+        ----------
+        X : sequence of str, or array-like of shape (n_samples, n_features)
+        max_classes : {1, 2, 3}, default=3
+            Most classes that a question offers.
+
+        Returns
+        -------
+        found : dict
+            ``action`` (n_samples,), ``"answer"``, ``"ask"`` or ``"open"``; ``classes`` (n_samples, max_classes), the
+            best first, empty places hold the open label. As of :func:`skellipsoid.predict_set`.
+
+        Raises
+        ------
+        ValueError
+            If the model cannot ask back, or ``max_classes`` is not 1, 2 or 3.
+        """
+        if not self.asks:
+            raise ValueError(
+                "The exported model has no zones to ask by; export an EllipsoidOpenSetClassifier that this version of "
+                "skellipsoid fitted, with at least two different samples of some class."
+            )
+        is_number = isinstance(max_classes, int | np.integer) and not isinstance(max_classes, bool)
+        if not is_number or not 1 <= max_classes <= MOST_CLASSES:
+            raise ValueError(f"max_classes={max_classes!r} is not possible; use 1, 2 or 3.")
+        found = self._run(X, "label", "nearest_class", "score", *TO_ASK)
+        action, codes = self._asked(found)
+        return {"action": action, "classes": self._answers[codes[:, :max_classes]]}
+
+    def _asked(self, found: dict[str, NDArray[Any]]) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+        """Actions by the zones, and the numbers of the classes that are offered, (n_samples, 3)."""
+        low, high, gap = self._zones
+        scores, of_class = found["score"], self.class_offsets_[found["nearest_class"]]
+        is_open = found["label"] == len(self.classes_)  # of predict, as the graph has rounded
+        is_answered = ~is_open & (scores >= (high + of_class).astype(scores.dtype)) & (found["gap"] >= gap)
+        is_left = is_open & (scores < (low + of_class).astype(scores.dtype))
+        action = np.select([is_left, is_answered], ["open", "answer"], "ask").astype(np.str_)
+        codes = np.full((len(scores), MOST_CLASSES), len(self.classes_))
+        first = found["first_classes"].copy()
+        first[:, 0] = found["nearest_class"]
+        n_offered = np.select([is_left, is_answered], [0, 1], first.shape[1])
+        is_offered = np.arange(first.shape[1]) < n_offered[:, np.newaxis]
+        codes[:, : first.shape[1]][is_offered] = first[is_offered]
+        return action, codes
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
         """Knownness of each sample: higher is more known.
@@ -218,10 +281,15 @@ class OnnxPipeline:
         -------
         answers : dict
             Arrays, one row for each sample: ``label`` (of ``predict``), ``nearest_class`` (never open), ``score``,
-            ``margins`` (n_samples, n_classes), ``features`` (n_samples, n_features) that the classifier sees, and
-            ``p_value`` if the model has held-out scores.
+            ``margins`` (n_samples, n_classes), ``features`` (n_samples, n_features) that the classifier sees,
+            ``p_value`` if the model has held-out scores, and, if it ``asks``, ``action`` (n_samples,) and
+            ``candidates`` (n_samples, 3) of ``predict_set``.
         """
-        found = self._run(X, *OUTPUTS)
+        found = self._run(X, *OUTPUTS, *(TO_ASK if self.asks else ()))
+        if self.asks:
+            found["action"], codes = self._asked(found)
+            found["candidates"] = self._answers[codes]
+            del found["first_classes"], found["gap"]
         found["label"] = self._answers[found["label"]]
         found["nearest_class"] = self.classes_[found["nearest_class"]]
         if self.held_out_scores_ is not None:

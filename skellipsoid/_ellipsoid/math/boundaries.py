@@ -82,16 +82,21 @@ class Scorer(NamedTuple):
 
     def assigned(self, features: Tensor) -> tuple[Tensor, Tensor]:
         """Class of each sample, and its margin."""
+        nearest, distances, compared = self.nearest(features)
+        if nearest.shape[1] == 1:
+            return nearest.squeeze(1), 1 - distances.squeeze(1)
+        places = compared.argmin(dim=1, keepdim=True)
+        return nearest.gather(1, places).squeeze(1), 1 - distances.gather(1, places).squeeze(1)
+
+    def nearest(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Classes with the ``nearest`` means, their distances, and what the least of is that of the assigned."""
         coordinates = self.metric.coordinates(features)
         nearest = self.metric.nearest(coordinates, self.n_nearest)
         n_nearest, labels = nearest.shape[1], nearest.flatten()
         repeated = coordinates.unsqueeze(1).expand(-1, n_nearest, -1).reshape(-1, coordinates.shape[1])
         distances = assigned_norms(repeated, labels, self.centres, self.factors) / self.radii[labels]
-        if n_nearest == 1:
-            return labels, 1 - distances
         distances = distances.view(nearest.shape)
-        places = self._compared(nearest, distances).argmin(dim=1, keepdim=True)
-        return nearest.gather(1, places).squeeze(1), 1 - distances.gather(1, places).squeeze(1)
+        return nearest, distances, self._compared(nearest, distances)
 
     def all(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Margins of all classes, classes with the ``nearest`` means, and what the least of is that of the assigned."""

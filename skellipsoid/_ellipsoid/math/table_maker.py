@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..._held_out.table import KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut
+from ..._held_out.table import KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut, ranks_and_gaps
 from ..._samples.samples import Floats, Integers, Samples
 from ..._torch.distances import euclidean
 from . import class_sizes
@@ -112,8 +112,8 @@ class TableMaker:
             mean_error = self._mean_error(parts[0], i)
             found = [self._table(part, i, mean_error) for part in parts]
             if len(self.real_open):
-                scored = self._new(self.real_open, shapes, share, mean_error)
-                found.append(HeldOut.of(len(self.frame.means), REAL, *scored))
+                *scored, ranks, gaps = self._new(self.real_open, shapes, share, mean_error)
+                found.append(HeldOut.of(len(self.frame.means), REAL, *scored, ranks=ranks, gaps=gaps))
             tables.append(HeldOut.joined(found, mean_error))
         return tables
 
@@ -138,26 +138,36 @@ class TableMaker:
         """
         part, distances = scored.part, scored.distances[i]
         distances = distances / class_sizes.growths(mean_error, scored.sizes, self.typical_size)
-        numbers, best = np.arange(len(distances)), (np.square(distances) - scored.allowances).argmin(axis=1)
+        compared = np.square(distances) - scored.allowances
+        numbers, best, classes = np.arange(len(distances)), compared.argmin(axis=1), part.assigned.cpu().numpy()
         nearest = torch.from_numpy(distances[numbers, best])
         assigned = part.assigned[numbers, best]
         if part.kind == SYNTHETIC:
-            return HeldOut.of(len(self.frame.means), part.kind, nearest, assigned)
+            ranks, gaps = ranks_and_gaps(classes, compared)
+            return HeldOut.of(len(self.frame.means), part.kind, nearest, assigned, ranks=ranks, gaps=gaps)
         sets, weights = self.samples.sets[part.sources.cpu().numpy()], self.samples.counted_weights[part.sources]
         own = self.samples.classes[part.sources]
-        return HeldOut.of(len(self.frame.means), part.kind, nearest, assigned, own, weights, sets)
+        found = ranks_and_gaps(classes, compared, own.cpu().numpy())
+        return HeldOut.of(len(self.frame.means), part.kind, nearest, assigned, own, weights, sets, *found)
 
     def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
         """Scale the distances of held-out samples to those of validation samples, and append the latter."""
-        scored = self._new(fresh.features.double() - self.frame.origin, shapes, share, held_out.mean_error)
+        features = fresh.features.double() - self.frame.origin
+        *scored, ranks, gaps = self._new(features, shapes, share, held_out.mean_error, fresh.classes)
         sets = fresh.sets + 1 + int(held_out.sets.max(initial=-1))
-        found = HeldOut.of(held_out.n_classes, KNOWN, *scored, fresh.classes, fresh.counted_weights, sets)
-        return held_out.with_fresh(found)
+        of_fresh = fresh.classes, fresh.counted_weights, sets, ranks, gaps
+        return held_out.with_fresh(HeldOut.of(held_out.n_classes, KNOWN, *scored, *of_fresh))
 
-    def _new(self, features: Tensor, shapes: LeftOutShapes, share: float, mean_error: float) -> tuple[Tensor, Tensor]:
-        """Distances of samples that have no part in the shapes, and the classes that they are assigned to."""
-        assigned, margins = shapes.shapes(share, 1.0, self.growths(mean_error)).scorer(N_NEAREST).assigned(features)
-        return 1 - margins, assigned
+    def _new(
+        self, features: Tensor, shapes: LeftOutShapes, share: float, mean_error: float, own: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Integers, Floats]:
+        """Distances of samples that have no part in the shapes, the classes that they are assigned to, ranks, gaps."""
+        scorer = shapes.shapes(share, 1.0, self.growths(mean_error)).scorer(N_NEAREST)
+        nearest, distances, compared = scorer.nearest(features)
+        places = compared.argmin(dim=1, keepdim=True)
+        classes = None if own is None else own.cpu().numpy()
+        found = ranks_and_gaps(nearest.cpu().numpy(), compared.cpu().numpy(), classes)
+        return distances.gather(1, places).squeeze(1), nearest.gather(1, places).squeeze(1), *found
 
     def growths(self, mean_error: float) -> Tensor:
         """Growth of the distances and radii of all classes, (n_classes,)."""

@@ -4,6 +4,7 @@ The procedure is that of the authors' published code: repository thuiar/TEXTOIR,
 ``open_intent_detection/methods/EliDecide``.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +14,14 @@ from torch import Tensor
 from ..._held_out.table import (
     BOUNDARY_TOLERANCE,
     KNOWN,
+    N_FIRST,
     OF_OTHER_CLASS,
     REAL,
     SYNTHETIC,
     HeldOut,
     best_scale,
     expected_f1,
+    gap_of,
 )
 from ..._samples.folds import validation_rows
 from ..._samples.samples import Samples
@@ -84,7 +87,8 @@ def train_ellipsoids(
         synthetic = validation_open(validation[0], ellipsoids.centroids, ellipsoids.degenerate, settings, seed)
         scale, _ = best_scale(validate(synthetic))
         ellipsoids.radii = ellipsoids.radii * (scale * (1 + BOUNDARY_TOLERANCE))
-    ellipsoids.held_out = validate().kept(OPEN_ON_BOUNDARY)
+    shapes = Factors.from_components(ellipsoids.components), ellipsoids.radii
+    ellipsoids.held_out = validator.ranked(validate(), *shapes).kept(OPEN_ON_BOUNDARY)
     return ellipsoids
 
 
@@ -161,6 +165,28 @@ class PaperValidator:
         if synthetic is not None:
             parts.append(scored(SYNTHETIC, synthetic, nearest_centroid(synthetic, self.centroids)))
         return HeldOut.joined([*parts, scored(REAL, self.real_open, self.real_assigned)])
+
+    def ranked(self, held_out: HeldOut, shapes: Factors, radii: Tensor) -> HeldOut:
+        """Add ranks and gaps to the table of ``validate``: after the assigned class, the others by their distance."""
+        known, own, padded = self.known.features, self.known.classes, shapes.padded()
+        parts: list[tuple[Tensor, Tensor, Tensor | None]] = [(known, self.assigned, None)]
+        if self.others is not None:
+            parts.append((known, self.others, own))
+        found = []
+        for features, assigned, left_out in [*parts, (self.real_open, self.real_assigned, None)]:
+            squares = (padded.all_norms(features, self.centroids) / radii).square()
+            if left_out is not None:
+                squares.scatter_(1, left_out.unsqueeze(1), torch.inf)
+            of_first = squares.gather(1, assigned.unsqueeze(1))
+            least = squares.scatter(1, assigned.unsqueeze(1), -torch.inf).topk(
+                min(N_FIRST, squares.shape[1]), dim=1, largest=False
+            )
+            compared = torch.cat([of_first, least.values[:, 1:]], dim=1).cpu().numpy().astype(np.float64)
+            is_own = (least.indices == own.unsqueeze(1)).cpu().numpy() if features is known else compared < -np.inf
+            ranks = np.where(is_own.any(axis=1), is_own.argmax(axis=1) + 1, 0)
+            found.append((np.where(left_out is None, ranks, 0), gap_of(compared)))
+        ranks, gaps = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        return replace(held_out, ranks=ranks, gaps=gaps)
 
 
 def known_f1(held_out: HeldOut) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from ..._core.warn import warn
 from ..._held_out.kept import KeepsHeldOutMixin
 from ..._held_out.line import place_limit
 from ..._held_out.scores import HeldOutScores, read_share
-from ..log import read_log
+from ..asking import ranked_scores, read_asking, zones_placed
+from ..log import Log, read_log
 from .offsets import check_rates, offset_of_rate
 
 
@@ -29,13 +31,15 @@ def set_operating_point(
     open_share: float | tuple[float, float] | None = None,
     cost_open: float | None = None,
     cost_reject: float | None = None,
+    miss_rate: float | None = None,
+    ask_costs: Mapping[str, float] | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> Any:
     """Set the limit between known and open of a fitted classifier, for the traffic that it meets.
 
-    Sets ``offset_``, the score below which ``predict`` answers open, and ``class_offsets_`` to 0. For balls and
-    ellipsoids, an offset of o multiplies the radius by 1 − o. Nothing else changes. Use samples that were not used in
-    training.
+    Sets ``offset_``, the score below which ``predict`` answers open, ``class_offsets_`` to 0, and ``asking_``, the
+    zones of :func:`predict_set` around the limit. For balls and ellipsoids, an offset of o multiplies the radius by
+    1 − o. Nothing else changes. Use samples that were not used in training.
 
     There are five ways to call it:
 
@@ -72,6 +76,13 @@ def set_operating_point(
     cost_open, cost_reject : float, default=None
         Cost of an open sample that is accepted, and of a known sample that is rejected. If one of them is given, the
         offset has the lowest expected cost in place of the best F1; the other is 1 by default.
+    miss_rate : float in [0, 1], default=None
+        Of known messages, the share that may get neither the right answer nor a question that offers the right class
+        among three: the zones of :func:`predict_set` ask as little as keeps it. ``None``: by the costs.
+    ask_costs : mapping of str to float, default=None
+        What a ``"question"`` costs (1 by default), a ``"wrong"`` answer (4) and a ``"person"`` (2) to whom an open
+        message goes, or one for which none of the offered classes is right. The zones have the lowest expected cost.
+        What is not named has its default.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the labels of a log, one over the chance of being labelled, if they were not drawn at random. What is
         given for unlabelled messages does not matter.
@@ -83,6 +94,9 @@ def set_operating_point(
         limits ``low`` and ``high``; ``known_shift``, how much farther out than held-out samples known messages lie, and
         ``known_spread``; ``open_place``, how far below these open ones lie, and ``open_width``. The unit is a standard
         deviation of the held-out samples. ``None`` after a rate, and as fitted. :func:`predict_open_proba` uses it.
+        ``asking_`` says where the zones are (``low``, ``high``, ``gap``) and what they are expected to do: of known
+        messages the shares ``served`` with the right answer, answered ``wrong``, ``asked`` and ``missed``, of open ones
+        ``open_asked`` and ``open_answered``. ``None`` after a rate, as fitted, and if no held-out samples tell it.
 
     Raises
     ------
@@ -91,7 +105,9 @@ def set_operating_point(
         samples of a rate are so far out that their scores are −∞. If options of the share and of a rate are mixed, or a
         cost is not positive. If a log has neither labels nor a share: in a log alone, known messages with another
         wording look like open ones. If a share is given and the fit held out nothing. If a label is a class or the open
-        label in another spelling: case, blanks, hyphens, quotes, brackets.
+        label in another spelling: case, blanks, hyphens, quotes, brackets. If ``miss_rate`` is no share, a cost of
+        ``ask_costs`` is not positive or has another name, both are given, or the model was saved in a format that did
+        not keep what they need.
     TypeError
         If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one. If a share is
         used and the classifier has no ``held_out_``.
@@ -101,7 +117,8 @@ def set_operating_point(
     UserWarning
         If labels are read as open that are neither a class nor the open label. If there are fewer samples than a rate
         needs: 1 / rate − 1. The warning says which rates so few can keep. If the labelled known messages lie farther
-        out than held-out training samples: then the fit predicted too few rejections.
+        out than held-out training samples: then the fit predicted too few rejections. If three classes cannot keep
+        ``miss_rate``: the warning says which rate they can keep, and that one is kept.
 
     Notes
     -----
@@ -139,9 +156,12 @@ def set_operating_point(
     classifier = open_set_classifier(estimator)
     check_is_fitted(classifier)
     check_rates(rejection_rate, open_acceptance_rate)
+    asked_by = read_asking(miss_rate, ask_costs)
+    if miss_rate is not None or ask_costs is not None:
+        ranked_scores(classifier, "set_operating_point")  # or an error
     rates = {"rejection_rate": rejection_rate, "open_acceptance_rate": open_acceptance_rate}
     rate = next((name for name, value in rates.items() if value is not None), None)
-    costs = _check_costs(cost_open, cost_reject)
+    costs, found, log = _check_costs(cost_open, cost_reject), None, Log.empty()
     if rate is not None:
         of_share = {"open_share": open_share, "cost_open": cost_open, "cost_reject": cost_reject}
         _check_only_a_rate(rate, X, of_share | {"sample_weight": sample_weight})
@@ -167,6 +187,9 @@ def set_operating_point(
     classifier.offset_, classifier.class_offsets_ = offset, np.zeros(len(classifier.classes_))
     if isinstance(classifier, KeepsHeldOutMixin):
         classifier.traffic_ = traffic
+        is_as_fitted = found is None and asked_by == (None, None)  # then the zones follow the limit
+        scores = log.own_scores
+        classifier.asking_ = None if is_as_fitted else zones_placed(classifier, found, scores, *asked_by)
     return estimator
 
 

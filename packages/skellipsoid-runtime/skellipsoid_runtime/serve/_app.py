@@ -4,6 +4,7 @@ import asyncio
 import logging
 import signal
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -105,6 +106,8 @@ class Service:
         self.metrics.batch.observe(len(texts))
         self.metrics.texts.inc(len(texts))
         self.metrics.open_texts.inc(columns["label"].count(model.open_label))
+        for action, count in Counter(columns.get("action", ())).items():
+            self.metrics.actions.labels(action).inc(count)
         for p_value in columns.get("p_value", ()):
             self.metrics.p_values.observe(p_value)
         if self.log is not None:

@@ -35,6 +35,11 @@ class Metrics:
         )
         self.texts = Counter("skellipsoid_texts", "Texts that were answered", registry=registry)
         self.open_texts = Counter("skellipsoid_open_texts", "Texts that were answered open", registry=registry)
+        self.actions = Counter(
+            "skellipsoid_actions", "Texts that were answered, asked about and left open", ["action"], registry=registry
+        )
+        for action in ("answer", "ask", "open"):
+            self.actions.labels(action)
         self.p_values = Histogram(
             "skellipsoid_p_value", "Conformal p-values of texts", buckets=_TENTHS, registry=registry
         )

@@ -202,11 +202,14 @@ def _load_exported(folder: Path) -> tuple[Callable[[list[str]], Arrays], Any]:
     model = OnnxPipeline(folder)
     if not model.takes_texts:
         raise ValueError(f"The model in {str(folder)!r} takes features, not texts; export a Pipeline with an encoder.")
-    names = ("label", "nearest_class", "score", "p_value")
+    names = ("label", "nearest_class", "score", "p_value", "action")
 
     def answers(texts: list[str]) -> Arrays:
         found = model.answers(texts)
-        return {name: found[name] for name in names if name in found}
+        given = {name: found[name] for name in names if name in found}
+        if model.asks:
+            given["candidates"] = _offered(found["candidates"], model.open_label_)
+        return given
 
     return answers, model
 
@@ -236,6 +239,11 @@ def _load_saved(folder: Path) -> tuple[Callable[[list[str]], Arrays], Any]:
     encoder, classifier = pipe[:-1], pipe[-1]
     held_out = getattr(classifier, "held_out_scores_", None)
     in_order = None if held_out is None else np.sort(held_out)
+    try:
+        skellipsoid.predict_set(classifier, np.zeros((1, classifier.n_features_in_)))
+        asks = True
+    except (TypeError, ValueError):  # it keeps nothing that says where to ask
+        asks = False
 
     def answers(texts: list[str]) -> Arrays:
         features = encoder.transform(texts)  # texts are embedded once
@@ -244,9 +252,20 @@ def _load_saved(folder: Path) -> tuple[Callable[[list[str]], Arrays], Any]:
         if in_order is not None:
             below = np.searchsorted(in_order, found["score"], side="right")
             found["p_value"] = (1 + below) / (len(in_order) + 1)
+        if asks:
+            sets = skellipsoid.predict_set(classifier, features)
+            found["action"], found["candidates"] = sets.action, _offered(sets.classes, classifier.open_label_)
         return found
 
     return answers, classifier
+
+
+def _offered(classes: Any, open_label: Any) -> Any:
+    """Give the classes that are offered of each text, as lists without empty places."""
+    found = np.empty(len(classes), dtype=object)
+    for row, names in enumerate(classes.tolist()):
+        found[row] = [name for name in names if name != open_label]
+    return found
 
 
 def _version(folder: Path) -> str:

@@ -1,0 +1,294 @@
+"""Answers that may be questions: what the zones of ``predict_set`` do, on real messages and real shares.
+
+Of known messages: served directly, served after one question, asked, answered wrong, left to a person; of open ones:
+asked and answered. As trained, and with 30 labelled messages of a log of 300, at 5, 20 and 50 % open. Beside:
+
+- the two answers of ``predict`` at the same operating point;
+- a softmax (logistic regression) whose two thresholds and gap have the least cost on the 30 labels;
+- the oracle: the two limits and the gap that serve most on the test rows themselves, with at most 8 % wrong, 35 % of
+  the open ones asked and 25 % of them answered.
+
+    python studies/real_lines.py --data-home ../../../shared/data embed
+    python studies/ask.py --data-home ../../../shared/data run       # goes on where it stopped
+    python studies/ask.py report > results/ask.rst
+    python studies/ask.py --data-home ../../../shared/data picture
+"""
+
+import argparse
+import itertools
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+from features import CACHE
+from line_tables import print_table
+from real_lines import OPEN, far_cases, home_cases, real_cases
+from sklearn.linear_model import LogisticRegression
+
+from skellipsoid import EllipsoidOpenSetClassifier, set_operating_point
+from skellipsoid._held_out.asking import Costs
+from skellipsoid._traffic.asking import actions, asking_known, first_classes, ranked_scores
+
+RESULTS = Path(__file__).parents[1] / "results" / "ask.jsonl"
+SHARES, N_LOG, N_LABELS, DRAWS = (0.05, 0.2, 0.5), 300, 30, 4
+#: What the oracle may do, in percent.
+MOST_WRONG, MOST_OPEN_ASKED, MOST_OPEN_ANSWERED = 8, 35, 25
+N_LEVELS = 41
+
+
+def main():
+    """Run one step."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("run", "report", "picture"))
+    parser.add_argument("--data-home", default=None, help="folder that holds real/, banking/, oos/, stackoverflow/")
+    parser.add_argument("--cache", type=Path, default=CACHE / "real_lines", help="features of real_lines.py")
+    parser.add_argument("--cases", nargs="+", default=None, help="beginnings of their names")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # outliers, few texts, known messages that moved
+    {"run": run, "report": lambda _: report(), "picture": picture}[options.what](options)
+
+
+def rows_of():
+    """Read what is there."""
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
+
+
+def run(options):
+    """Append the cases that are not there yet."""
+    done = {row["case"] for row in rows_of()}
+    for name, train, known, opened in itertools.chain(*(of(options) for of in (real_cases, far_cases, home_cases))):
+        if name in done or (options.cases and not name.startswith(tuple(options.cases))):
+            continue
+        lines = [json.dumps({"case": name, **row}) for row in judged_case(train, known, opened)]
+        with RESULTS.open("a", encoding="utf-8") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+        print(name, flush=True)
+
+
+class Messages:
+    """Messages with what a method says of them: the first three classes, a score, and a gap."""
+
+    def __init__(self, first, scores, gaps, truth):
+        self.scores, self.gaps = np.asarray(scores, dtype=float), np.asarray(gaps, dtype=float)
+        self.is_first, self.is_offered = first[:, 0] == truth, (first == truth[:, np.newaxis]).any(axis=1)
+
+    def at(self, rows):
+        """Select rows."""
+        found = object.__new__(Messages)
+        vars(found).update({name: column[rows] for name, column in vars(self).items()})
+        return found
+
+    def acted(self, low, high, gap):
+        """Give the actions of two limits and a gap."""
+        is_answered = (self.scores >= high) & (self.gaps >= gap)
+        return np.select([self.scores < low, is_answered], ["open", "answer"], "ask")
+
+
+def figures(messages, action, is_known):
+    """Percents of known and of open messages."""
+    answered, asked = action == "answer", action == "ask"
+    known, opened = is_known, ~is_known
+    direct = answered & messages.is_first
+    after = asked & messages.is_offered
+    of_known = {
+        "direct": direct,
+        "after": after,
+        "served": direct | after,
+        "asked": asked,
+        "wrong": answered & ~messages.is_first,
+        "person": action == "open",
+    }
+    found = {name: 100 * float(what[known].mean()) for name, what in of_known.items()}
+    found |= {"open asked": 100 * float(asked[opened].mean()), "open answered": 100 * float(answered[opened].mean())}
+    return found | {"offered": float((answered + 3 * asked).mean())}
+
+
+def judged_case(train, known, opened):
+    """Give figures of every method, given, share and draw."""
+    clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(train.X, train.y)
+    X, is_known = np.concatenate([known.X, opened.X]), np.arange(len(known.y) + len(opened.y)) < len(known.y)
+    y = np.where(is_known, np.append(known.y, np.full(len(opened.y), OPEN)), OPEN)
+    truth = clf._encode(y)
+    first, gaps = first_classes(clf, X)
+    scored = clf._score_checked(X)
+    first[:, 0] = scored.assigned
+    ours, softmax = Messages(first, scored.scores, gaps, truth), softmax_of(train, X, clf, truth)
+
+    def zones():
+        asking = asking_known(clf, ranked_scores(clf, "study")).asking
+        return actions(clf, asking, scored.scores, scored.assigned, gaps)
+
+    def two():
+        return np.where(scored.scores < clf.offset_, "open", "answer")
+
+    yield {"method": "asking", "given": "as trained", **figures(ours, zones(), is_known)}
+    yield {"method": "two answers", "given": "as trained", **figures(ours, two(), is_known)}
+    best = oracle(ours, is_known)
+    yield {"method": "oracle", "given": "test rows", **figures(ours, ours.acted(*best), is_known)}
+    for share, draw in itertools.product(SHARES, range(DRAWS)):
+        rng = np.random.default_rng([round(100 * share), draw])
+        n_open = rng.binomial(N_LOG, share)
+        rows = np.concatenate(
+            [
+                rng.choice(np.flatnonzero(part), n, replace=n > part.sum())
+                for part, n in ((is_known, N_LOG - n_open), (~is_known, n_open))
+            ]
+        )
+        rows = rng.permutation(rows)
+        labels = np.full(N_LOG, None, dtype=object)
+        labels[:N_LABELS] = y[rows[:N_LABELS]]
+        set_operating_point(clf, X[rows], labels)
+        rest = np.setdiff1d(np.arange(len(y)), rows[:N_LABELS])
+        of_draw = {"given": "30 labels", "share": share, "draw": draw}
+        told = {name: round(100 * clf.asking_[name], 1) for name in ("served", "wrong", "asked", "missed")}
+        told |= {name: round(100 * clf.asking_[name], 1) for name in ("open_asked", "open_answered")}
+        for method, messages, action in (
+            ("asking", ours, zones()),
+            ("two answers", ours, two()),
+            ("softmax, tuned", softmax, softmax.acted(*tuned(softmax.at(rows[:N_LABELS]), is_known[rows[:N_LABELS]]))),
+        ):
+            row = {"method": method, **of_draw, **figures(messages.at(rest), action[rest], is_known[rest])}
+            yield row | ({"told": told} if method == "asking" else {})
+    set_operating_point(clf)
+
+
+def softmax_of(train, X, clf, truth):
+    """Probabilities of a logistic regression."""
+    model = LogisticRegression(max_iter=300, C=10).fit(train.X, train.y)
+    found = model.predict_proba(X)
+    first = np.argsort(-found, axis=1, kind="stable")[:, :3]
+    ordered = np.take_along_axis(found, first, axis=1)
+    first = clf._encode(model.classes_[first].ravel()).reshape(first.shape)
+    return Messages(first, ordered[:, 0], ordered[:, 0] - ordered[:, 1], truth)
+
+
+def _levels(values):
+    return np.concatenate([[-np.inf], np.quantile(values, np.linspace(0, 1, N_LEVELS)), [np.inf]])
+
+
+def candidates_of(messages):
+    """Two limits and a gap."""
+    limits, gaps = _levels(messages.scores), _levels(messages.gaps)[::2]
+    for high, gap in itertools.product(limits, gaps):
+        yield from ((low, high, gap) for low in limits[limits <= high])
+
+
+def tuned(messages, is_known):
+    """Limits and gap with the least cost on labelled messages."""
+    costs = Costs()
+
+    def cost(zones):
+        action = messages.acted(*zones)
+        is_right = np.where(action == "answer", messages.is_first, messages.is_offered) & is_known
+        answered, asked = action == "answer", action == "ask"
+        return (
+            costs.wrong * (answered & ~is_right).sum()
+            + costs.question * asked.sum()
+            + costs.person * ((asked & ~is_right) | (action == "open")).sum()
+        )
+
+    # All between two neighbouring scores are alike: the middle of the best ones.
+    limits = np.append(np.unique(messages.scores)[::2], np.inf)
+    gaps = np.append(-np.inf, np.unique(messages.gaps)[::3])
+    zones = [(low, high, gap) for high in limits for low in limits[limits <= high] for gap in gaps]
+    found = np.array([cost(each) for each in zones])
+    return zones[int(found.argmin())]
+
+
+def oracle(messages, is_known):
+    """Limits and gap that serve most on the messages themselves, by sums over a grid."""
+    limits, gaps = _levels(messages.scores), _levels(messages.gaps)[::2]
+
+    def above(of):  # share from each limit and gap on, (n_limits, n_gaps)
+        counted = np.zeros((len(limits) + 1, len(gaps) + 1))
+        places = (
+            np.searchsorted(limits, messages.scores, side="right"),
+            np.searchsorted(gaps, messages.gaps, side="right"),
+        )
+        np.add.at(counted, places, of)
+        return counted[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1][1:, 1:]
+
+    n_known, n_open = is_known.sum(), (~is_known).sum()
+    right, wrong = above(is_known & messages.is_first), above(is_known & ~messages.is_first)
+    offered, opened = above(is_known & messages.is_offered), above(~is_known)
+    best, zones = -1.0, (np.inf, np.inf, np.inf)
+    for low in range(len(limits)):
+        served = (right + offered[low, 0] - offered) / n_known
+        asked = (opened[low, 0] - opened) / n_open
+        allowed = (
+            (100 * wrong / n_known <= MOST_WRONG)
+            & (100 * asked <= MOST_OPEN_ASKED)
+            & (100 * opened / n_open <= MOST_OPEN_ANSWERED)
+        )
+        served = np.where(allowed & (np.arange(len(limits)) >= low)[:, np.newaxis], served, -1)
+        if served.max() > best:
+            best = served.max()
+            high, gap = np.unravel_index(int(served.argmax()), served.shape)
+            zones = limits[low], limits[high], gaps[gap]
+    return zones
+
+
+NAMES = ("served", "direct", "after", "asked", "wrong", "person", "open asked", "open answered")
+
+
+def report():
+    """Print the tables."""
+    rows = rows_of()
+    print("Asking back\n===========\n\n.. written by studies/ask.py\n")
+    print("Percent of known and of open messages, means over draws.\n")
+    print("\n\n".join(__doc__.split("\n\n")[1:3]) + "\n")
+    for given, share in [("as trained", None), *(("30 labels", share) for share in SHARES)]:
+        title = given if share is None else f"{given}, {100 * share:.0f} % open"
+        print(f"{title}\n{'-' * len(title)}\n")
+        table = []
+        for case in dict.fromkeys(row["case"] for row in rows):
+            of_case = [row for row in rows if row["case"] == case]
+            for method in ("asking", "two answers", "softmax, tuned", "oracle"):
+                chosen = [
+                    row
+                    for row in of_case
+                    if row["method"] == method
+                    and (method == "oracle" or (row["given"], row.get("share")) == (given, share))
+                ]
+                if chosen:
+                    means = [f"{np.mean([row[name] for row in chosen]):.0f}" for name in NAMES]
+                    table.append([case, method, *means, f"{np.mean([row['offered'] for row in chosen]):.1f}"])
+        print_table([["case", "method", *NAMES, "offered"], *table])
+
+
+def picture(options):
+    """Draw scores and gaps of bot 1's messages, and the zones by thirty labels of a log with its own share."""
+    import matplotlib.pyplot as plt
+
+    _, train, known, opened = next(real_cases(options))
+    clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(train.X, train.y)
+    X, y = np.concatenate([known.X, opened.X]), np.append(known.y.astype(object), np.full(len(opened.y), OPEN))
+    labels = np.full(len(y), None, dtype=object)
+    labels[rows] = y[rows := np.random.default_rng(0).permutation(len(y))[:N_LABELS]]
+    zones, scores = set_operating_point(clf, X, labels).asking_, clf.score_samples(X)
+    gaps, right = first_classes(clf, X)[1], clf.predict_known(X) == y
+    plt.rcParams.update({"font.size": 13, "axes.spines.top": False, "axes.spines.right": False})
+    fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    left, end, top = -0.8, 0.8, float(np.quantile(gaps, 0.99))
+    low, high, gap = np.clip(zones["low"], left, end), np.clip(zones["high"], left, end), max(zones["gap"], 0.0)
+    for (x, width, y0, height), color, name in (
+        ((left, low - left, 0, top), "#dddddd", "open"),
+        ((low, end - low, 0, top), "#fff1c4", "ask"),
+        ((high, end - high, gap, top - gap), "#d6ecff", "answer"),
+    ):
+        ax.add_patch(plt.Rectangle((x, y0), width, height, color=color, zorder=0))
+        place = (x + width - 0.02, top * 0.93) if name == "answer" else (x + 0.02, top * 0.93)
+        ax.text(*place, name, ha="right" if name == "answer" else "left", weight="bold")
+    parts = {"known, first class right": right, "known, first class wrong": ~right & (y != OPEN), "open": y == OPEN}
+    for (name, part), color in zip(parts.items(), ("#0072B2", "#D55E00", "#555555"), strict=True):
+        ax.plot(scores[part].clip(left, end), gaps[part].clip(0, top), "o", ms=4, color=color, alpha=0.7, label=name)
+    ax.axvline(clf.offset_, color="black", linestyle="--")
+    ax.set(xlabel="score; dashed: the limit of predict", ylabel="gap between the first two classes")
+    ax.set(xlim=(left, end), ylim=(0, top))
+    ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.14), ncols=3, fontsize=11)
+    fig.savefig(Path(__file__).parents[3] / "docs" / "images" / "asking_back.png", dpi=110)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,352 @@
+"""The zones of three answers: which messages are answered, which are asked about, and which are open.
+
+A message is *open* below a score, *answered* from another score on if the gap between its first two classes is large
+enough, and asked about otherwise. A question offers the first three classes. How often these hold the right class, by
+score and gap, is read off held-out samples; how far out messages lie and how many are open says the model of the log.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, ndtr
+from sklearn.linear_model import LogisticRegression
+
+from .line import shares_of_messages
+from .log_model import CANDIDATES, CENTRES, EVIDENCE, LogModel, NormalScores, bins_of
+from .scores import Floats, HeldOutScores, Integers
+from .table import N_FIRST
+
+#: Candidates of the gap, as normal scores of the gaps of held-out known samples; the bin i ends at the candidate i.
+GAPS = np.linspace(-2.5, 2.0, 19)
+_GAP_EDGES = np.concatenate([[-np.inf], GAPS, [np.inf]])
+_GAP_CENTRES = np.append(GAPS, GAPS[-1] + 0.25) - 0.125
+#: A gap that is infinite: there is no second class.
+_ALONE = 10.0
+#: The posterior counts as so many equal draws.
+N_DRAWS = 128
+#: Log-odds where there is no doubt.
+_SURE = 30.0
+#: The gaps of samples with one score vary at least so much: a few samples of equal gaps do not say that all have them.
+_LEAST_DEVIATION = 0.3
+#: Where a rate is kept, a miss costs so many questions, step by step, until it is rare enough.
+_STEPS = 1.2 ** np.arange(-12, 60)
+#: A limit that every score is above, and one that none is above.
+NO_LIMIT = float(np.finfo(np.float32).max)
+
+
+class Costs(NamedTuple):
+    """What a question costs, a wrong answer, and a person to whom a message goes.
+
+    The defaults ask where the question helps more often than not. With them 20 % open and 30 labels serve 83 and 86 %
+    of two bots' known messages (skellipsoid-bench/results/ask.rst).
+    """
+
+    question: float = 1.0
+    wrong: float = 4.0
+    person: float = 2.0
+
+
+class Zones(NamedTuple):
+    """Scores below ``low`` are open; from ``high`` on, those are answered whose gap is at least ``gap``."""
+
+    low: float
+    high: float
+    gap: float
+
+
+class Shares(NamedTuple):
+    """What zones do: shares of known messages, and of open ones."""
+
+    served: float  # answered with the right class
+    wrong: float  # answered with a wrong class
+    asked: float
+    missed: float  # neither answered right nor asked with the right class among those that are offered
+    open_asked: float
+    open_answered: float
+
+
+class Ranks:
+    """How often the right class is among the first ones, by score and gap, and how the gaps lie at each score.
+
+    Parameters
+    ----------
+    held_out : HeldOutScores
+        With ranks.
+    n_classes : int
+    """
+
+    def __init__(self, held_out: HeldOutScores, n_classes: int) -> None:
+        ranks = held_out.ranks
+        self.ranks = np.zeros(len(held_out.known), dtype=np.int64) if ranks is None else ranks
+        self.held_out, self.n_classes = held_out, n_classes
+        self.scores = NormalScores(held_out)
+        self._z = self.scores(held_out.known)
+
+    @cached_property
+    def gaps(self) -> NormalScores | None:
+        """Gaps as normal scores of those of held-out known samples; ``None`` without a finite one."""
+        is_finite = np.isfinite(self.held_out.gaps)
+        if not is_finite.any():
+            return None
+        finite = self.held_out.gaps[is_finite], self.held_out.weights[is_finite]
+        return NormalScores(self.held_out._replace(known=finite[0], weights=finite[1]))
+
+    def normal_gaps(self, gaps: Floats) -> Floats:
+        """Give gaps as normal scores."""
+        found = np.full(len(gaps), _ALONE)
+        is_finite = np.isfinite(gaps)
+        if self.gaps is not None:
+            found[is_finite] = np.minimum(self.gaps(gaps[is_finite]), _ALONE)
+        return found
+
+    def gap_of(self, number: int) -> float:
+        """Gap of a candidate; number 0 is none, number i the end of the bin i − 1."""
+        if number == 0 or self.gaps is None:
+            return -NO_LIMIT
+        return float(self.gaps.inverse(GAPS[number - 1 : number])[0])
+
+    @cached_property
+    def _u(self) -> Floats:
+        return self.normal_gaps(self.held_out.gaps)
+
+    @cached_property
+    def of_known(self) -> Floats:
+        """Share of each bin of gaps among known messages of each bin of scores, (n_bins, n_gaps)."""
+        return _shares_of_gaps(self._z, self._u, self.held_out.weights)
+
+    @cached_property
+    def of_open(self) -> Floats:
+        """The same of open messages, as of samples of held-out classes; without any, as of known ones."""
+        held_out = self.held_out
+        if not len(held_out.opened):
+            return self.of_known
+        u = self.normal_gaps(held_out.open_gaps)
+        return _shares_of_gaps(self.scores(held_out.opened), u, held_out.open_weights)
+
+    def gap_odds(self, scores: Floats, gaps: Floats) -> Floats:
+        """Logarithm of how much likelier gaps are of open messages than of known ones of these scores."""
+        bins, of_gap = bins_of(self.scores(scores)), np.searchsorted(GAPS, self.normal_gaps(gaps))
+        return np.asarray(np.log((self.of_open[bins, of_gap] + 1e-3) / (self.of_known[bins, of_gap] + 1e-3)))
+
+    @cached_property
+    def _models(self) -> list[Any]:
+        """Logistic regressions for the first class, the first two and the first three; a number where all are alike.
+
+        One right and one wrong sample more, so that nothing is certain.
+        """
+        weights = self.held_out.weights * EVIDENCE / self.held_out.weights.sum()
+        features = np.column_stack([self._z, self._u])
+        mean = np.average(features, axis=0, weights=weights)
+        features = np.concatenate([features, [mean, mean]])
+        weights = np.append(weights, [weights.mean()] * 2)
+        models: list[Any] = []
+        for n_first in range(1, N_FIRST + 1):
+            if n_first >= self.n_classes:
+                models.append(_SURE)
+                continue
+            is_among = (self.ranks >= 1) & (self.ranks <= n_first)
+            models.append(LogisticRegression().fit(features, np.append(is_among, [True, False]), weights))
+        return models
+
+    def log_odds(self, z: Floats, u: Floats) -> Floats:
+        """Log-odds that a held-out sample's class is the first, among the first two, and three, (3, n_samples)."""
+        features = np.column_stack([z, u])
+        found = [
+            np.full(len(z), model) if isinstance(model, float) else model.decision_function(features)
+            for model in self._models
+        ]
+        return np.asarray(np.maximum.accumulate(found, axis=0))
+
+    @cached_property
+    def of_bins(self) -> Floats:
+        """Log-odds of all bins of scores and gaps, (3, n_bins, n_gaps)."""
+        z, u = np.meshgrid(CENTRES, _GAP_CENTRES, indexing="ij")
+        return self.log_odds(z.ravel(), u.ravel()).reshape(N_FIRST, len(CENTRES), len(_GAP_CENTRES))
+
+
+def _shares_of_gaps(z: Floats, u: Floats, weights: Floats) -> Floats:
+    """Share of each bin of gaps at each bin of scores: normal, with a mean that is a line of the score."""
+    mean_z, mean_u = np.average(z, weights=weights), np.average(u, weights=weights)
+    slope = float(np.average((z - mean_z) * (u - mean_u), weights=weights))
+    slope /= max(float(np.average(np.square(z - mean_z), weights=weights)), 1e-6)
+    rest = u - mean_u - slope * (z - mean_z)
+    deviation = max(float(np.average(np.square(rest), weights=weights)) ** 0.5, _LEAST_DEVIATION)
+    means = mean_u + slope * (CENTRES - mean_z)
+    return np.asarray(np.diff(ndtr((_GAP_EDGES - means[:, np.newaxis]) / deviation), axis=1))
+
+
+class Masses(NamedTuple):
+    """Of all messages, the shares in each bin of scores and gaps, each (n_bins, n_gaps)."""
+
+    known: Floats
+    opened: Floats
+    first: Floats  # known ones whose class is the first
+    offered: Floats  # known ones whose class is among the first three
+
+    @classmethod
+    def of(cls, ranks: Ranks, found: LogModel, scores: Floats) -> "Masses":
+        """Means over draws of the posterior, of a log of these ``scores``, or without any of traffic to come."""
+        known, opened = shares_of_messages(found, ranks.scores, scores)
+        draws = _even(found.weights)
+        known, opened, confusion = known[draws], opened[draws], found.confusion[draws]
+        of_known, moved = known.mean(axis=0)[:, np.newaxis] * ranks.of_known, confusion[:, :, np.newaxis]
+        first, offered = (
+            np.einsum("db,dbg->bg", known, expit(ranks.of_bins[place] - moved)) / len(draws) * ranks.of_known
+            for place in (0, N_FIRST - 1)
+        )
+        return cls(of_known, opened.mean(axis=0)[:, np.newaxis] * ranks.of_open, first, offered)
+
+    def shares(self, low: int, high: int, gap: int) -> Shares:
+        """Give what zones do that begin with these bins."""
+        n_known, n_open = (max(float(part.sum()), 1e-12) for part in (self.known, self.opened))
+
+        def answered(part: Floats) -> float:
+            return float(part[high:, gap:].sum())
+
+        def asked(part: Floats) -> float:
+            return float(part[low:].sum()) - answered(part)
+
+        served, offered = answered(self.first) / n_known, asked(self.offered) / n_known
+        return Shares(
+            served=served,
+            wrong=answered(self.known) / n_known - served,
+            asked=asked(self.known) / n_known,
+            missed=max(1 - served - offered, 0.0),
+            open_asked=asked(self.opened) / n_open,
+            open_answered=answered(self.opened) / n_open,
+        )
+
+
+def _even(weights: Floats) -> Integers:
+    """Draw evenly by weight, without random numbers."""
+    levels = (np.arange(N_DRAWS) + 0.5) / N_DRAWS
+    return np.asarray(np.searchsorted(np.cumsum(weights), levels * weights.sum()).clip(max=len(weights) - 1))
+
+
+def _from_each(part: Floats) -> Floats:
+    """Add up all bins from each bin of scores and of gaps on, (n_bins + 1, n_gaps)."""
+    sums = part[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]
+    return np.asarray(np.vstack([sums, np.zeros(part.shape[1])]))
+
+
+class _Bins(NamedTuple):
+    """Zones by their first bins."""
+
+    low: int
+    high: int
+    gap: int
+
+    def wider(self, other: "_Bins") -> "_Bins":
+        """Ask about all that either asks about."""
+        return _Bins(min(self.low, other.low), max(self.high, other.high), max(self.gap, other.gap))
+
+
+def _best(answer: Floats, ask: Floats, opened: Floats, at: int) -> _Bins:
+    """Zones of the least cost, by the costs of the three answers in each bin; the limit is before the bin ``at``."""
+    of_low = _from_each(ask - opened)[: at + 1, 0]
+    low = at - int(of_low[::-1].argmin())  # of equal ones that with the fewest questions
+    of_high = _from_each(answer - ask)[at:]
+    high, gap = np.unravel_index(int(of_high.argmin()), of_high.shape)
+    return _Bins(low, at + int(high), int(gap))
+
+
+def place_by_costs(masses: Masses, at: int, costs: Costs) -> _Bins:
+    """Zones with the least expected cost."""
+    everybody = masses.known + masses.opened
+    answer = costs.wrong * (everybody - masses.first)
+    ask = costs.question * everybody + costs.person * (everybody - masses.offered)
+    return _best(answer, ask, costs.person * everybody, at)
+
+
+def place_by_rate(masses: Masses, at: int, miss_rate: float) -> _Bins:
+    """Zones with the fewest questions of those that keep a rate of misses; if none does, all are asked.
+
+    A miss costs more and more questions. What was asked about once is asked about from then on, so that a smaller rate
+    asks about all that a larger one asks about.
+    """
+    everybody, found = masses.known + masses.opened, _Bins(at, at, 0)
+    for step in _STEPS:
+        answer = step * (masses.known - masses.first)
+        ask = everybody + step * (masses.known - masses.offered)
+        found = found.wider(_best(answer, ask, step * masses.known, at))
+        if masses.shares(*found).missed <= miss_rate:
+            return found
+    return _Bins(0, len(CENTRES), 0)
+
+
+class Asking(NamedTuple):
+    """Zones, what they were placed by, and what they are expected to do."""
+
+    zones: Zones
+    costs: Costs
+    miss_rate: float | None
+    confusion: float  # mean of the posterior
+    foretold: Shares
+
+    def as_mapping(self) -> dict[str, float]:
+        """Give all numbers by name: ``asking_`` of a classifier."""
+        costs = {f"cost_{name}": cost for name, cost in self.costs._asdict().items()}
+        found = {**self.zones._asdict(), **costs, "confusion": self.confusion, **self.foretold._asdict()}
+        return found if self.miss_rate is None else {**found, "miss_rate": self.miss_rate}
+
+
+def place_zones(
+    held_out: HeldOutScores,
+    found: LogModel,
+    scores: Floats,
+    offset: float,
+    n_classes: int,
+    costs: Costs | None = None,
+    miss_rate: float | None = None,
+) -> Asking:
+    """Place the zones around a limit.
+
+    Parameters
+    ----------
+    held_out : HeldOutScores
+        With ranks.
+    found : LogModel
+        Of the log, or of what is expected of the traffic.
+    scores : ndarray of shape (n_messages,)
+        Scores of the log; none without one.
+    offset : float
+        Score below which ``predict`` answers open. What is answered is above, what is open is below.
+    n_classes : int
+    costs : Costs, default=None
+    miss_rate : float, default=None
+        Of known messages, the share that may get neither the right answer nor a question that offers the right class.
+        ``None``: by the costs.
+    """
+    costs, ranks = costs or Costs(), Ranks(held_out, n_classes)
+    masses = Masses.of(ranks, found, scores)
+    at = int(np.abs(CANDIDATES - ranks.scores(np.array([offset]))).argmin()) + 1
+    if miss_rate is None:
+        bins = place_by_costs(masses, at, costs)
+    else:
+        bins = place_by_rate(masses, at, miss_rate)
+
+    def score_before(number: int) -> float:
+        if number == at:
+            return offset
+        if number in (0, len(CENTRES)):
+            return -NO_LIMIT if number == 0 else NO_LIMIT
+        return float(ranks.scores.inverse(CANDIDATES[number - 1 : number])[0])
+
+    low, high = min(score_before(bins.low), offset), max(score_before(bins.high), offset)
+    confusion = float(found.weights @ found.confusion[:, 0])
+    zones = Zones(low, high, ranks.gap_of(bins.gap))
+    return Asking(zones, costs, miss_rate, confusion, masses.shares(*bins))
+
+
+def least_missed(held_out: HeldOutScores, found: LogModel, scores: Floats, n_classes: int) -> float:
+    """Of known messages, the share that is missed if every message is asked about."""
+    return Masses.of(Ranks(held_out, n_classes), found, scores).shares(0, len(CENTRES), 0).missed
+
+
+def costs_of(asking: Mapping[str, float] | None) -> tuple[Costs | None, float | None]:
+    """Give what the zones of a classifier were placed by, to place them again."""
+    if asking is None:
+        return None, None
+    return Costs(*(asking[f"cost_{name}"] for name in Costs._fields)), asking.get("miss_rate")

@@ -1,0 +1,249 @@
+"""Answers that may be questions: the class, a few classes to choose from, or open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.utils import Bunch
+
+from .._core.pipelines import read_estimator
+from .._core.results import Result
+from .._core.validation import is_number
+from .._core.warn import warn
+from .._held_out.asking import Costs, Ranks, least_missed, place_zones
+from .._held_out.log_model import CONFUSION, LogModel, Unknowns
+from .._held_out.scores import Floats, HeldOutScores
+from .._held_out.table import N_FIRST, gap_of
+from .log import MEMBERS, Log
+from .proba import of_scores
+
+ANSWER, ASK, OPEN = "answer", "ask", "open"
+
+
+def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
+    """Answer each message, ask which of a few classes it is, or leave it open.
+
+    A message is answered where its score, and the gap between its first two classes, leave little doubt. It is open
+    where no class is likely. In between a question that offers the first classes, and "none of these", serves most.
+    Read more in the :ref:`User Guide <asking_back>`.
+
+    Parameters
+    ----------
+    estimator : open-set classifier or Pipeline that ends in one
+        Fitted: :class:`EllipsoidOpenSetClassifier`, or :class:`~skellipsoid.baselines.MahalanobisClassifier` with
+        ``threshold="auto"``. For others held-out scores and new ones are on unlike scales.
+    X : array-like
+        Features, or texts for a text Pipeline.
+    max_classes : {1, 2, 3}, default=3
+        Most classes that a question offers. The zones are placed for three: with fewer, more questions miss.
+
+    Returns
+    -------
+    result : :class:`~sklearn.utils.Bunch`
+        - ``action``: ndarray of shape (n_samples,), ``"answer"``, ``"ask"`` or ``"open"``. What is answered is what
+          ``predict`` answers, and open is only what ``predict`` leaves open. What is asked lies on either side of the
+          limit.
+        - ``classes``: ndarray of shape (n_samples, max_classes). The class that is answered, or those to ask about, in
+          the order of ``decision_function``; empty places hold the open label.
+        - ``probability``: ndarray of shape (n_samples,), that the right class is among them; of an open message, that
+          it is open.
+
+    Raises
+    ------
+    TypeError
+        If the classifier is another one, or has no ``held_out_``.
+    ValueError
+        If its fit held out no sample, if it was saved in a format that did not keep which place the right class had
+        (before 9), if ``max_classes`` is not 1, 2 or 3, or if ``X`` is not valid.
+
+    See Also
+    --------
+    set_operating_point : Places the zones: for a log, for other costs (``ask_costs``), or for a rate (``miss_rate``).
+    predict_open_proba : Probabilities of all classes.
+
+    Notes
+    -----
+    The zones are two limits of the score and one of the gap. They follow from the model of the traffic that places the
+    limit of ``predict``, and from held-out samples: how often their class is the first, among the first two and three,
+    by their score and gap (logistic regressions). ``asking_`` holds them after :func:`set_operating_point`; before,
+    they are those of the traffic that the classifier expects.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skellipsoid import EllipsoidOpenSetClassifier, predict_set
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2)) + np.repeat([[0, 0], [3, 0], [0, 20]], 100, axis=0)
+    >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, np.repeat(["a", "b", "c"], 100))
+    >>> found = predict_set(clf, [[0, 20], [1.5, 0], [60, 60]], max_classes=2)
+    >>> found.action.tolist()
+    ['answer', 'ask', 'open']
+    >>> found.classes[[0, 2]].tolist()
+    [['c', '-1'], ['-1', '-1']]
+    """
+    if (
+        isinstance(max_classes, bool)
+        or not isinstance(max_classes, int | np.integer)
+        or not 1 <= max_classes <= N_FIRST
+    ):
+        raise ValueError(f"max_classes={max_classes!r} is not possible; use 1, 2 or 3.")
+    classifier, features = read_estimator(estimator, X, MEMBERS, "predict_set")
+    held_out = ranked_scores(classifier, "predict_set")
+    known = asking_known(classifier, held_out)
+    first, gaps = first_classes(classifier, features)
+    found = classifier._score_checked(features)  # to the last bit as predict compares it
+    scores = np.asarray(found.scores, dtype=np.float64)
+    action = actions(classifier, known.asking, found.scores, found.assigned, gaps)
+    # Where rounding decides between two classes, that of predict is the first.
+    first[:, 1:] = np.where(first[:, 1:] == found.assigned[:, np.newaxis], first[:, :1], first[:, 1:])
+    first[:, 0] = found.assigned
+    answers = classifier._possible_answers()
+    codes = np.full((len(first), int(max_classes)), len(classifier.classes_))
+    n_offered = np.select([action == ANSWER, action == ASK], [1, max_classes], 0)
+    for place in range(min(int(max_classes), first.shape[1])):
+        codes[:, place] = np.where(place < n_offered, first[:, place], len(classifier.classes_))
+    log_odds = known.ranks.log_odds(known.ranks.scores(scores), known.ranks.normal_gaps(gaps))
+    among = expit(log_odds - known.confusion)[np.maximum(n_offered, 1) - 1, np.arange(len(first))]
+    is_open = of_scores(held_out, scores, known.traffic)
+    probability = np.where(action == OPEN, is_open, (1 - is_open) * among)
+    return Result(action=action, classes=answers[codes], probability=probability)
+
+
+def first_classes(classifier: Any, features: Any) -> tuple[NDArray[np.int64], Floats]:
+    """First classes of each sample, (n_samples, at most 3), and the gap between the first two, (n_samples,)."""
+    first, compared = classifier._in_order(features, N_FIRST)
+    return first, gap_of(compared)
+
+
+def actions(
+    classifier: Any, asking: Mapping[str, float], scores: NDArray[Any], assigned: NDArray[np.int64], gaps: Floats
+) -> NDArray[np.str_]:
+    """Say what is done with each message, by zones and the limit as it is now."""
+    of_class = classifier.class_offsets_[assigned]
+    limit = classifier.offset_ + of_class
+    high, low = np.maximum(asking["high"] + of_class, limit), np.minimum(asking["low"] + of_class, limit)
+    # In the precision of the scores, as predict does.
+    is_answered = (scores >= high.astype(scores.dtype)) & (gaps >= asking["gap"])
+    is_open = scores < low.astype(scores.dtype)
+    return np.select([is_open, is_answered], [OPEN, ANSWER], ASK).astype(np.str_)
+
+
+def ranked_scores(classifier: Any, caller: str) -> HeldOutScores:
+    """Scores of held-out samples with the places of their classes.
+
+    Raises
+    ------
+    TypeError
+        If the classifier keeps none.
+    ValueError
+        If its fit held out no sample, or it was saved without these places.
+    """
+    held_out = HeldOutScores.of(classifier, caller)
+    if held_out.ranks is None:
+        raise ValueError(
+            f"{caller} needs to know which place the right class of held-out samples had, which models that were saved "
+            "in format 8 or before do not keep: fit the model again, or call refresh on it if it kept its samples."
+        )
+    return held_out
+
+
+def read_asking(miss_rate: Any, ask_costs: Any) -> tuple[Costs | None, float | None]:
+    """Read what the zones are to be placed by."""
+    if miss_rate is not None and ask_costs is not None:
+        raise ValueError("miss_rate and ask_costs are both given; set one of them and leave the other None.")
+    if miss_rate is not None:
+        if not (is_number(miss_rate) and 0 <= miss_rate <= 1):
+            raise ValueError(f"miss_rate={miss_rate!r} is not a share; use a number from 0 to 1.")
+        return None, float(miss_rate)
+    if ask_costs is None:
+        return None, None
+    if not isinstance(ask_costs, Mapping) or not ask_costs.keys() <= set(Costs._fields):
+        raise ValueError(
+            f"ask_costs={ask_costs!r} is no mapping of costs; use the names 'question', 'wrong' and 'person', such as "
+            "{'wrong': 10}."
+        )
+    for name, cost in ask_costs.items():
+        if not (is_number(cost) and 1e-9 <= cost <= 1e9):
+            raise ValueError(
+                f"The cost {name!r} of ask_costs is {cost!r}; use a positive number, of at least 1e-9 and at most 1e9."
+            )
+    return Costs(**{name: float(cost) for name, cost in ask_costs.items()}), None
+
+
+def zones_placed(
+    classifier: Any, found: LogModel | None, scores: Floats, costs: Costs | None, miss_rate: float | None
+) -> dict[str, float] | None:
+    """Place the zones around the limit of a classifier; ``None`` if it keeps nothing that tells where.
+
+    Without a model of the traffic they are those of the traffic that the classifier expects.
+    """
+    try:
+        held_out = ranked_scores(classifier, "set_operating_point")
+    except (TypeError, ValueError):
+        return None
+    if found is None:
+        found = Log.empty().fit(held_out, held_out.expected.open_share)
+    n_classes = len(classifier.classes_)
+    if miss_rate is not None and (least := least_missed(held_out, found, scores, n_classes)) > miss_rate:
+        warn(
+            f"Three classes cannot keep miss_rate={miss_rate:g}: if every message is asked about, {least:.3f} of the "
+            "known ones are still expected to miss; that rate is kept, and no message is answered without a question."
+        )
+    return place_zones(held_out, found, scores, classifier.offset_, n_classes, costs, miss_rate).as_mapping()
+
+
+def zones_of(classifier: Any) -> Mapping[str, float] | None:
+    """Give the zones of a classifier, ``asking_`` or what is expected; ``None`` if it cannot ask."""
+    try:
+        return asking_known(classifier, ranked_scores(classifier, "predict_set")).asking
+    except (TypeError, ValueError):
+        return None
+
+
+class Known(NamedTuple):
+    """What a classifier knows of its messages, by which they are answered."""
+
+    asking: Mapping[str, float]
+    traffic: Mapping[str, float]
+    confusion: float
+    ranks: Ranks
+
+
+#: Of classifiers, by what it was computed from.
+_KNOWN: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Known]] = WeakKeyDictionary()
+
+
+def asking_known(classifier: Any, held_out: HeldOutScores) -> Known:
+    """Zones, traffic and ranks of a classifier; computed once, as long as nothing of it changes."""
+    of = classifier._held_out, classifier.traffic_, classifier.asking_, classifier.offset_
+    before = _KNOWN.get(classifier)
+    if before is not None and all(one is other for one, other in zip(before[0], of, strict=True)):
+        return before[1]
+    found = _known(classifier, held_out)
+    _KNOWN[classifier] = of, found
+    return found
+
+
+def _known(classifier: Any, held_out: HeldOutScores) -> Known:
+    n_classes, asking, traffic = len(classifier.classes_), classifier.asking_, classifier.traffic_
+    ranks, model = Ranks(held_out, n_classes), None
+    if traffic is None:
+        model = Log.empty().fit(held_out, held_out.expected.open_share)
+        traffic = model.traffic()
+    if asking is None:
+        placed = place_zones(held_out, model or _of_means(traffic), np.zeros(0), classifier.offset_, n_classes)
+        asking = placed.as_mapping()
+    return Known(asking, traffic, asking["confusion"], ranks)
+
+
+def _of_means(traffic: Mapping[str, float]) -> LogModel:
+    """Model of a log by the means that a classifier keeps: one draw."""
+    unknowns = Unknowns._make(np.array([[traffic[name]]]) for name in Unknowns._fields)
+    known, opened = unknowns.of_bins()
+    confusion = unknowns.known_shift + CONFUSION[0]
+    return LogModel(np.ones(1), unknowns, known, opened, np.zeros_like(known), confusion)

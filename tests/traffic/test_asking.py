@@ -1,0 +1,360 @@
+"""Promise: a question is asked where it helps; what is answered is what ``predict`` says; a rate of misses is kept."""
+
+import warnings
+from copy import deepcopy
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skellipsoid import (
+    EliDecide,
+    EllipsoidOpenSetClassifier,
+    learn_from_traffic,
+    load,
+    predict_set,
+    refresh,
+    save,
+    set_operating_point,
+)
+from skellipsoid.baselines import BallClassifier, MahalanobisClassifier, SoftmaxOpenSetClassifier
+
+COLUMNS = ["action", "classes", "probability"]
+
+
+def drawn(n_classes, n_of_class, seed, *, n_features=4, spread=2.5):
+    """Training samples and new ones, known and open, of overlapping classes."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(scale=spread, size=(n_classes + 3, n_features))
+    y = np.repeat(np.arange(n_classes), n_of_class)
+    codes = rng.integers(n_classes + 3, size=3000)
+    X_new = means[codes] + rng.normal(size=(len(codes), n_features))
+    return means[y] + rng.normal(size=(len(y), n_features)), y, X_new, np.where(codes < n_classes, codes, -1)
+
+
+def fitted(X, y, **params):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few samples of a class
+        return EllipsoidOpenSetClassifier(random_state=0, **params).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def case():
+    X, y, X_new, truth = drawn(12, 30, 0)
+    return fitted(X, y, known_shift=0, open_share=0.2), X_new, truth
+
+
+@pytest.fixture
+def clf(case):
+    return deepcopy(case[0])
+
+
+def missed(found, truth):
+    """Share of known samples with neither the right answer nor a question that offers it."""
+    is_known = truth != -1
+    return float(np.mean(~(found.classes == truth[:, np.newaxis]).any(axis=1)[is_known]))
+
+
+class TestTheThreeAnswers:
+    def test_what_is_answered_is_what_predict_says_and_open_is_open_there(self, clf, case):
+        found, answers = predict_set(clf, case[1]), clf.predict(case[1])
+        assert [*found] == COLUMNS
+        assert {*found.action} == {"answer", "ask", "open"}
+        is_answered, is_open = found.action == "answer", found.action == "open"
+        assert (found.classes[is_answered, 0] == answers[is_answered]).all()
+        assert (answers[is_open] == -1).all()
+        assert (found.classes[is_answered, 1:] == -1).all()
+        assert (found.classes[is_open] == -1).all()
+
+    def test_a_question_offers_the_first_classes_in_the_order_of_decision_function(self, clf, case):
+        found = predict_set(clf, case[1])
+        asked = found.action == "ask"
+        order = np.argsort(-clf.decision_function(case[1]), axis=1, kind="stable")[:, :3]
+        np.testing.assert_array_equal(found.classes[asked], clf.classes_[order[asked]])
+
+    @pytest.mark.parametrize("max_classes", [1, 2])
+    def test_fewer_classes_are_the_first_of_three(self, clf, case, max_classes):
+        found, all_three = predict_set(clf, case[1], max_classes=max_classes), predict_set(clf, case[1])
+        np.testing.assert_array_equal(found.action, all_three.action)
+        np.testing.assert_array_equal(found.classes, all_three.classes[:, :max_classes])
+        assert (found.probability <= all_three.probability + 1e-12).all()
+
+    def test_the_probability_is_how_often_it_is_right(self, clf, case):
+        found = predict_set(clf, case[1])
+        is_open, among = case[2] == -1, (found.classes == case[2][:, np.newaxis]).any(axis=1)
+        is_right = np.where(found.action == "open", is_open, among & ~is_open)
+        assert 0 <= found.probability.min() <= found.probability.max() <= 1
+        for action in ("answer", "ask", "open"):
+            chosen = found.action == action
+            assert abs(found.probability[chosen].mean() - is_right[chosen].mean()) < 0.15
+
+    def test_a_limit_that_moves_later_moves_what_is_answered(self, clf, case):
+        set_operating_point(clf)
+        for offset in (-1.0, 0.5, 0.9):
+            clf.offset_ = offset
+            found, answers = predict_set(clf, case[1]), clf.predict(case[1])
+            assert (found.classes[found.action == "answer", 0] == answers[found.action == "answer"]).all()
+            assert (answers[found.action == "open"] == -1).all()
+
+    def test_class_offsets_move_the_zones_of_their_class(self, clf, case):
+        before = predict_set(clf, case[1])
+        clf.class_offsets_ = np.where(clf.classes_ == 3, 0.3, 0.0)
+        found, answers = predict_set(clf, case[1]), clf.predict(case[1])
+        is_other = clf.predict_known(case[1]) != 3
+        np.testing.assert_array_equal(found.action[is_other], before.action[is_other])
+        assert (found.action[~is_other] != before.action[~is_other]).any()
+        assert (found.classes[found.action == "answer", 0] == answers[found.action == "answer"]).all()
+
+    def test_of_a_pipeline_and_of_samples_one_by_one_it_is_the_same(self, case):
+        X, y, X_new, _ = drawn(5, 20, 3)
+        pipe = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0)).fit(X, y)
+        found, direct = predict_set(pipe, X_new[:40]), predict_set(pipe[-1], pipe[:-1].transform(X_new[:40]))
+        for name in COLUMNS:
+            np.testing.assert_array_equal(found[name], direct[name])
+        ones = [predict_set(pipe, row[np.newaxis]) for row in X_new[:40]]
+        np.testing.assert_array_equal(found.action, np.concatenate([one.action for one in ones]))
+
+    def test_texts_as_classes(self):
+        X, y, X_new, _ = drawn(4, 20, 1)
+        found = predict_set(fitted(X, y.astype(str)), X_new[:50])
+        assert found.classes.dtype.kind == "U"
+        assert {*found.classes.ravel()} <= {"0", "1", "2", "3", "-1"}
+
+    @pytest.mark.parametrize("n_classes", [1, 2])
+    def test_few_classes(self, n_classes):
+        X, y, X_new, _ = drawn(n_classes, 40, 2)
+        clf = fitted(X, y)
+        found = predict_set(clf, X_new)
+        assert (found.classes[:, n_classes:] == -1).all()
+        if n_classes == 1:  # nothing to choose from: any right class is the first
+            assert clf._held_out["gaps"][~clf._held_out["is_open"]].min() == np.inf
+        asked = found.action == "ask"
+        assert (found.classes[asked, :n_classes] != -1).all()
+
+    def test_baselines(self, case):
+        X, y, X_new, truth = drawn(6, 30, 4)
+        clf = MahalanobisClassifier(threshold="auto").fit(X, y)
+        found = predict_set(clf, X_new)
+        assert missed(found, truth) < np.mean(clf.predict(X_new)[truth != -1] != truth[truth != -1])
+        for other in (BallClassifier(), SoftmaxOpenSetClassifier(threshold="auto")):
+            with pytest.raises(TypeError, match="predict_set"):
+                predict_set(other.fit(X, y), X_new)
+
+    def test_a_trainer(self):
+        X, y, X_new, truth = drawn(5, 40, 5)
+        clf = fitted(X, y, trainer=EliDecide(max_iter=2, validation_fraction=0.3))
+        kept, known = clf._held_out, ~clf._held_out["is_open"]
+        np.testing.assert_array_equal((kept["ranks"] == 1)[known], (kept["nearest"] == kept["classes"])[known])
+        found = predict_set(clf, X_new)
+        order = np.argsort(-clf.decision_function(X_new), axis=1, kind="stable")[:, :3]
+        asked = found.action == "ask"
+        np.testing.assert_array_equal(found.classes[asked], clf.classes_[order[asked]])
+        assert missed(found, truth) <= np.mean(clf.predict(X_new)[truth != -1] != truth[truth != -1])
+
+    @pytest.mark.parametrize("value", [0, 4, True, 2.0, None, "2"])
+    def test_other_numbers_of_classes_are_refused(self, clf, case, value):
+        with pytest.raises(ValueError, match=r"^max_classes=.* is not possible; use 1, 2 or 3\.$"):
+            predict_set(clf, case[1][:2], max_classes=value)
+
+
+class TestHeldOutRanks:
+    def test_a_rank_is_the_place_in_a_fit_without_the_sample(self):
+        X, y, *_ = drawn(5, 8, 6, spread=1.0)
+        clf = fitted(X, y, duplicates="off")
+        kept = clf.held_out_
+        assert {*kept["rank"][~kept.is_open]} >= {1, 2}
+        assert (kept["rank"][kept.is_open] == 0).all()
+        assert ((kept["rank"] == 1) == (kept.label == kept.nearest_class))[~kept.is_open].all()
+        assert (kept["gap"] >= 0).all()
+
+    def test_ranks_are_about_as_good_as_those_of_new_samples(self):
+        X, y, X_new, truth = drawn(20, 20, 7, spread=1.2)
+        clf = fitted(X, y)
+        kept, known = clf.held_out_, truth != -1
+        order = np.argsort(-clf.decision_function(X_new[known]), axis=1, kind="stable")
+        for n_first in (1, 2, 3):
+            held_out = np.mean((kept["rank"] >= 1) & (kept["rank"] <= n_first), where=~kept.is_open)
+            new = (clf.classes_[order[:, :n_first]] == truth[known][:, np.newaxis]).any(axis=1).mean()
+            assert abs(held_out - new) < 0.06
+
+    def test_permuted_classes_permute_the_sets(self):
+        X, y, X_new, _ = drawn(6, 15, 8)
+        names = np.array(["f", "b", "d", "a", "e", "c"])
+        by_number, by_name = (predict_set(fitted(X, labels), X_new) for labels in (y, names[y]))
+        is_same = by_number.action == by_name.action
+        assert is_same.mean() > 0.98  # in another order other synthetic classes are drawn
+        expected = np.where(by_number.classes == -1, "-1", names[by_number.classes])
+        np.testing.assert_array_equal(by_name.classes[is_same], expected[is_same])
+
+    def test_copies_change_nothing(self):
+        X, y, X_new, _ = drawn(6, 15, 9)
+        once, twice = fitted(X, y), fitted(np.concatenate([X, X]), np.tile(y, 2))
+        np.testing.assert_array_equal(predict_set(once, X_new).action, predict_set(twice, X_new).action)
+
+    def test_a_tie_of_two_classes_is_asked_about(self):
+        rng = np.random.default_rng(0)
+        half = rng.normal(size=(60, 2)) + np.array([1, 0])
+        X = np.concatenate([half, half * [-1, 1], half + np.array([0, 12])])
+        clf = fitted(X, np.repeat(["a", "b", "c"], 60), duplicates="off")
+        found = predict_set(clf, [[0.0, 0.1]])
+        assert found.action.tolist() == ["ask"]
+        assert {*found.classes[0, :2]} == {"a", "b"}
+
+
+class TestTheRate:
+    @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+    @given(st.sampled_from([(2, 100), (2, 8), (5, 5), (10, 30), (40, 8)]), st.sampled_from([0.02, 0.05, 0.1, 0.2]))
+    def test_it_is_kept_on_fresh_samples(self, size, rate):
+        means = []
+        for seed in range(3):
+            X, y, X_new, truth = drawn(*size, seed)
+            clf = fitted(X, y, known_shift=0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that three classes cannot keep it
+                set_operating_point(clf, miss_rate=rate)
+            means.append(missed(predict_set(clf, X_new), truth) - max(rate, clf.asking_["missed"]))
+        # The rate of new samples varies with the training samples.
+        assert np.mean(means) < 0.02 + 0.3 / (size[0] * size[1]) ** 0.5
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("size", [(200, 5), (200, 20), (100, 100)])
+    def test_it_is_kept_with_many_classes(self, size):
+        X, y, X_new, truth = drawn(*size, 0, n_features=16, spread=1.0)
+        clf = fitted(X, y, known_shift=0)
+        for rate in (0.02, 0.1):
+            set_operating_point(clf, miss_rate=rate)
+            assert missed(predict_set(clf, X_new), truth) < rate + 0.02
+
+    def test_smaller_rates_offer_all_that_larger_ones_offer(self, clf, case):
+        offered = None
+        for rate in (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.0):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                set_operating_point(clf, miss_rate=rate)
+            found = predict_set(clf, case[1]).classes
+            is_in = (found[:, :, np.newaxis] == clf.classes_).any(axis=1)
+            assert offered is None or (is_in >= offered).all()
+            offered = is_in
+
+    def test_a_loose_rate_asks_nothing(self, clf, case):
+        set_operating_point(clf, miss_rate=0.9)
+        assert "ask" not in predict_set(clf, case[1]).action
+
+    def test_what_three_classes_cannot_keep_is_said_in_one_sentence(self):
+        X, y, X_new, truth = drawn(10, 20, 3, spread=0.5)
+        clf = fitted(X, y, known_shift=0)
+        with pytest.warns(UserWarning, match=r"^Three classes cannot keep miss_rate=0\.05: .* are still expected"):
+            set_operating_point(clf, miss_rate=0.05)
+        found = predict_set(clf, X_new)
+        assert {*found.action} == {"ask"}
+        assert missed(found, truth) == pytest.approx(clf.asking_["missed"], abs=0.05)
+
+    def test_what_was_foretold_happens(self, clf, case):
+        set_operating_point(clf, open_share=0.2)
+        found, known = predict_set(clf, case[1]), case[2] != -1
+        told = clf.asking_
+        assert abs(np.mean(found.action[known] == "ask") - told["asked"]) < 0.05
+        assert abs(missed(found, case[2]) - told["missed"]) < 0.05
+
+    def test_dearer_wrong_answers_are_fewer(self, clf, case):
+        wrong = []
+        for cost in (1.0, 4.0, 20.0, 200.0):
+            set_operating_point(clf, ask_costs={"wrong": cost})
+            found = predict_set(clf, case[1])
+            wrong.append(np.sum((found.action == "answer") & (found.classes[:, 0] != case[2])))
+        assert wrong == sorted(wrong, reverse=True)
+        assert wrong[0] > wrong[-1]
+
+    def test_a_log_with_labels_moves_the_zones(self, clf, case):
+        labels = np.full(600, None, dtype=object)
+        labels[:40] = case[2][:40]
+        before = predict_set(clf, case[1]).action
+        set_operating_point(clf, case[1][:600], labels)
+        assert {*clf.asking_} >= {"low", "high", "gap", "served", "missed"}
+        assert clf.asking_["low"] <= clf.offset_ <= clf.asking_["high"]
+        assert (predict_set(clf, case[1]).action != before).any()
+
+    def test_with_nothing_it_is_as_fitted(self, clf, case):
+        before = predict_set(clf, case[1]).action
+        set_operating_point(clf, open_share=0.6)
+        np.testing.assert_array_equal(predict_set(set_operating_point(clf), case[1]).action, before)
+
+    @pytest.mark.parametrize(
+        ("given", "msg"),
+        [
+            ({"miss_rate": 1.5}, r"^miss_rate=1\.5 is not a share; use a number from 0 to 1\.$"),
+            ({"miss_rate": True}, "^miss_rate=True is not a share"),
+            ({"miss_rate": 0.1, "ask_costs": {"wrong": 2}}, "^miss_rate and ask_costs are both given"),
+            ({"ask_costs": {"wrongs": 2}}, "^ask_costs=.* is no mapping of costs; use the names"),
+            ({"ask_costs": 3}, "^ask_costs=3 is no mapping of costs"),
+            ({"ask_costs": {"person": 0}}, "^The cost 'person' of ask_costs is 0; use a positive number"),
+        ],
+    )
+    def test_what_is_no_rate_and_no_cost_is_refused(self, clf, given, msg):
+        before = clf.offset_, clf.asking_
+        with pytest.raises(ValueError, match=msg):
+            set_operating_point(clf, **given)
+        assert (clf.offset_, clf.asking_) == before
+
+
+def test_older_models_say_what_they_lack_and_refresh_gives_it(clf, case):
+    clf._held_out = {name: column for name, column in clf._held_out.items() if name not in ("ranks", "gaps")}
+    for call in (lambda: predict_set(clf, case[1]), lambda: set_operating_point(clf, miss_rate=0.1)):
+        with pytest.raises(ValueError, match="in format 8 or before do not keep: fit the model again, or call refresh"):
+            call()
+    assert set_operating_point(clf, open_share=0.1).asking_ is None
+    assert "rank" not in clf.held_out_
+    assert "ask" in predict_set(refresh(clf), case[1]).action
+
+
+class TestWhatUsersPick:
+    """Labels come from questions alone: of the others nobody knows anything."""
+
+    @pytest.fixture(scope="class", params=[0.1, 0.4])
+    def picks(self, request):
+        """A classifier, a log with this share of open messages, their truth, and what was picked."""
+        X, y, X_new, truth = drawn(10, 30, 11)
+        clf = fitted(X, y)
+        rng = np.random.default_rng(0)
+        known, opened = (rng.permutation(np.flatnonzero((truth != -1) == part)) for part in (True, False))
+        n_open = round(600 * request.param)
+        rows = rng.permutation(np.append(known[: 600 - n_open], opened[:n_open]))
+        set_operating_point(clf, ask_costs={"wrong": 10, "person": 4})
+        found = predict_set(clf, X_new[rows])
+        is_offered = (found.classes == truth[rows][:, np.newaxis]).any(axis=1) & (truth[rows] != -1)
+        given = np.where(is_offered, truth[rows], -1).astype(object)
+        given[found.action != "ask"] = None
+        return clf, X_new[rows], truth[rows], given
+
+    def test_the_share_stays_right(self, picks):
+        clf, log, truth, given = picks
+        traffic = learn_from_traffic(clf, log, given, picked=True).traffic_
+        assert traffic["low"] - 0.03 < np.mean(truth == -1) < traffic["high"] + 0.03
+        assert abs(traffic["open_share"] - np.mean(truth == -1)) < 0.12
+
+    def test_what_is_foretold_happens(self, picks):
+        clf, log, truth, given = picks
+        learned = learn_from_traffic(clf, log, given, picked=True)
+        is_known, rejected = truth != -1, learned.predict(log) == -1
+        told = learned.changes_[-1]["after"]
+        assert abs(np.mean(rejected[is_known]) - told["rejected"][0]) < 0.12
+        assert abs(np.mean(rejected[~is_known]) - told["noticed"][0]) < 0.2
+        assert learned.changes_[-1]["rejected"] is None  # of what was asked about that says nothing
+
+    def test_it_is_kept_and_read_later(self, picks, tmp_path):
+        clf, log, truth, given = picks
+        learned = learn_from_traffic(clf, log, given, picked=True)
+        save(learned, tmp_path / "model")
+        loaded = load(tmp_path / "model")
+        np.testing.assert_array_equal(loaded._learned.gaps, learned._learned.gaps)
+        assert loaded.asking_ == learned.asking_
+        again = set_operating_point(loaded, log, np.where(np.arange(len(log)) < 1, truth, None)).traffic_
+        assert again["low"] - 0.03 < np.mean(truth == -1) < again["high"] + 0.03
+
+    def test_weights_beside_are_refused(self, picks):
+        clf, log, _, given = picks
+        with pytest.raises(ValueError, match=r"^picked says how messages came to their labels"):
+            learn_from_traffic(clf, log, given, picked=True, sample_weight=np.ones(len(log)))
