@@ -310,24 +310,25 @@ def test_older_models_say_what_they_lack_and_refresh_gives_it(clf, case):
     assert "ask" in predict_set(refresh(clf), case[1]).action
 
 
+@pytest.fixture(scope="module", params=[0.1, 0.4])
+def picks(request):
+    """A classifier, a log with this share of open messages, their truth, and what was picked."""
+    X, y, X_new, truth = drawn(10, 30, 11)
+    clf = fitted(X, y)
+    rng = np.random.default_rng(0)
+    known, opened = (rng.permutation(np.flatnonzero((truth != -1) == part)) for part in (True, False))
+    n_open = round(600 * request.param)
+    rows = rng.permutation(np.append(known[: 600 - n_open], opened[:n_open]))
+    set_operating_point(clf, ask_costs={"wrong": 10, "person": 4})
+    found = predict_set(clf, X_new[rows])
+    is_offered = (found.classes == truth[rows][:, np.newaxis]).any(axis=1) & (truth[rows] != -1)
+    given = np.where(is_offered, truth[rows], -1).astype(object)
+    given[found.action != "ask"] = None
+    return clf, X_new[rows], truth[rows], given
+
+
 class TestWhatUsersPick:
     """Labels come from questions alone: of the others nobody knows anything."""
-
-    @pytest.fixture(scope="class", params=[0.1, 0.4])
-    def picks(self, request):
-        """A classifier, a log with this share of open messages, their truth, and what was picked."""
-        X, y, X_new, truth = drawn(10, 30, 11)
-        clf = fitted(X, y)
-        rng = np.random.default_rng(0)
-        known, opened = (rng.permutation(np.flatnonzero((truth != -1) == part)) for part in (True, False))
-        n_open = round(600 * request.param)
-        rows = rng.permutation(np.append(known[: 600 - n_open], opened[:n_open]))
-        set_operating_point(clf, ask_costs={"wrong": 10, "person": 4})
-        found = predict_set(clf, X_new[rows])
-        is_offered = (found.classes == truth[rows][:, np.newaxis]).any(axis=1) & (truth[rows] != -1)
-        given = np.where(is_offered, truth[rows], -1).astype(object)
-        given[found.action != "ask"] = None
-        return clf, X_new[rows], truth[rows], given
 
     def test_the_share_stays_right(self, picks):
         clf, log, truth, given = picks
