@@ -99,7 +99,8 @@ class HeldOut:
             np.ones(n_samples) if weights is None else _double(weights),
             np.zeros(n_samples, dtype=np.int64) if sets is None else sets,
             n_classes,
-            **({} if ranks is None or gaps is None else {"ranks": ranks, "gaps": gaps}),
+            ranks=np.zeros(n_samples, dtype=np.int64) if ranks is None else ranks,
+            gaps=np.full(n_samples, np.inf) if gaps is None else gaps,
         )
 
     @staticmethod

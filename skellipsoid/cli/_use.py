@@ -220,7 +220,9 @@ def answered(
         found = predict_set(pipeline, lines)
         columns["action"] = found.action.tolist()
         is_empty = found.classes == split_estimator(pipeline)[1].open_label_
-        for i, names in enumerate(np.where(is_empty, None, found.classes.astype(object)).T.tolist(), start=1):
+        offered = found.classes.astype(object)
+        offered[is_empty] = None
+        for i, names in enumerate(offered.T.tolist(), start=1):
             columns[f"candidate_{i}"] = names
     columns["text"] = lines
     for values in zip(*columns.values(), strict=True):

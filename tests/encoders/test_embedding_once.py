@@ -14,13 +14,13 @@ LABELS = ["alarm", "alarm", "light", "light", "alarm", "light"]
 @pytest.fixture
 def embedded(monkeypatch):
     """Texts that a text model embeds."""
-    found, embed = [], TextBackbone.embed
+    found, embed = [], TextBackbone._embed
 
-    def noted(backbone, texts, **more):
+    def noted(backbone, texts, *more):
         found.extend(texts)
-        return embed(backbone, texts, **more)
+        return embed(backbone, texts, *more)
 
-    monkeypatch.setattr(TextBackbone, "embed", noted)
+    monkeypatch.setattr(TextBackbone, "_embed", noted)
     return found
 
 
@@ -53,8 +53,8 @@ def test_features_are_those_without_it():
 
 def test_a_text_model_that_is_trained_or_another_one_embeds_anew(embedded):
     with embedding_once():
-        SupConTextEncoder(finetune="none").fit(TEXTS)
-        SupConTextEncoder(finetune="none", max_length=4).fit(TEXTS)
+        SupConTextEncoder(finetune="none", layers="last").fit(TEXTS)
+        SupConTextEncoder(finetune="none", layers="last", max_length=4).fit(TEXTS)
         trained = SupConTextEncoder(finetune="full", max_iter=1, batch_size=6, random_state=0).fit(TEXTS, LABELS)
         plain = trained.transform(TEXTS)
     assert len(embedded) == 3 * len(TEXTS)

@@ -158,7 +158,7 @@ class OnnxPipeline:
         self._training = manifest["training_texts"]
         asking = manifest.get("asking")
         self.asks = asking is not None
-        self._zones = tuple(float(asking[name]) for name in ("low", "high", "gap")) if self.asks else ()
+        self._zones = () if asking is None else tuple(float(asking[name]) for name in ("low", "high", "gap"))
         if not np.isfinite(self._zones).all():
             raise ValueError("zones that are no numbers")
         self.takes_texts = text is not None

@@ -112,8 +112,8 @@ class TableMaker:
             mean_error = self._mean_error(parts[0], i)
             found = [self._table(part, i, mean_error) for part in parts]
             if len(self.real_open):
-                *scored, ranks, gaps = self._new(self.real_open, shapes, share, mean_error)
-                found.append(HeldOut.of(len(self.frame.means), REAL, *scored, ranks=ranks, gaps=gaps))
+                nearest, assigned, ranks, gaps = self._new(self.real_open, shapes, share, mean_error)
+                found.append(HeldOut.of(len(self.frame.means), REAL, nearest, assigned, ranks=ranks, gaps=gaps))
             tables.append(HeldOut.joined(found, mean_error))
         return tables
 
@@ -153,10 +153,10 @@ class TableMaker:
     def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
         """Scale the distances of held-out samples to those of validation samples, and append the latter."""
         features = fresh.features.double() - self.frame.origin
-        *scored, ranks, gaps = self._new(features, shapes, share, held_out.mean_error, fresh.classes)
+        nearest, assigned, ranks, gaps = self._new(features, shapes, share, held_out.mean_error, fresh.classes)
         sets = fresh.sets + 1 + int(held_out.sets.max(initial=-1))
         of_fresh = fresh.classes, fresh.counted_weights, sets, ranks, gaps
-        return held_out.with_fresh(HeldOut.of(held_out.n_classes, KNOWN, *scored, *of_fresh))
+        return held_out.with_fresh(HeldOut.of(held_out.n_classes, KNOWN, nearest, assigned, *of_fresh))
 
     def _new(
         self, features: Tensor, shapes: LeftOutShapes, share: float, mean_error: float, own: Tensor | None = None
