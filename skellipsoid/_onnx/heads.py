@@ -127,7 +127,8 @@ def _ellipsoids(classifier: EllipsoidOpenSetClassifier, dtype: torch.dtype) -> H
         labels = _pick(nearest, compared.argmin(1))
         found = labels, _pick(margins, labels), margins
         if nearest.shape[1] == 1:  # after the assigned class come the others by their margins
-            inner = margins.scatter(1, nearest, torch.full_like(margins, float("inf")))
+            is_assigned = torch.arange(margins.shape[1], device=margins.device) == nearest
+            inner = margins.masked_fill(is_assigned, float("inf"))
             first = inner.topk(min(N_FIRST, margins.shape[1]), dim=1).indices
             return *found, first, _gap((1 - margins.gather(1, first)).square())
         least, order = compared.topk(compared.shape[1], dim=1, largest=False)

@@ -12,13 +12,13 @@ from skellipsoid.cli import main
 def test_each_text_is_embedded_once_and_every_step_is_said(
     more, tiny_model, table, texts, tmp_path, monkeypatch, capsys
 ):
-    embedded, embed = [], TextBackbone.embed
+    embedded, embed = [], TextBackbone._embed
 
-    def noted(backbone, given, **rest):
+    def noted(backbone, given, *rest):
         embedded.extend(given)
-        return embed(backbone, given, **rest)
+        return embed(backbone, given, *rest)
 
-    monkeypatch.setattr(TextBackbone, "embed", noted)
+    monkeypatch.setattr(TextBackbone, "_embed", noted)
     monkeypatch.setattr(progress, "_is_watched", lambda: True)
     command = ["train", "--data", str(table), "--model-name", str(tiny_model), "--save", str(tmp_path / "model"), *more]
     assert main(command) == 0

@@ -95,12 +95,12 @@ FUNCTIONS = [skellipsoid.check_training_features, skellipsoid.check_training_tex
 FUNCTIONS += [metrics.fpr_at_tpr, skellipsoid_bench.holm, metrics.known_f1_score]
 FUNCTIONS += [metrics.open_f1_score, metrics.open_set_accuracy, metrics.open_set_aupr, metrics.open_set_auroc]
 FUNCTIONS += [metrics.open_set_f1_score, metrics.open_set_report, metrics.oscr_curve, metrics.oscr_score]
-FUNCTIONS += [skellipsoid_bench.paired_test, metrics.trade_off_curve]
+FUNCTIONS += [skellipsoid_bench.paired_test, metrics.trade_off_curve, skellipsoid.find_duplicates]
 #: Functions of a fitted model and data: of features, and of texts by a Pipeline.
 ON_MODELS = [skellipsoid.add_classes, skellipsoid.compare, skellipsoid.discover_classes, skellipsoid.explain]
 ON_MODELS += [skellipsoid.estimate_open_share, skellipsoid.predict_open_proba, skellipsoid.remove_classes]
 ON_MODELS += [skellipsoid.set_operating_point, skellipsoid.learn_from_traffic, skellipsoid.choose_to_label]
-ON_MODELS += [metrics.open_set_accuracy_scorer, metrics.open_set_f1_scorer]
+ON_MODELS += [skellipsoid.predict_set, metrics.open_set_accuracy_scorer, metrics.open_set_f1_scorer]
 #: What functions take besides.
 MORE = {
     metrics.bootstrap_interval: {"metric": lambda y: open_set_accuracy(y, y), "n_resamples": 9, "random_state": 0},
