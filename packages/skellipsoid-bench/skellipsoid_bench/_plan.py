@@ -187,7 +187,7 @@ def _encoder(entry: Any) -> EncoderSpec:
             return EncoderSpec(TEXTS, Texts(), is_own=True)
         if (separator and finetune not in _FINETUNE) or entry in encoder_names():
             return _own_encoder(None, entry, {})
-        params: dict[str, Any] = {"finetune": finetune, **({"model_name": model} if model else {})}
+        params: dict[str, Any] = {"finetune": finetune, "layers": "last", **({"model_name": model} if model else {})}
         name = entry
     elif "estimator" in entry:
         fields = _fields("encoders", entry, "estimator", ("name", "estimator", "params"))

@@ -76,10 +76,10 @@ def run(
     seeds : sequence of int, default=None
         Each seed draws the known classes, and is the ``random_state`` of encoder and method. ``None``: 0 to 4.
     encoders : sequence, default=None
-        ``"none"``, ``"head"`` or ``"full"``, the ``finetune`` of :class:`~skellipsoid.SupConTextEncoder`;
-        ``"head:MODEL"`` for another text model; or a dict of a name and parameters of the encoder. The name of a text
-        encoder of :mod:`skellipsoid.baselines`. ``"texts"`` gives the texts themselves to methods that take texts. The
-        folder of any sentence-transformers model is used as it is. ``"module:Class"``, an unfitted transformer of texts
+        ``"none"``, ``"head"`` or ``"full"``, the ``finetune`` of :class:`~skellipsoid.SupConTextEncoder` with
+        ``layers="last"``, as in the literature; ``"head:MODEL"`` for another text model; or a dict of a name and
+        parameters of the encoder. The name of a text encoder of :mod:`skellipsoid.baselines`. ``"texts"`` gives the
+        texts themselves to methods that take texts. The folder of any sentence-transformers model is used as it is. ``"module:Class"``, an unfitted transformer of texts
         (for instance a Pipeline), or a dict of ``name``, ``estimator`` and ``params`` is an encoder of your own,
         trained in each case. ``None``: the head.
     methods : sequence, default=None

@@ -53,7 +53,7 @@ def test_a_plan_names_everything_relative_to_itself(folder, intents_folder):
     assert (plan.ratios, plan.seeds, plan.n_splits) == ([0.5, 1.0], [3], 3)
     tiny = str(folder / "tiny")
     assert [spec.name for spec in plan.encoders] == ["none", f"head:{tiny}", "full:some/model", "softmax"]
-    own = {"pooling": "auto", "layers": "auto"}  # the default, but not of the first results
+    own = {"pooling": "auto"}  # the default, but not of the first results
     assert changed_params(plan.encoders[1].estimator) == {"finetune": "head", "model_name": tiny, **own}
     assert changed_params(plan.encoders[2].estimator) == {"finetune": "full", "model_name": "some/model", **own}
     assert changed_params(plan.encoders[3].estimator) == {
