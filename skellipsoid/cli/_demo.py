@@ -29,7 +29,7 @@ _SENTENCES = (
     "could you turn the lights down a little",
     "how many hours of sleep do I need",
     "what does it cost to send a parcel to Spain",
-    "tell me a joke",
+    "who won the match last night",
 )
 #: Training texts that are shown as the reason of an answer, and the letters that are shown of each.
 _NEIGHBORS, _LONGEST = ("nearest training text", "the next one"), 60

@@ -150,7 +150,7 @@ def transform(model: Any, X: Any) -> Any:
     >>> encoder = SupConTextEncoder(finetune="none").fit(["a text to begin with"])
     >>> folder = Path(tempfile.mkdtemp()) / "encoder"
     >>> save(encoder, folder)
-    >>> texts = db.from_sequence(["where is my parcel", "tell me a joke"], npartitions=2)
+    >>> texts = db.from_sequence(["where is my parcel", "who won the match last night"], npartitions=2)
     >>> features = skellipsoid.dask.transform(folder, texts)
     >>> features.compute().shape
     (2, 384)
