@@ -79,9 +79,9 @@ def run(
         ``"none"``, ``"head"`` or ``"full"``, the ``finetune`` of :class:`~skellipsoid.SupConTextEncoder` with
         ``layers="last"``, as in the literature; ``"head:MODEL"`` for another text model; or a dict of a name and
         parameters of the encoder. The name of a text encoder of :mod:`skellipsoid.baselines`. ``"texts"`` gives the
-        texts themselves to methods that take texts. The folder of any sentence-transformers model is used as it is. ``"module:Class"``, an unfitted transformer of texts
-        (for instance a Pipeline), or a dict of ``name``, ``estimator`` and ``params`` is an encoder of your own,
-        trained in each case. ``None``: the head.
+        texts themselves to methods that take texts. The folder of any sentence-transformers model is used as it is.
+        ``"module:Class"``, an unfitted transformer of texts (for instance a Pipeline), or a dict of ``name``,
+        ``estimator`` and ``params`` is an encoder of your own, trained in each case. ``None``: the head.
     methods : sequence, default=None
         Names of :func:`short_names`; ``"module:Class"`` or an unfitted estimator for one of your own
         (:ref:`own_method`); or a dict with the keys ``name``, ``estimator``, ``params``, ``search`` and ``encoder``.
