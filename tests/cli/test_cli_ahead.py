@@ -1,5 +1,6 @@
 """What is wrong with the words and files of a command is said at once: before torch and scikit-learn are imported."""
 
+import errno
 import os
 import sys
 
@@ -36,7 +37,7 @@ def wrong(saved, tmp_path_factory):
     cases = [
         (
             ["train", "--data", folder / "none.csv", "--save", folder / "m"],
-            "cannot be read (No such file or directory)",
+            f"cannot be read ({os.strerror(errno.ENOENT)})",
         ),
         (["train", "--data", good, "--save", saved], "exists; pass --overwrite"),
         (["train", "--data", broken, "--save", folder / "m"], "Line 3 of"),

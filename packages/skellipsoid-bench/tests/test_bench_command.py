@@ -87,11 +87,11 @@ def test_flags_come_before_the_plan(folder, capsys):
         (["run", "--results", "r.jsonl", "--data", "nope"], "data has 'nope', which is not a data set"),
         (
             ["run", "--results", "r.jsonl", "--plan", "no.toml"],
-            "The plan 'no.toml' cannot be read (No such file",
+            "The plan 'no.toml' cannot be read (",
         ),
         (
             ["table", "--results", "no.jsonl"],
-            "'no.jsonl' cannot be read (No such file",
+            "'no.jsonl' cannot be read (",
         ),
         (
             ["plot", "stability", "--results", "one.jsonl", "--save", "x.png"],

@@ -60,6 +60,7 @@ def test_a_plan_names_everything_relative_to_itself(folder, intents_folder):
         "finetune": "head",
         "model_name": tiny,
         "loss": "softmax",
+        "layers": "auto",  # that of a mapping is the encoder's own default
         **own,
     }
     assert [method.name for method in plan.methods] == ["ellipsoid", "searched"]
@@ -352,9 +353,7 @@ def test_methods_that_cannot_be_made_are_refused_before_anything_is_run(method, 
 
 
 def test_a_plan_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(
-        OSError, match=r"^The plan '.*none\.toml' cannot be read \(No such file or directory\); pass a TOML"
-    ):
+    with pytest.raises(OSError, match=r"^The plan '.*none\.toml' cannot be read \(.*\); pass a TOML"):
         make_plan(tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes("# für\n".encode("latin-1"))
     with pytest.raises(ValueError, match=r"^The plan '.*latin\.toml' is not UTF-8; save it as UTF-8\.$"):

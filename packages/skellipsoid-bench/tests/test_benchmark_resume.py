@@ -167,9 +167,7 @@ def test_the_same_run_twice_is_refused(tmp_path, make_record):
     path.write_text(f"{json.dumps(make_record())}\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"^There are two results of banking 25% known, seed 0, head, ellipsoid; pass"):
         read_results(path, path)
-    with pytest.raises(
-        OSError, match=r"none\.jsonl' cannot be read \(No such file or directory\); pass a file that skell"
-    ):
+    with pytest.raises(OSError, match=r"none\.jsonl' cannot be read \(.*\); pass a file that skell"):
         read_results(tmp_path / "none.jsonl")
 
 
