@@ -286,8 +286,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         -------
         decision : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
             The scores of all classes. The score of the assigned class is raised to the largest score of the sample; in
-            an :class:`EllipsoidOpenSetClassifier` those of the three nearest classes are raised, in their order. For
-            two classes, the difference of the two columns, positive for ``classes_[1]``.
+            an :class:`~skellipsoid.EllipsoidOpenSetClassifier` those of the three nearest classes are raised, in their
+            order. For two classes, the difference of the two columns, positive for ``classes_[1]``.
         """
         decision = raised(*self._decide(X))
         return decision[:, 1] - decision[:, 0] if len(self.classes_) == 2 else decision
