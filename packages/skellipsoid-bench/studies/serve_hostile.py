@@ -38,7 +38,7 @@ def main():
         export_onnx(pipe, folder / "exported")
         limits = {"body_seconds": 5, "max_connections": 200, "log": folder / "answers.jsonl"}
         with running(folder / "exported", folder, environment, **limits) as server:
-            found = attack(server, texts[:20], 60 * options.minutes)
+            found = attack(server, texts[:20].tolist(), 60 * options.minutes)
     for each, value in found.items():
         print(f"{each}: {value:.1f}" if isinstance(value, float) else f"{each}: {value}")
     return int(found["statuses"] != {200} or found["wrong"] > 0 or found["growth"] > MOST_MIB)
