@@ -278,8 +278,9 @@ def picture(options):
         ((high, end - high, gap, top - gap), "#d6ecff", "answer"),
     ):
         ax.add_patch(plt.Rectangle((x, y0), width, height, color=color, zorder=0))
-        place = (x + width - 0.02, top * 0.93) if name == "answer" else (x + 0.02, top * 0.93)
-        ax.text(*place, name, ha="right" if name == "answer" else "left", weight="bold")
+        is_right = name != "open"
+        place = (x + width - 0.02 if is_right else x + 0.02, top * (0.04 if name == "ask" else 0.93))
+        ax.text(*place, name, ha="right" if is_right else "left", weight="bold")
     parts = {"known, first class right": right, "known, first class wrong": ~right & (y != OPEN), "open": y == OPEN}
     for (name, part), color in zip(parts.items(), ("#0072B2", "#D55E00", "#555555"), strict=True):
         ax.plot(scores[part].clip(left, end), gaps[part].clip(0, top), "o", ms=4, color=color, alpha=0.7, label=name)
