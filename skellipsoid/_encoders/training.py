@@ -326,9 +326,10 @@ def choose_layers(encoder: TrainedTextFeatures, backbone: TextBackbone) -> tuple
     if not all(isinstance(each, int | np.integer) and each >= 0 for each in chosen):
         raise ValueError(f"layers={chosen!r} must be 'auto', 'last', or a tuple of whole numbers from 0.")
     numbers = tuple(int(each) for each in chosen)
-    if numbers:
-        model.check_layers(numbers)
-    if numbers and encoder.finetune == "full":
+    if not numbers:
+        return ()
+    model.check_layers(numbers)
+    if encoder.finetune == "full":
         raise ValueError(
             f"layers={numbers} needs a text model that is not trained, but finetune='full' trains it; use "
             "layers='last', or finetune='head'."

@@ -48,6 +48,10 @@ N_CANDIDATES = 500
 FEWEST_WITH_SPREAD = 8
 
 
+#: Of samples whose ranks and gaps are not given.
+_NO_RANKS, _NO_GAPS = np.zeros(0, dtype=np.int64), np.zeros(0)
+
+
 @dataclass(frozen=True)
 class HeldOut:
     """Samples that are scored by boundaries without them, one entry of each column for a sample.
@@ -66,9 +70,9 @@ class HeldOut:
     n_classes: int
     mean_error: float = 0.0  # e, see ``class_sizes``
     # Place of the own class in the order of the classes, 1 to 3; 0 where it is none of these, or nobody asks.
-    ranks: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    ranks: NDArray[np.int64] = field(default_factory=lambda: _NO_RANKS)
     # Between the first two classes, in squares of ``distances``; infinite with one class, or where nobody asks.
-    gaps: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    gaps: NDArray[np.float64] = field(default_factory=lambda: _NO_GAPS)
 
     def __post_init__(self) -> None:
         """Fill in ranks and gaps that are not given."""
@@ -86,8 +90,8 @@ class HeldOut:
         classes: Tensor | None = None,
         weights: Tensor | None = None,
         sets: NDArray[np.int64] | None = None,
-        ranks: NDArray[np.int64] | None = None,
-        gaps: NDArray[np.float64] | None = None,
+        ranks: NDArray[np.int64] = _NO_RANKS,
+        gaps: NDArray[np.float64] = _NO_GAPS,
     ) -> "HeldOut":
         """Convert tensors of samples of one kind; every sample weighs 1 without ``weights``."""
         n_samples = len(distances)
@@ -99,8 +103,8 @@ class HeldOut:
             np.ones(n_samples) if weights is None else _double(weights),
             np.zeros(n_samples, dtype=np.int64) if sets is None else sets,
             n_classes,
-            ranks=np.zeros(n_samples, dtype=np.int64) if ranks is None else ranks,
-            gaps=np.full(n_samples, np.inf) if gaps is None else gaps,
+            ranks=ranks,
+            gaps=gaps,
         )
 
     @staticmethod

@@ -19,7 +19,7 @@ from .._held_out.asking import Costs, Ranks, least_missed, place_zones
 from .._held_out.log_model import CONFUSION, LogModel, Unknowns
 from .._held_out.scores import Floats, HeldOutScores
 from .._held_out.table import N_FIRST, gap_of
-from .log import MEMBERS, Log
+from .log import MEMBERS, expected_traffic
 from .proba import of_scores
 
 ANSWER, ASK, OPEN = "answer", "ask", "open"
@@ -187,7 +187,7 @@ def zones_placed(
     except (TypeError, ValueError):
         return None
     if found is None:
-        found = Log.empty().fit(held_out, held_out.expected.open_share)
+        found = expected_traffic(held_out)
     n_classes = len(classifier.classes_)
     if miss_rate is not None and (least := least_missed(held_out, found, scores, n_classes)) > miss_rate:
         warn(
@@ -233,7 +233,7 @@ def _known(classifier: Any, held_out: HeldOutScores) -> Known:
     n_classes, asking, traffic = len(classifier.classes_), classifier.asking_, classifier.traffic_
     ranks, model = Ranks(held_out, n_classes), None
     if traffic is None:
-        model = Log.empty().fit(held_out, held_out.expected.open_share)
+        model = expected_traffic(held_out)
         traffic = model.traffic()
     if asking is None:
         placed = place_zones(held_out, model or _of_means(traffic), np.zeros(0), classifier.offset_, n_classes)

@@ -109,6 +109,11 @@ class Log(NamedTuple):
         )
 
 
+def expected_traffic(held_out: HeldOutScores) -> LogModel:
+    """Give the model of the traffic that a classifier expects, which nothing was told of."""
+    return Log.empty().fit(held_out, held_out.expected.open_share)
+
+
 def read_log(
     estimator: Any,
     X: Any,

@@ -10,7 +10,7 @@ from .._core.pipelines import less_class_offsets
 from .._held_out.kept import held_out_rows
 from .._held_out.line import Figure, foretell, place_limit
 from .._held_out.scores import HeldOutScores
-from .._traffic.log import Log
+from .._traffic.log import Log, expected_traffic
 
 #: Shares of known texts that the table's rows reject at most.
 _RATES = (0.02, 0.05, 0.1, 0.2)
@@ -39,8 +39,7 @@ def held_out_trade_off(classifier: Any) -> str | None:
 def traffic_forecast(classifier: Any) -> str:
     """Foretell how users' messages are answered: as fitted, and with the limit for the shares that operators have."""
     held, log, n_classes = HeldOutScores.of(classifier, "train"), Log.empty(), len(classifier.classes_)
-    expected = log.fit(held, held.expected.open_share)
-    rows = [("as fitted", foretell(held, expected, classifier.offset_, n_classes))]
+    rows = [("as fitted", foretell(held, expected_traffic(held), classifier.offset_, n_classes))]
     for share in _SHARES:
         found = log.fit(held, share)
         limit = place_limit(held, found, log.scores, n_classes)
@@ -63,9 +62,7 @@ def forecast_sentence(classifier: Any) -> str | None:
         held = HeldOutScores.of(classifier, "demo")
     except ValueError:
         return None
-    found = foretell(
-        held, Log.empty().fit(held, held.expected.open_share), classifier.offset_, len(classifier.classes_)
-    )
+    found = foretell(held, expected_traffic(held), classifier.offset_, len(classifier.classes_))
     right, wrong, rejected, noticed = (f"{100 * part.low:.0f} to {100 * part.high:.0f}" for part in found[:4])
     return (
         f"Of 100 known messages of users, expect {right} to be answered right, {wrong} wrong, {rejected} to go to a "

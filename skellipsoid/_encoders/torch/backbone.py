@@ -206,10 +206,9 @@ class TextBackbone:
         """
         mix = LayerMix(layers, LAYER_WEIGHT, vectors.shape[2])
         mix.centres.copy_(vectors[:, 1:].mean(dim=0))
-        mixed: Tensor = mix(vectors)
         self.model.mix = mix.to(next(self.transformer.parameters()).device)
         self._reduced = None
-        return mixed
+        return self.mixed(vectors)
 
     def mixed(self, vectors: Tensor) -> Tensor:
         """Make of vectors, as of ``embed_layers``, what ``embed`` gives."""

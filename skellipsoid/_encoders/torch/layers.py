@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ..._torch.devices import PROCESS_STATE
 from .backbone import TextBackbone, in_pieces
 from .rows import TokenRows
-from .text_modules import token_means
+from .text_modules import count_layers, token_means
 
 
 class LayerHeads(nn.Module):
@@ -84,8 +84,7 @@ def layer_list(transformer: nn.Module) -> nn.ModuleList:
     ValueError
         If it has none, or if it runs them more than once.
     """
-    config: Any = transformer.config
-    n_layers = getattr(config, "num_hidden_layers", None) or getattr(config, "n_layers", None)
+    n_layers = count_layers(transformer)
     for module in transformer.modules():
         if isinstance(module, nn.ModuleList) and len(module) == n_layers:
             return module

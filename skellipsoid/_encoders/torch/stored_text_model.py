@@ -28,6 +28,7 @@ from .text_modules import (
     build_module,
     check_mapping,
     check_module,
+    count_layers,
     describe_module,
     is_never,
     is_plain,
@@ -155,9 +156,7 @@ class TextModel(nn.Module):
     @property
     def n_layers(self) -> int:
         """Number of layers of the transformer; 0 if it names none."""
-        config: Any = self.transformer.config
-        names = ("num_hidden_layers", "n_layers", "num_layers")
-        return next((found for name in names if (found := getattr(config, name, None))), 0)
+        return count_layers(self.transformer) or 0
 
     @property
     def token_width(self) -> int:

@@ -80,6 +80,13 @@ def pool(modules: nn.ModuleList, vectors: Tensor, mask: Tensor, n_prompt: int) -
     return found
 
 
+def count_layers(transformer: nn.Module) -> int | None:
+    """Count the layers of a transformer, by its configuration; ``None`` if that names none."""
+    config: Any = transformer.config
+    names = ("num_hidden_layers", "n_layers", "num_layers")
+    return next((found for name in names if (found := getattr(config, name, None))), None)
+
+
 def width_after(modules: nn.ModuleList, token_width: int) -> int:
     """Give the length of the vectors that ``pool`` makes of token vectors, without computing one."""
     width = token_width
