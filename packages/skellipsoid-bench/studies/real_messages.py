@@ -1,6 +1,6 @@
 """Messages of real users and real open texts: the package and what people use today, on the same texts.
 
-Each method answers as trained, with the open share told, and with 30 or 60 labelled messages of the log.
+Each method answers as trained, with the open share told, and with 30, 60 or 120 labelled messages of the log.
 
     python studies/real_lines.py --data-home ../../../shared/data embed
     python studies/real_messages.py --data-home ../../../shared/data cases
@@ -40,13 +40,14 @@ CASES = {
     "real-bot1": "Bot 1",
     "real-bot1subset": "Bot 1, reduced training set",
     "real-bot1v1": "Bot 1, messages of version 1",
+    "real-bot2": "Bot 2",
     "real-cardsid": "Cards, open texts of other card intents",
     "real-cardsood": "Cards, open texts of other domains",
     "real-clinc50": "CLINC150, 50 texts a class, its own open texts",
     "real-clinc100": "CLINC150, 100 texts a class, its own open texts",
 }
-#: Numbers of labelled messages; draws of them, fewer for the large cases.
-COUNTS, DRAWS, DRAWS_OF_LARGE, LARGE = (30, 60), 10, 2, 5000
+#: Numbers of labelled messages, the last for two cases; draws of them, fewer for the large cases.
+COUNTS, MOST_OF, DRAWS, DRAWS_OF_LARGE, LARGE = (30, 60, 120), ("real-bot1", "real-bot2"), 10, 2, 5000
 WITH_SCORES = ("logistic regression", "OneClassSVM, per class", "semantic-router")
 MAHALANOBIS, OPEN_CLASS = "relative Mahalanobis", "logistic regression, open as a class"
 
@@ -97,6 +98,11 @@ def labelled(messages, m, draw):
     return np.random.default_rng(1000 * m + draw).permutation(len(messages.y))[:m]
 
 
+def counts_of(name):
+    """Numbers of labelled messages of a case."""
+    return COUNTS if name in MOST_OF else COUNTS[:-1]
+
+
 def draws_of(train):
     """Draws of labelled messages."""
     return DRAWS if len(train.y) < LARGE else DRAWS_OF_LARGE
@@ -108,7 +114,7 @@ def write_cases(options):
         case = {
             "train": [train.texts.tolist(), train.y.tolist()],
             "messages": [messages.texts.tolist(), messages.y.tolist()],
-            "labelled": {m: [labelled(messages, m, draw).tolist() for draw in range(draws_of(train))] for m in COUNTS},
+            "labelled": {m: [labelled(messages, m, draw).tolist() for draw in range(draws_of(train))] for m in counts_of(name)},
         }
         (HOME / f"{name}.json").write_text(json.dumps(case), encoding="utf-8")
 
@@ -119,7 +125,7 @@ def run(options):
     for name, train, messages in all_cases(options):
         if name not in options.cases:
             continue
-        found = {method: _answers(method, train, messages) for method in options.methods}
+        found = {method: _answers(method, train, messages, counts_of(name)) for method in options.methods}
         for place in sorted((HOME / "answers").glob(f"{name}.*.json")):
             found[place.name.split(".")[1]] = _read_answers(place)
         for method, answers in found.items():
@@ -154,30 +160,30 @@ def judged(truth, answers, without):
     return {name: round(100 * float(share), 2) for name, share in shares.items()}
 
 
-def _answers(method, train, messages):
+def _answers(method, train, messages, counts):
     """Yield name, what was given, draw, labelled rows, and an answer for every message."""
     if method == "skellipsoid":
-        yield from _ours(train, messages)
+        yield from _ours(train, messages, counts)
     elif method == OPEN_CLASS:
-        for m in COUNTS:
+        for m in counts:
             for draw in range(draws_of(train)):
                 rows = labelled(messages, m, draw)
                 y = np.append(train.y.astype(object), messages.y[rows]).astype(str)
                 model = LogisticRegression(C=10, max_iter=1000).fit(np.concatenate([train.X, messages.X[rows]]), y)
                 yield method, str(m), draw, rows, model.predict(messages.X)
     else:
-        yield from _scored(method, train, messages)
+        yield from _scored(method, train, messages, counts)
 
 
-def _ours(train, messages):
-    """As fitted; the line of the share; thirty and sixty labels, drawn at random and chosen by the package."""
+def _ours(train, messages, counts):
+    """As fitted; the line of the share; labelled messages, drawn at random and chosen by the package."""
     clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(train.X, train.y)
     none, name = np.array([], dtype=int), "skellipsoid"
     yield name, "fitted", 0, none, clf.predict(messages.X)
     share = float(np.mean(messages.y == OPEN))
     yield name, "share", 0, none, set_operating_point(clf, messages.X, open_share=share).predict(messages.X)
     set_operating_point(clf)
-    for m in COUNTS:
+    for m in counts:
         for draw in range(draws_of(train)):
             chosen = choose_to_label(clf, messages.X, m, random_state=draw)
             ways = {
@@ -191,7 +197,7 @@ def _ours(train, messages):
                 yield way, str(m), draw, rows, learned.predict(messages.X)
 
 
-def _scored(method, train, messages):
+def _scored(method, train, messages, counts):
     """Answers of a method with a score, at the line of each setting."""
     classes, codes = np.unique(train.y, return_inverse=True)
     if method == MAHALANOBIS:
@@ -210,7 +216,7 @@ def _scored(method, train, messages):
     none, share = np.array([], dtype=int), np.mean(messages.y == OPEN)
     yield method, "fitted", 0, none, np.where(scores < line, OPEN, known)
     yield method, "share", 0, none, np.where(scores < np.quantile(scores, share), OPEN, known)
-    for m in COUNTS:
+    for m in counts:
         for draw in range(draws_of(train)):
             rows = labelled(messages, m, draw)
             best = _best_line(scores[rows], known[rows], messages.y[rows], classes)
@@ -243,7 +249,7 @@ PLATFORMS = {
     "Haptik": ((65.4, 66.9, 58.8), (53.2, 81.9, 55.0), 59.9),
     "BERT, fine-tuned": ((73.2, 7.8, 47.2), (73.2, 30.7, 53.8), 63.5),
 }
-GIVEN = {"fitted": "as trained", "share": "share told", "30": "30 labelled", "60": "60 labelled"}
+GIVEN = {"fitted": "as trained", "share": "share told", "30": "30 labelled", "60": "60 labelled", "120": "120 labelled"}
 
 
 def report():

