@@ -13,10 +13,8 @@ if TYPE_CHECKING:
     from ._data_check.texts import check_training_texts
     from ._ellipsoid.classifier import EllipsoidOpenSetClassifier
     from ._ellipsoid.elidecide import EliDecide
-    from ._encoders.llm import LLMTextEncoder
     from ._encoders.supcon import SupConTextEncoder
     from ._onnx.export import export_onnx
-    from ._prompt.classifier import PromptOpenSetClassifier
     from ._traffic.asking import predict_set
     from ._traffic.compare import Comparison, compare
     from ._traffic.discovery import DiscoveredClasses, discover_classes
@@ -34,9 +32,7 @@ __all__ = [
     "DiscoveredClasses",
     "EliDecide",
     "EllipsoidOpenSetClassifier",
-    "LLMTextEncoder",
     "OpenShareMonitor",
-    "PromptOpenSetClassifier",
     "ScoreOpenSetClassifier",
     "SupConTextEncoder",
     "TunedOperatingPointCV",
@@ -77,9 +73,7 @@ _MODULE_OF = {
     "DiscoveredClasses": "_traffic.discovery",
     "EliDecide": "_ellipsoid.elidecide",
     "EllipsoidOpenSetClassifier": "_ellipsoid.classifier",
-    "LLMTextEncoder": "_encoders.llm",
     "OpenShareMonitor": "_traffic.monitor",
-    "PromptOpenSetClassifier": "_prompt.classifier",
     "ScoreOpenSetClassifier": "baselines._own_score",
     "SupConTextEncoder": "_encoders.supcon",
     "TunedOperatingPointCV": "_traffic.operating_point",

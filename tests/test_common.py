@@ -43,6 +43,7 @@ from skellipsoid.baselines import (
     OpenMaxClassifier,
 )
 from skellipsoid.utils import expected_failed_checks
+from skellipsoid_bench.language_models import PromptOpenSetClassifier
 from skellipsoid_bench.literature import CLABClassifier, MOGBClassifier
 
 #: Parameters for this package's own checks, where the defaults do not suit their few rows.
@@ -932,6 +933,6 @@ def test_only_names_that_begin_with_set_change_the_model_and_return_it(name, ste
 
 def test_no_method_has_the_name_of_a_function():
     functions = {name for name in skellipsoid.__all__ if inspect.isfunction(getattr(skellipsoid, name))}
-    others = [skellipsoid.ScoreOpenSetClassifier, skellipsoid.PromptOpenSetClassifier, TunedOperatingPointCV]
+    others = [skellipsoid.ScoreOpenSetClassifier, PromptOpenSetClassifier, TunedOperatingPointCV]
     for kind in (*CLASSIFIERS, *others):
         assert not functions & {*dir(kind)}

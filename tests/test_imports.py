@@ -13,7 +13,7 @@ ROOT = Path(skellipsoid.__file__).parent
 ROOMS = (
     *("_version", "_torch", "_samples", "_core", "datasets", "metrics", "model_selection", "_held_out"),
     *("_encoders", "_ellipsoid", "_changes"),
-    *("_prompt", "baselines", "_data_check", "_traffic", "plotting", "persistence", "_onnx", "dask", "base", "utils"),
+    *("baselines", "_data_check", "_traffic", "plotting", "persistence", "_onnx", "dask", "base", "utils"),
     *("cli", "__main__"),
 )
 #: Rooms of computations, in torch and NumPy.
@@ -229,7 +229,7 @@ def modules_of(folder):
     return found
 
 
-@pytest.mark.parametrize("folder", [*COMPUTATIONS, "_core", "_ellipsoid", "_encoders", "_prompt"])
+@pytest.mark.parametrize("folder", [*COMPUTATIONS, "_core", "_ellipsoid", "_encoders"])
 def test_no_modules_import_each_other_in_a_circle(folder):
     waiting = modules_of(folder)
     while waiting:

@@ -26,7 +26,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import skellipsoid
-from skellipsoid import PromptOpenSetClassifier
+from skellipsoid_bench.language_models import PromptOpenSetClassifier
 
 pytest.importorskip("openai")
 
@@ -48,7 +48,7 @@ def test_two_processes_ask_nothing_twice(serve, tmp_path):
     server.before = lambda handler, body, number: number <= 2 and both.wait(60) is None
     cache = tmp_path / "answers.sqlite"
     script = (
-        "from skellipsoid import PromptOpenSetClassifier\n"
+        "from skellipsoid_bench.language_models import PromptOpenSetClassifier\n"
         f"clf = PromptOpenSetClassifier(base_url={server.url!r}, cache={str(cache)!r}, n_concurrent=3)\n"
         f"clf.fit({TRAIN!r}, {LABELS!r})\n"
         "print('ready', flush=True)\n"
@@ -80,7 +80,7 @@ def test_what_a_killed_process_asked_is_asked_again(serve, tmp_path):
     server.delay = 30
     cache = tmp_path / "answers.sqlite"
     script = (
-        "from skellipsoid import PromptOpenSetClassifier\n"
+        "from skellipsoid_bench.language_models import PromptOpenSetClassifier\n"
         f"clf = PromptOpenSetClassifier(base_url={server.url!r}, cache={str(cache)!r})\n"
         f"clf.fit({TRAIN!r}, {LABELS!r}).predict({NEW!r})\n"
     )

@@ -21,9 +21,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV
 
 import skellipsoid
-from skellipsoid import PromptOpenSetClassifier
 from skellipsoid.metrics import open_set_f1_scorer
 from skellipsoid.model_selection import OpenSetKFold
+from skellipsoid_bench.language_models import PromptOpenSetClassifier
 
 pytest.importorskip("openai")
 
@@ -454,7 +454,7 @@ def test_an_interrupted_run_goes_on(serve, tmp_path):
     server.delay = 0.05
     cache = tmp_path / "answers.sqlite"
     script = (
-        "from skellipsoid import PromptOpenSetClassifier\n"
+        "from skellipsoid_bench.language_models import PromptOpenSetClassifier\n"
         f"clf = PromptOpenSetClassifier(base_url={server.url!r}, cache={str(cache)!r}, n_concurrent=2)\n"
         f"clf.fit({TRAIN!r}, {LABELS!r})\n"
         f"print(len(clf.predict({many(400)!r})))\n"
@@ -482,7 +482,7 @@ def test_ctrl_c_keeps_the_answers(serve):
     server.delay = 0.05
     script = (
         "import os, signal, threading\n"
-        "from skellipsoid import PromptOpenSetClassifier\n"
+        "from skellipsoid_bench.language_models import PromptOpenSetClassifier\n"
         f"clf = PromptOpenSetClassifier(base_url={server.url!r}, n_concurrent=2).fit({TRAIN!r}, {LABELS!r})\n"
         f"texts = {many(60)!r}\n"
         "clf.predict(['wake'])\n"
@@ -636,7 +636,7 @@ def test_a_later_fit_forgets_the_one_before(serve):
 def test_the_package_is_asked_for_when_it_is_missing(serve, monkeypatch):
     clf = fitted(serve())
     monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(ImportError, match=r"pip install 'skellipsoid\[llm\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'skellipsoid-bench\[llm\]'"):
         clf.predict(NEW)
 
 

@@ -14,7 +14,7 @@ from contextlib import closing
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from skellipsoid import PromptOpenSetClassifier
+from skellipsoid_bench.language_models import PromptOpenSetClassifier
 
 pytest.importorskip("openai")
 #: Not imported here: llama_cpp opens files that it does not close.

@@ -16,9 +16,10 @@ from sklearn.pipeline import make_pipeline
 
 import skellipsoid
 import skellipsoid_bench
-from skellipsoid import EllipsoidOpenSetClassifier, LLMTextEncoder, baselines
+from skellipsoid import EllipsoidOpenSetClassifier, baselines
 from skellipsoid.metrics import open_set_f1_scorer
 from skellipsoid.model_selection import OpenSetKFold
+from skellipsoid_bench.language_models import LLMTextEncoder
 
 TEXTS = ["wake me at six please", "dim the lamp", "lamp", "wake me", "the lamp at six in this sentence", "😀 été 灯"]
 
@@ -283,7 +284,11 @@ def test_a_search_over_its_layer(tiny_causal, texts, labels):
 
 
 def test_the_benchmark_runs_it_by_its_name(tiny_causal, tmp_path):
-    encoder = {"name": "tiny LLM", "estimator": "skellipsoid:LLMTextEncoder", "params": {"model": str(tiny_causal)}}
+    encoder = {
+        "name": "tiny LLM",
+        "estimator": "skellipsoid_bench.language_models:LLMTextEncoder",
+        "params": {"model": str(tiny_causal)},
+    }
     records = skellipsoid_bench.run(
         data=["assistant"],
         encoders=[encoder],

@@ -8,10 +8,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .._torch.progress import progress_bar
-from .cache import Answer, FileCache, MemoryCache
-from .server import RequestError, Server
-from .words import Message
+from skellipsoid._torch.progress import progress_bar
+
+from ._cache import Answer, FileCache, MemoryCache
+from ._server import RequestError, Server
+from ._words import Message
 
 #: Seconds between looks for an answer that another process asks for.
 _PAUSE = 0.05

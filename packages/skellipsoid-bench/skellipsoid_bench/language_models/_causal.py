@@ -18,13 +18,13 @@ from safetensors import SafetensorError
 from torch import Tensor
 from tqdm.std import tqdm
 
-from ..._torch.devices import kept_torch_state
-from ..._torch.progress import quiet_libraries
-from .backbone import in_pieces, in_windows
-from .model_lookup import hub_is_reachable
-from .positions import check_length, n_positions
-from .text_modules import token_means
-from .token_table import TokenTable
+from skellipsoid._encoders.torch.backbone import in_pieces, in_windows
+from skellipsoid._encoders.torch.model_lookup import hub_is_reachable
+from skellipsoid._encoders.torch.positions import check_length, n_positions
+from skellipsoid._encoders.torch.text_modules import token_means
+from skellipsoid._encoders.torch.token_table import TokenTable
+from skellipsoid._torch.devices import kept_torch_state
+from skellipsoid._torch.progress import quiet_libraries
 
 #: Where the text stands in a prompt.
 TEXT_FIELD = "{text}"
@@ -221,7 +221,7 @@ def _check_gguf(name: str) -> None:
     if missing:
         raise ImportError(
             f"{name!r} is a GGUF file, which transformers reads with the package {missing[0]}, but it is not "
-            "installed; run pip install 'skellipsoid[llm]', or pass a folder of safetensors."
+            "installed; run pip install 'skellipsoid-bench[llm]', or pass a folder of safetensors."
         )
 
 

@@ -128,8 +128,8 @@ def serve():
 @pytest.fixture
 def short_waits(monkeypatch):
     """Wait milliseconds where a user would wait seconds."""
-    monkeypatch.setattr("skellipsoid._prompt.server.FIRST_WAIT", 0.01)
-    monkeypatch.setattr("skellipsoid._prompt.server.LONGEST_WAIT", 0.02)
+    monkeypatch.setattr("skellipsoid_bench.language_models._server.FIRST_WAIT", 0.01)
+    monkeypatch.setattr("skellipsoid_bench.language_models._server.LONGEST_WAIT", 0.02)
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,11 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .._core.characters import is_unicode
-from .cache import Answer
-from .settings import CONSTRAINTS, Settings, origin_of
-from .words import Message, Vocabulary
+from skellipsoid._core.characters import is_unicode
+
+from ._cache import Answer
+from ._settings import CONSTRAINTS, Settings, origin_of
+from ._words import Message, Vocabulary
 
 #: Answers of a server that does not know a way to limit answers.
 _UNKNOWN_FORMAT = {400, 404, 415, 422, 500, 501}
@@ -77,7 +78,7 @@ class Server:
             import openai
         except ImportError as error:
             raise ImportError(
-                "PromptOpenSetClassifier asks a server by the package openai: pip install 'skellipsoid[llm]'."
+                "PromptOpenSetClassifier asks a server by the package openai: pip install 'skellipsoid-bench[llm]'."
             ) from error
         self._openai, self._settings, self._vocabulary, self._stop = openai, settings, vocabulary, stop
         self._key = _read_key(settings.api_key_env)

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .._core.characters import is_visible
+from skellipsoid._core.characters import is_visible
 
 Message = dict[str, str]
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._core.files import holding
+from skellipsoid._core.files import holding
 
 #: We raise this number when a request of the same key means something else.
 _FORMAT = 1

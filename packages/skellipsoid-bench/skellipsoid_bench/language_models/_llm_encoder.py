@@ -14,12 +14,12 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 from torch.nn import functional
 
-from .._core.sklearn import Interval, StrOptions, fit_context
-from .._core.text_estimators import TakesTexts
-from .._core.texts import check_texts
-from .._core.validation import unfit
-from .._torch.devices import PROCESS_STATE, explain_out_of_memory, resolve_device
-from .torch.causal import TEXT_FIELD, CausalModel, Reading
+from skellipsoid._core.sklearn import Interval, StrOptions, fit_context
+from skellipsoid._core.text_estimators import TakesTexts
+from skellipsoid._torch.devices import PROCESS_STATE
+from skellipsoid.base import check_texts, explain_out_of_memory, resolve_device, unfit
+
+from ._causal import TEXT_FIELD, CausalModel, Reading
 
 _REMEDIES = "use a smaller model, a smaller max_length, dtype='bfloat16', or device='cpu'"
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -42,8 +42,8 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
     ----------
     model : str or Path, default="HuggingFaceTB/SmolLM2-135M-Instruct"
         A causal model of transformers: a folder, a GGUF file, or a name on the hub (``owner/repository``, or
-        ``owner/repository/file.gguf``). GGUF files need the extra ``[llm]``; their weights are converted to ``dtype``,
-        so they need as much memory as the model in that precision.
+        ``owner/repository/file.gguf``). GGUF files need the extra ``skellipsoid-bench[llm]``; their weights are
+        converted to ``dtype``, so they need as much memory as the model in that precision.
 
     prompt : str, default=None
         A template with ``{text}`` once, such as ``'This sentence: "{text}" means in one word: "'`` [2]_. ``None`` is
@@ -82,7 +82,7 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     See Also
     --------
-    SupConTextEncoder : A smaller model that is trained on the texts.
+    skellipsoid.SupConTextEncoder : A smaller model that is trained on the texts.
     PromptOpenSetClassifier : Asks a language model for the label itself.
 
     Notes
@@ -103,7 +103,8 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
     Examples
     --------
     >>> from sklearn.pipeline import make_pipeline
-    >>> from skellipsoid import EllipsoidOpenSetClassifier, LLMTextEncoder
+    >>> from skellipsoid import EllipsoidOpenSetClassifier
+    >>> from skellipsoid_bench.language_models import LLMTextEncoder
     >>> encoder = LLMTextEncoder("models/SmolLM2-135M-Instruct.Q4_1.gguf", layer=15)
     >>> pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier())
     >>> pipe.fit(texts, intents).predict(["wake me at six"])  # doctest: +SKIP
@@ -164,7 +165,7 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
         OSError
             If the model is not found or cannot be loaded.
         ImportError
-            If the model is a GGUF file and the packages of the extra ``[llm]`` are missing.
+            If the model is a GGUF file and the packages of the extra ``skellipsoid-bench[llm]`` are missing.
         """
         check_texts(X)
         reading = self._reading()

@@ -14,19 +14,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.characters import is_visible
-from .._core.labels import as_labels, cast_open_label, check_given
-from .._core.sklearn import HasMethods, Interval, StrOptions, fit_context, validate_params
-from .._core.text_estimators import TextOpenSetClassifier
-from .._core.texts import check_texts
-from .._core.validation import name_rows, unfit
-from .._core.warn import warn
-from .asking import Answers, Request, ask_all
-from .cache import Answer, FileCache, MemoryCache, request_key
-from .examples import Examples, make_examples
-from .server import Server
-from .settings import CONSTRAINTS, Settings, check_secrets, check_settings
-from .words import Vocabulary
+from skellipsoid._core.characters import is_visible
+from skellipsoid._core.labels import check_given
+from skellipsoid._core.sklearn import HasMethods, Interval, StrOptions, fit_context, validate_params
+from skellipsoid._core.validation import name_rows
+from skellipsoid.base import TextOpenSetClassifier, as_labels, cast_open_label, check_texts, unfit, warn
+
+from ._asking import Answers, Request, ask_all
+from ._cache import Answer, FileCache, MemoryCache, request_key
+from ._examples import Examples, make_examples
+from ._server import Server
+from ._settings import CONSTRAINTS, Settings, check_secrets, check_settings
+from ._words import Vocabulary
 
 #: Answers that are no label, of which ``last_call_`` shows so many.
 _MOST_SHOWN = 10
@@ -127,7 +126,7 @@ class PromptOpenSetClassifier(TextOpenSetClassifier):
     See Also
     --------
     LLMTextEncoder : A language model as the encoder of any other classifier.
-    EllipsoidOpenSetClassifier : Learns from texts instead of names, on this machine.
+    skellipsoid.EllipsoidOpenSetClassifier : Learns from texts instead of names, on this machine.
 
     Notes
     -----
@@ -149,7 +148,7 @@ class PromptOpenSetClassifier(TextOpenSetClassifier):
 
     Examples
     --------
-    >>> from skellipsoid import PromptOpenSetClassifier
+    >>> from skellipsoid_bench.language_models import PromptOpenSetClassifier
     >>> clf = PromptOpenSetClassifier(instruction="People talk to an assistant at home.")
     >>> clf.fit(["wake me at six", "dim the lamp"], ["alarm", "light"]).classes_
     array(['alarm', 'light'], dtype='<U5')
@@ -280,7 +279,7 @@ class PromptOpenSetClassifier(TextOpenSetClassifier):
             If the cache cannot be used, or if another process that uses it waits longer for an answer than all retries
             would take.
         ImportError
-            If the package of the extra ``[llm]`` is missing.
+            If the package of the extra ``skellipsoid-bench[llm]`` is missing.
 
         Warns
         -----

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics.pairwise import cosine_similarity
 
-from .._core.characters import normalize_text
-from .._encoders.supcon import SupConTextEncoder
+from skellipsoid import SupConTextEncoder
+from skellipsoid._core.characters import normalize_text
 
 
 class Examples(NamedTuple):

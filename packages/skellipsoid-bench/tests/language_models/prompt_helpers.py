@@ -1,6 +1,6 @@
 """Texts, their answers and a classifier, for the tests of ``PromptOpenSetClassifier``."""
 
-from skellipsoid import PromptOpenSetClassifier
+from skellipsoid_bench.language_models import PromptOpenSetClassifier
 
 TRAIN = ["wake me at six", "alarm for noon", "dim the lamp", "lights off", "tell a joke"]
 LABELS = ["alarm", "alarm", "light", "light", "-1"]
