@@ -168,8 +168,7 @@ class OnnxPipeline:
             self.held_out_scores_.ndim != 1 or np.isnan(self.held_out_scores_).any()
         ):
             raise ValueError("held-out scores that are no numbers")
-        # Version 1 of the format had no prompt.
-        return None if text is None else {name: ({"prompt": ""} | text)[name] for name in SETTINGS}
+        return None if text is None else {name: text[name] for name in SETTINGS}
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label each sample with a known class, or with ``open_label_``.
