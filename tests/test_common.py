@@ -535,7 +535,7 @@ def check_open_set_bad_input(classifier):
         (np.empty((90, 0)), y, ValueError, r"0 feature\(s\)"),
         (X[:, 0], y, ValueError, "(?s)Expected 2D array.*Reshape your data"),
         (X, y[:-1], ValueError, r"inconsistent numbers of samples: \[90, 89\]"),
-        (X, np.full(len(X), -1), ValueError, "Every one of the 90 samples has the open label -1.*another open_label"),
+        (X, np.full(len(X), -1), ValueError, "Every one of the 90 samples has the open label -1.*another open label"),
         (X, np.full(len(X), "-1"), ValueError, "Every one of the 90 samples has the open label '-1'"),
     ]
     for bad, labels, error, message in cases:

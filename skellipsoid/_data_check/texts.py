@@ -222,13 +222,13 @@ def _open_labels(data: _Data) -> Iterator[Finding]:
         is_same = not wanted.isdisjoint(forms(label))
         if is_same and data.open_label not in data.rows_of:
             message = (
-                f"open_label={data.open_label!r} occurs nowhere, but {label!r} does, in {data.place(rows)}, and is "
-                f"trained as a class; pass open_label={label!r} if these texts are of no class."
+                f"The open label {data.open_label!r} occurs nowhere, but {label!r} does, in {data.place(rows)}, and is "
+                f"trained as a class; pass {label!r} as the open label if these texts are of no class."
             )
         elif not is_same and is_name_of_none(label):
             message = (
                 f"The label {label!r} in {data.place(rows)} is a usual name of open texts, but is trained as a class; "
-                f"pass open_label={label!r} if these texts are of no class."
+                f"pass {label!r} as the open label if these texts are of no class."
             )
         else:
             continue

@@ -230,7 +230,7 @@ class TrainedTextFeatures(TextFeatures):
         if len(names) < 2 and (self.finetune != "auto" or self.n_components is not None):
             warn(
                 f"y has the single known class {names.tolist()[0]!r}, which training cannot separate from another; "
-                "add a second class, or use SupConTextEncoder(finetune='none')."
+                "add a second class, or set finetune to 'none'."
             )
         return names, classes
 

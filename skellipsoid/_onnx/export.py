@@ -145,8 +145,8 @@ def exported_files(
     parts = _checked(estimator)
     if quantize and not hasattr(parts.encoder, "training_texts_"):
         raise TypeError(
-            "quantize=True measures the quantised text model with the training texts, but the estimator keeps none; "
-            "fit its text encoder with keep_texts=True, or export with quantize=False."
+            "quantize measures the quantised text model with the training texts, but the estimator keeps none; fit its "
+            "text encoder with keep_texts, or export without quantize."
         )
     check_target(target, overwrite=overwrite)
     _check_packages()
