@@ -12,7 +12,7 @@ from .._core.sklearn import Interval, StrOptions
 from .._torch.devices import resolve_device
 from .torch.contrastive import ContrastiveSettings, cross_fit, spread_as_fresh
 from .torch.objectives import shown
-from .training import TrainedTextFeatures, read_settings
+from .trained_text_features import TrainedTextFeatures, read_settings
 from .training_texts import TrainingTexts
 
 

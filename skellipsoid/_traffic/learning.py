@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_consistent_length, check_random_state
 
-from .._changes import changed, check_can_change
+from .._change_classes import changed, check_can_change
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.results import Result

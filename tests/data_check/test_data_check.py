@@ -99,8 +99,8 @@ def test_a_misspelt_open_label_is_found(check, texts, labels, open_texts):
         found = only(check([*texts, *open_texts], y, open_label=name), "open_label")
         assert (found.rows, found.label) == (tuple(range(32, 38)), "oos")
         assert found.message == (
-            f"The open label {name!r} occurs nowhere, but 'oos' does, in rows 32, 33, 34, 35, 36, 37, and is trained as "
-            "a class; pass 'oos' as the open label if these texts are of no class."
+            f"The open label {name!r} occurs nowhere, but 'oos' does, in rows 32, 33, 34, 35, 36, 37, and is trained "
+            "as a class; pass 'oos' as the open label if these texts are of no class."
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from skellipsoid._torch.progress import progress_bar
 
-from ._cache import Answer, FileCache, MemoryCache
+from ._answer_cache import Answer, FileCache, MemoryCache
 from ._server import RequestError, Server
 from ._words import Message
 

@@ -20,11 +20,11 @@ from skellipsoid._core.sklearn import HasMethods, Interval, StrOptions, fit_cont
 from skellipsoid._core.validation import name_rows
 from skellipsoid.base import TextOpenSetClassifier, as_labels, cast_open_label, check_texts, unfit, warn
 
+from ._answer_cache import Answer, FileCache, MemoryCache, request_key
 from ._asking import Answers, Request, ask_all
-from ._cache import Answer, FileCache, MemoryCache, request_key
 from ._examples import Examples, make_examples
 from ._server import Server
-from ._settings import CONSTRAINTS, Settings, check_secrets, check_settings
+from ._server_settings import CONSTRAINTS, Settings, check_secrets, check_settings
 from ._words import Vocabulary
 
 #: Answers that are no label, of which ``last_call_`` shows so many.

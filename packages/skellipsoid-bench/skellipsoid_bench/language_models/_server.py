@@ -10,8 +10,8 @@ from typing import Any
 
 from skellipsoid._core.characters import is_unicode
 
-from ._cache import Answer
-from ._settings import CONSTRAINTS, Settings, origin_of
+from ._answer_cache import Answer
+from ._server_settings import CONSTRAINTS, Settings, origin_of
 from ._words import Message, Vocabulary
 
 #: Answers of a server that does not know a way to limit answers.

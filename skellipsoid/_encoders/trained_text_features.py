@@ -19,7 +19,7 @@ from .._core.validation import check_groups, unfit
 from .._core.warn import warn
 from .._torch.devices import explain_out_of_memory, resolve_device, resolve_seed
 from .._torch.shards import Shards
-from .._torch.training import History
+from .._torch.training_loop import History
 from .text_features import REMEDIES, TextFeatures
 from .torch.backbone import TextBackbone
 from .torch.contrastive import start_projection, train_projection

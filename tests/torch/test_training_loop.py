@@ -14,7 +14,7 @@ from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, add_classes, base
 from skellipsoid._core.validation import to_numpy
 from skellipsoid._torch.devices import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
 from skellipsoid._torch.threads import LEAST_OF_THREAD, map_parts, one_thread_each
-from skellipsoid._torch.training import run_epochs, shuffled_batches
+from skellipsoid._torch.training_loop import run_epochs, shuffled_batches
 from skellipsoid.datasets import make_open_blobs
 
 
@@ -113,7 +113,7 @@ def test_a_notebook_shows_the_bar_without_a_warning(fresh_python):
         "shell = types.SimpleNamespace(config={'IPKernelApp': {}})\n"
         "sys.modules['IPython'] = types.SimpleNamespace(get_ipython=lambda: shell, version_info=(8, 0))\n"
         "sys.stderr, kept = OutStream(), sys.stderr\n"
-        "from skellipsoid._torch.training import run_epochs\n"
+        "from skellipsoid._torch.training_loop import run_epochs\n"
         "run_epochs(lambda: 1.0, max_iter=3, n_iter_no_change=9, tol=0, label='bar', verbose=1)\n"
         "print('bar: 100%' in sys.stderr.getvalue())"
     )
