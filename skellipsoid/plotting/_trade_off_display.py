@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import auc
 
-from .._core.answers import ClosedSetRows, f1_at, trade_off_at
+from .._core.answers import f1_at, trade_off_at
 from .._core.pipelines import split_estimator
-from .._core.warn import warn
 from .._held_out.kept import held_out_rows
 from ._canvas import COLOURS, INK, KNOWN_COLOUR, LINE_STYLES, OPEN_COLOUR, legend_above, legend_name, make_axes, styled
-from ._inputs import read_answers, read_rows
+from ._inputs import read_answers, read_rows, warn_of_missing_classes
 from ._pictures import require_matplotlib
 
 if TYPE_CHECKING:
@@ -279,7 +277,7 @@ class TradeOffDisplay:
         options = {"open_label": open_label, "labels": labels, "sample_weight": sample_weight}
         rows, offset = read_rows(cls, y_true, y_pred_known, score, offset, **options)
         if kind == "f1":
-            _warn_of_missing_classes(rows)
+            warn_of_missing_classes(rows)
         offsets = np.unique([*rows.score, np.inf, *([] if offset is None else [offset])])
         curves = ("known_rejected", "open_noticed", "wrong_class", "open_set_f1", "known_f1", "open_f1")
         values = (*trade_off_at(rows, offsets), *f1_at(rows, offsets))
@@ -388,14 +386,3 @@ class TradeOffDisplay:
             ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
         if legend:
             ax.legend(loc="lower right")
-
-
-def _warn_of_missing_classes(rows: ClosedSetRows) -> None:
-    """Warn, at the caller of the display, of known classes without a defined F1."""
-    missing = rows.problem.classes[np.bincount(rows.problem.true, minlength=len(rows.problem.classes))[:-1] == 0]
-    if len(missing):
-        warn(
-            f"y_true has no row of {len(missing)} of the {len(rows.problem.classes)} known classes, such as "
-            f"{missing[0].item()!r}: F1 counts 0 there at every offset.",
-            UndefinedMetricWarning,
-        )

@@ -304,7 +304,7 @@ def test_quantize_needs_the_training_texts(tiny_model, texts, labels, blobs, tmp
     encoder = SupConTextEncoder(tiny_model, finetune="none")
     pipe = make_pipeline(encoder, baselines.BallClassifier()).fit(texts, labels)
     for estimator in (pipe, baselines.BallClassifier().fit(*blobs[:2])):
-        with pytest.raises(TypeError, match="keeps none; fit its text encoder with keep_texts=True"):
+        with pytest.raises(TypeError, match="keeps none; fit its text encoder with keep_texts, or"):
             export_onnx(estimator, tmp_path / "model", quantize=True)
     assert not any(tmp_path.iterdir())
 
