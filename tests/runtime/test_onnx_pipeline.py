@@ -25,9 +25,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import skellipsoid
 import skellipsoid_runtime
-from skellipsoid._core.texts import check_texts
 from skellipsoid._encoders.torch import rule_limits
 from skellipsoid._encoders.torch.token_table import length_sorted_pieces as package_pieces
+from skellipsoid.base import check_texts
 from skellipsoid.persistence._folder import manifest_bytes
 from skellipsoid_runtime import OnnxPipeline, _rule_limits, _texts
 from skellipsoid_runtime._texts import TextReader, length_sorted_pieces
