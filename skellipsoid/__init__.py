@@ -7,16 +7,14 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import base, baselines, dask, datasets, metrics, model_selection, plotting, utils
-    from ._changes import add_classes, merge_classes, refresh, remove_classes
-    from ._data_check.duplicates import find_duplicates
-    from ._data_check.features import check_training_features
-    from ._data_check.texts import check_training_texts
+    from ._change_classes import add_classes, merge_classes, refresh, remove_classes
+    from ._data_check.duplicate_groups import find_duplicates
+    from ._data_check.feature_check import check_training_features
+    from ._data_check.text_check import check_training_texts
     from ._ellipsoid.classifier import EllipsoidOpenSetClassifier
     from ._ellipsoid.elidecide import EliDecide
-    from ._encoders.llm import LLMTextEncoder
     from ._encoders.supcon import SupConTextEncoder
     from ._onnx.export import export_onnx
-    from ._prompt.classifier import PromptOpenSetClassifier
     from ._traffic.asking import predict_set
     from ._traffic.compare import Comparison, compare
     from ._traffic.discovery import DiscoveredClasses, discover_classes
@@ -34,9 +32,7 @@ __all__ = [
     "DiscoveredClasses",
     "EliDecide",
     "EllipsoidOpenSetClassifier",
-    "LLMTextEncoder",
     "OpenShareMonitor",
-    "PromptOpenSetClassifier",
     "ScoreOpenSetClassifier",
     "SupConTextEncoder",
     "TunedOperatingPointCV",
@@ -77,30 +73,28 @@ _MODULE_OF = {
     "DiscoveredClasses": "_traffic.discovery",
     "EliDecide": "_ellipsoid.elidecide",
     "EllipsoidOpenSetClassifier": "_ellipsoid.classifier",
-    "LLMTextEncoder": "_encoders.llm",
     "OpenShareMonitor": "_traffic.monitor",
-    "PromptOpenSetClassifier": "_prompt.classifier",
     "ScoreOpenSetClassifier": "baselines._own_score",
     "SupConTextEncoder": "_encoders.supcon",
     "TunedOperatingPointCV": "_traffic.operating_point",
-    "add_classes": "_changes",
-    "check_training_features": "_data_check.features",
-    "check_training_texts": "_data_check.texts",
+    "add_classes": "_change_classes",
+    "check_training_features": "_data_check.feature_check",
+    "check_training_texts": "_data_check.text_check",
     "choose_to_label": "_traffic.learning",
     "compare": "_traffic.compare",
     "discover_classes": "_traffic.discovery",
     "estimate_open_share": "_traffic.share",
     "explain": "_traffic.explain",
     "export_onnx": "_onnx.export",
-    "find_duplicates": "_data_check.duplicates",
+    "find_duplicates": "_data_check.duplicate_groups",
     "learn_from_traffic": "_traffic.learning",
     "load": "persistence",
-    "merge_classes": "_changes",
+    "merge_classes": "_change_classes",
     "predict_open_proba": "_traffic.proba",
     "predict_set": "_traffic.asking",
     "push_to_hub": "persistence",
-    "refresh": "_changes",
-    "remove_classes": "_changes",
+    "refresh": "_change_classes",
+    "remove_classes": "_change_classes",
     "save": "persistence",
     "set_operating_point": "_traffic.operating_point",
 }

@@ -23,7 +23,7 @@ from ._core.texts import check_texts
 from ._core.validation import check_groups, unfit
 from ._core.warn import warn
 from ._encoders.torch.objectives import Learner, Objective, Stage, TrainingSettings
-from ._encoders.training import TrainedTextFeatures
+from ._encoders.trained_text_features import TrainedTextFeatures
 from ._samples.training_samples import TrainingSamples
 from ._torch.devices import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
 

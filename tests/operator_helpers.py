@@ -9,9 +9,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from skellipsoid._encoders.torch.contrastive import _Trainer
-from skellipsoid._encoders.torch.objectives import Learner
 from skellipsoid._samples.folds import validation_rows
 from skellipsoid._torch import machine
+from skellipsoid.base import Learner
 
 #: Operators that read a value of a tensor on the host: on CUDA the host waits for the device.
 _READS = {

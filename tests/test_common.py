@@ -43,6 +43,7 @@ from skellipsoid.baselines import (
     OpenMaxClassifier,
 )
 from skellipsoid.utils import expected_failed_checks
+from skellipsoid_bench.language_models import PromptOpenSetClassifier
 from skellipsoid_bench.literature import CLABClassifier, MOGBClassifier
 
 #: Parameters for this package's own checks, where the defaults do not suit their few rows.
@@ -534,7 +535,7 @@ def check_open_set_bad_input(classifier):
         (np.empty((90, 0)), y, ValueError, r"0 feature\(s\)"),
         (X[:, 0], y, ValueError, "(?s)Expected 2D array.*Reshape your data"),
         (X, y[:-1], ValueError, r"inconsistent numbers of samples: \[90, 89\]"),
-        (X, np.full(len(X), -1), ValueError, "Every one of the 90 samples has the open label -1.*another open_label"),
+        (X, np.full(len(X), -1), ValueError, "Every one of the 90 samples has the open label -1.*another open label"),
         (X, np.full(len(X), "-1"), ValueError, "Every one of the 90 samples has the open label '-1'"),
     ]
     for bad, labels, error, message in cases:
@@ -932,6 +933,6 @@ def test_only_names_that_begin_with_set_change_the_model_and_return_it(name, ste
 
 def test_no_method_has_the_name_of_a_function():
     functions = {name for name in skellipsoid.__all__ if inspect.isfunction(getattr(skellipsoid, name))}
-    others = [skellipsoid.ScoreOpenSetClassifier, skellipsoid.PromptOpenSetClassifier, TunedOperatingPointCV]
+    others = [skellipsoid.ScoreOpenSetClassifier, PromptOpenSetClassifier, TunedOperatingPointCV]
     for kind in (*CLASSIFIERS, *others):
         assert not functions & {*dir(kind)}

@@ -181,7 +181,10 @@ def test_numbers_of_an_output_may_differ_a_little():
 
 @pytest.mark.parametrize(
     "module",
-    [skellipsoid, skellipsoid_bench, skellipsoid_bench.datasets, skellipsoid.dask, datasets, metrics, model_selection],
+    [
+        *(skellipsoid, skellipsoid_bench, skellipsoid_bench.datasets, skellipsoid_bench.language_models),
+        *(skellipsoid.dask, datasets, metrics, model_selection),
+    ],
     ids=lambda module: module.__name__,
 )
 def test_api_page_lists_every_public_name(module):

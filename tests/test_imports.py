@@ -2,6 +2,8 @@
 
 import ast
 import gc
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,8 @@ ROOT = Path(skellipsoid.__file__).parent
 #: Rooms, each before those that import from it.
 ROOMS = (
     *("_version", "_torch", "_samples", "_core", "datasets", "metrics", "model_selection", "_held_out"),
-    *("_encoders", "_ellipsoid", "_changes"),
-    *("_prompt", "baselines", "_data_check", "_traffic", "plotting", "persistence", "_onnx", "dask", "base", "utils"),
+    *("_encoders", "_ellipsoid", "_change_classes"),
+    *("baselines", "_data_check", "_traffic", "plotting", "persistence", "_onnx", "dask", "base", "utils"),
     *("cli", "__main__"),
 )
 #: Rooms of computations, in torch and NumPy.
@@ -184,6 +186,19 @@ def test_an_import_from_within_the_computations_is_allowed(line):
     assert not any(map(is_outside, imported_names(line, ["skellipsoid", "_torch"])))
 
 
+def test_the_page_lists_the_rooms_in_the_order_of_their_imports():
+    page = (ROOT.parent / "docs/contributing.rst").read_text(encoding="utf-8")
+    table = page[page.index("Folder                Contents") : page.index("Style\n-----")]
+    named = re.findall(r"``(\w+)/?``", "\n".join(line[:22] for line in table.splitlines()))
+    assert named == [room for room in ROOMS if room not in ("_version", "__main__")]
+
+
+def test_files_of_one_name_do_the_same():
+    names = Counter(path.name for path in ROOT.rglob("*.py"))
+    alike = {"__init__.py", "base.py", "fit.py", "asking.py"}  # a template, a fit, and asking back, in two rooms
+    assert {name for name, count in names.items() if count > 1} == alike
+
+
 def test_no_room_imports_from_one_above_it():
     assert {path.stem for path in ROOT.iterdir() if path.stem[-2:] != "__"} == {*ROOMS, "py"} - {"__main__"}
     for path in sorted(ROOT.rglob("*.py")):
@@ -229,7 +244,7 @@ def modules_of(folder):
     return found
 
 
-@pytest.mark.parametrize("folder", [*COMPUTATIONS, "_core", "_ellipsoid", "_encoders", "_prompt"])
+@pytest.mark.parametrize("folder", [*COMPUTATIONS, "_core", "_ellipsoid", "_encoders"])
 def test_no_modules_import_each_other_in_a_circle(folder):
     waiting = modules_of(folder)
     while waiting:

@@ -244,7 +244,7 @@ def read_known_classes(labels: ArrayLike, true: LabelArray, open_label: int | st
     if open_label in classes:
         raise ValueError(
             f"labels lists the open label {open_label!r} among the known classes: leave it out of labels, "
-            "or pass another open_label."
+            "or pass another open label."
         )
     distinct, counts = np.unique(classes, return_counts=True)
     if len(distinct) < len(classes):

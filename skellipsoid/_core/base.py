@@ -203,18 +203,18 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if not len(self.classes_):
             raise ValueError(
                 f"Every one of the {n_samples} samples has the open label {self.open_label_!r}: y must hold at least "
-                "one known class; pass another open_label if this label is a class of yours."
+                "one known class; pass another open label if this label is a class of yours."
             )
         if len(self.classes_) < 2 and n_open:
             warn(
                 f"{n_open} samples with the label {self.open_label_!r} were read as open, which leaves the single "
-                f"class {self.classes_[:1].tolist()[0]!r}; pass another open_label if that label is a class of yours."
+                f"class {self.classes_[:1].tolist()[0]!r}; pass another open label if that label is a class of yours."
             )
         elif n_open and set(self.classes_.tolist()) in ({0, 1}, {"0", "1"}) and str(self.open_label) == "-1":
             warn(
                 f"{n_open} samples with the label {self.open_label_!r} were read as open, beside the classes 0 and "
-                "1: if that label is a class of yours, pass another open_label, for instance -2; if these samples are "
-                "open, label them -2 and pass open_label=-2."
+                "1: if that label is a class of yours, pass another open label, for instance -2; if these samples are "
+                "open, label them -2 and pass -2 as the open label."
             )
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

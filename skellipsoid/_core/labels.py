@@ -192,12 +192,12 @@ def cast_open_label(open_label: Any, labels: NDArray[Any]) -> Any:
         kind, limit = (float, EXACT_FLOATS) if labels.dtype.kind == "f" else (int, 2**63)
         if not (-limit < open_label < limit and open_label == int(open_label)):
             raise ValueError(
-                f"open_label={open_label!r} is no whole number below {limit}, but the labels are numbers "
+                f"The open label {open_label!r} is no whole number below {limit}, but the labels are numbers "
                 f"({labels.dtype}); use a whole number that is no class, such as -1."
             )
         return kind(open_label)
     raise ValueError(
-        f"open_label={open_label!r} is a string, but the labels are numbers ({labels.dtype}); "
+        f"The open label {open_label!r} is a string, but the labels are numbers ({labels.dtype}); "
         "use a number that is no class, such as -1, or string labels."
     )
 

@@ -126,18 +126,16 @@ def _is_classes(value: Any) -> bool:
 
 
 #: What ``_held_out`` has, by the kinds of numbers.
-_HELD_OUT = {"scores": "f", "nearest": "iu", "classes": "iu", "weights": "f", "is_open": "b", "is_synthetic": "b"}
-#: What it has since format 9: the place of a sample's class, and the gap between the first two.
-_RANKS = {"ranks": "iu", "gaps": "f"}
+_HELD_OUT = {
+    **{"scores": "f", "nearest": "iu", "classes": "iu", "weights": "f", "is_open": "b", "is_synthetic": "b"},
+    **{"ranks": "iu", "gaps": "f"},
+}
 
 
 def _is_held_out(value: Any) -> bool:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or value.keys() != _HELD_OUT.keys():
         return False
-    kinds, columns = _HELD_OUT | _RANKS, value.keys() | {"is_synthetic"}  # older models lack it
-    if columns not in (_HELD_OUT.keys(), kinds.keys()):
-        return False
-    if not all(is_array(kinds[name])(column) for name, column in value.items()):
+    if not all(is_array(_HELD_OUT[name])(column) for name, column in value.items()):
         return False
     return {array.shape for array in value.values()} == {(len(value["scores"]),)}
 
@@ -188,9 +186,8 @@ def check_held_out(classifier: Any, sizes: Sizes) -> None:
     scores, weights = held_out["scores"], held_out["weights"]
     is_wrong = np.isnan(scores) | ~np.isfinite(weights) | (weights <= 0)
     refuse(is_wrong.any(), "_held_out holds a score that is no number, or a weight that is not positive")
-    if "ranks" in held_out:
-        is_wrong = (held_out["ranks"] < 0) | (held_out["ranks"] > 3) | np.isnan(held_out["gaps"])
-        refuse(is_wrong.any(), "_held_out holds a rank that is not 0 to 3, or a gap that is no number")
+    is_wrong = (held_out["ranks"] < 0) | (held_out["ranks"] > 3) | np.isnan(held_out["gaps"])
+    refuse(is_wrong.any(), "_held_out holds a rank that is not 0 to 3, or a gap that is no number")
 
 
 def floats(*shape: str | int, least: float = -np.inf, above: float = -np.inf) -> Rule:

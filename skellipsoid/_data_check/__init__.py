@@ -1,5 +1,6 @@
 """Checks of training data for possible errors; nothing is changed.
 
-In come texts or features with their labels (``texts``, ``features``). Out goes a table of ``findings``.
+In come texts or features with their labels (``text_check``, ``feature_check``). Out goes a table of ``findings``.
+``duplicate_groups`` gives duplicates as groups.
 Readers of files use ``headers``, too, which imports nothing that takes long.
 """

@@ -35,7 +35,7 @@ from .._torch.devices import explain_out_of_memory, resolve_device
 from .._torch.threads import one_thread_each
 from . import axes, scoring, state
 from .elidecide import EliDecide
-from .fit import method_of, warn_of_made_up
+from .fit import method_of
 from .learned import Learned
 from .math.boundaries import Boundaries, Fitted
 
@@ -158,7 +158,6 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     _scores_as_new: ClassVar[bool] = True
     _state: ClassVar[Mapping[str, Rule | Record]] = state.STATE
     _check_state = state.check
-    _of_earlier_version = staticmethod(state.of_earlier_version)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "beta": [Interval(Real, 0, None, closed="left")],
@@ -259,8 +258,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         -----
         UserWarning
             If -1 may be a class: only the classes 0 and 1, or fewer than two, remain beside open samples. If outliers,
-            or duplicates in ``X_val``, are dropped. If a class is a single group. If many samples of a class were made
-            up between others, as SMOTE does.
+            or duplicates in ``X_val``, are dropped. If a class is a single group.
         """
         if self.trainer is not None:
             validate_params(self.trainer)
@@ -296,7 +294,6 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         self, samples: TrainingSamples, validation: tuple[NDArray[Any], NDArray[Any]] | None = None
     ) -> None:
         X, weights = samples.features, samples.weights / samples.weights.sum()
-        warn_of_made_up(self.classes_, X, samples.classes)
         method, constant = method_of(self), np.ptp(X, axis=0) == 0
         is_on_cpu = method.device.type == "cpu"
         least_bytes = method.least_bytes(samples, int((~constant).sum())) if is_on_cpu else 0

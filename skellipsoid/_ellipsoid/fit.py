@@ -21,7 +21,6 @@ from .._core.warn import warn
 from .._held_out.scores import Expected
 from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.duplicates import equal_samples, find_duplicates
-from .._samples.made_up import made_up_classes
 from .._samples.training_samples import TrainingSamples
 from .._torch.devices import resolve_device, resolve_seed
 from .._version import __version__
@@ -194,17 +193,6 @@ def method_of(classifier: Any) -> ClosedForm | Training:
     method = ClosedForm if classifier.trainer is None else Training
     given = classifier.alpha, classifier.beta, Expected.by(classifier), classifier.trainer, classifier.random_state
     return method(*given, classifier.duplicates, resolve_device(classifier.device), classifier.memory)
-
-
-def warn_of_made_up(classes: NDArray[Any], X: NDArray[Any], codes: Codes) -> None:
-    """Warn of classes whose samples were made up between others."""
-    found = made_up_classes(X, codes)
-    if len(found):
-        warn(
-            f"Many samples of {len(found)} of {len(classes)} classes ({enumerated(classes[found])}) lie exactly "
-            "between two others, as SMOTE makes them. They are nearer to their class than real samples, so that many "
-            "new samples of these classes will be rejected; fit without them, since classes need not be of equal size."
-        )
 
 
 def warn_of_few(

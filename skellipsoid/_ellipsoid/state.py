@@ -1,4 +1,4 @@
-"""What a saved classifier holds of its boundaries and its samples, and what earlier versions called it."""
+"""What a saved classifier holds of its boundaries and its samples."""
 
 from typing import Any
 
@@ -92,13 +92,6 @@ _LEARNED = Record(
     right=Rule("an array of Booleans", is_array("b"), ("n_learned",)),
     gaps=measured("n_learned"),
 )
-#: Columns of ``_kept`` that had another name in earlier versions.
-_EARLIER = {
-    "rows": "features",
-    "held": "validates",
-    "open_rows": "open_features",
-    "open_held": "open_validates",
-}
 #: Fitted attributes, and what each must be to be loaded.
 STATE: dict[str, Rule | Record] = {
     **CLASSIFIER,
@@ -146,55 +139,3 @@ def check(classifier: Any, sizes: Sizes) -> None:
         wanted = sizes["n_metric"] + (metric.products is not None)
         refuse(boundaries.moments is None or boundaries.chosen is None, "moments or chosen of _boundaries is missing")
     refuse(sizes["n_coordinates"] != wanted, f"_boundaries have {sizes['n_coordinates']} coordinates, not {wanted}")
-
-
-def of_earlier_version(state: dict[str, Any]) -> dict[str, Any]:
-    """Read state that was saved when columns of ``_kept`` had other names, or when each array was an attribute."""
-    old = {"_learned": None, **state}  # since format 8
-    if isinstance(kept := old.get("_kept"), dict):
-        old["_kept"] = {_EARLIER.get(name, name): column for name, column in kept.items()}
-    if isinstance(learned := old.get("_learned"), dict) and isinstance(learned.get("weights"), np.ndarray):
-        old["_learned"] = {"gaps": np.full(len(learned["weights"]), np.nan), **learned}  # since format 9
-    if isinstance(boundaries := old.get("_boundaries"), dict):
-        old["_boundaries"] = {"n_nearest": 1, **boundaries}  # since format 9, and the allowances
-        if isinstance(shapes := boundaries.get("shapes"), dict) and isinstance(shapes.get("radii"), np.ndarray):
-            old["_boundaries"]["shapes"] = {"allowances": np.zeros(len(shapes["radii"])), **shapes}
-    if "_boundaries" in old or "_centers" not in old:
-        return old
-
-    def taken(*names: str) -> list[Any]:
-        for name in names:
-            refuse(name not in old, f"{name} is missing")
-        return [old.pop(name) for name in names]
-
-    shrinkage: Any = [old.pop("spherical_share_", None), old.pop("between_share_", None)]
-    shrinkage.append(old.pop("shrinkage_", old.pop("shared_share_", None)))  # its name before
-    mean, scale, centroids, centres, radii = taken("_mean", "scale_", "centroids_", "centers_", "radii_")
-    metric = taken("_metric_axes", "_metric_products", "_off_span", "_label_directions", "_label_constants")
-    shape_centres, axes, weights, starts, residual = taken(
-        "_centers", "_axes", "_axis_weights", "_axis_starts", "_residual_weights"
-    )
-    factors = dict(zip(Factors.__dataclass_fields__, (axes, weights, starts.tolist(), residual), strict=True))
-    moments: Any = ("_class_counts", "_class_freedoms", "_axis_scatters", "_between", "_stretches", "_off_variance")
-    moments = dict(zip(Moments._fields, taken(*moments), strict=True)) if "_between" in old else None
-    scale_of_large, error = old.pop("_radius_scale", None), old.pop("_mean_error", None)
-    chosen = dict(
-        zip(Chosen._fields, (dict(zip(Shrinkage._fields, shrinkage, strict=True)), scale_of_large, error), strict=True)
-    )
-    old["_boundaries"] = {
-        "mean": mean,
-        "scale": scale,
-        "centroids": (centroids - mean) / scale,
-        "centres": (centres - mean) / scale,
-        "shapes": {
-            "metric": dict(zip(Metric.__dataclass_fields__, metric, strict=True)),
-            "centres": shape_centres,
-            "factors": factors,
-            "radii": radii / scale,
-            "allowances": np.zeros(len(radii)),
-        },
-        "moments": moments,
-        "chosen": None if shrinkage[2] is None else chosen,
-        "n_nearest": 1,
-    }
-    return old

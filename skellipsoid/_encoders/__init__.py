@@ -1,6 +1,6 @@
 """Text encoders: from texts to features.
 
-``supcon`` and ``llm`` are the estimators. ``training_texts`` are the texts that one is trained on, ``training`` trains
-it, ``text_features`` is what a fitted one does. ``torch`` has the text model itself. The estimators are dataclasses:
-their fields are the parameters of the ``__init__`` that scikit-learn reads.
+``supcon`` is the estimator. ``training_texts`` are the texts that one is trained on, ``trained_text_features``
+trains it, ``text_features`` is what a fitted one does. ``torch`` has the text model itself. The estimator is a
+dataclass: its fields are the parameters of the ``__init__`` that scikit-learn reads.
 """

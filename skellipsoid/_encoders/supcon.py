@@ -12,7 +12,7 @@ from .._core.sklearn import Interval, StrOptions
 from .._torch.devices import resolve_device
 from .torch.contrastive import ContrastiveSettings, cross_fit, spread_as_fresh
 from .torch.objectives import shown
-from .training import TrainedTextFeatures, read_settings
+from .trained_text_features import TrainedTextFeatures, read_settings
 from .training_texts import TrainingTexts
 
 
@@ -54,8 +54,7 @@ class SupConTextEncoder(TrainedTextFeatures):
     pooling : {"auto", "mean"}, default="auto"
         What makes the vector of a text from its token vectors. ``"auto"``: the modules that follow the transformer in
         the text model (the first token or the last one, further layers); the mean if there are none. ``"mean"``: the
-        mean of all token vectors, as in the paper. ``"model"`` is an earlier name of ``"auto"``. Read more in the
-        :ref:`User Guide <own_text_model>`.
+        mean of all token vectors, as in the paper. Read more in the :ref:`User Guide <own_text_model>`.
 
     layers : {"auto", "last"} or tuple of int, default="auto"
         Layers of the text model that are read beside the last one. Of each, the mean of a text's token vectors, less
@@ -267,7 +266,7 @@ class SupConTextEncoder(TrainedTextFeatures):
         **TrainedTextFeatures._parameter_constraints,
         "finetune": [StrOptions({"auto", "head", "full", "none"})],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "pooling": [StrOptions({"auto", "mean", "model"}, deprecated={"model"})],
+        "pooling": [StrOptions({"auto", "mean"})],
         "layers": [StrOptions({"auto", "last"}), tuple],
         "prompt": [str, None],
         "normalize": ["boolean"],

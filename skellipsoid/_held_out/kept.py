@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.pipelines import less_class_offsets
 from .._core.results import Result
-from .scores import are_synthetic
 
 
 class KeepsHeldOutMixin:
@@ -44,7 +43,7 @@ class KeepsHeldOutMixin:
           entry of ``class_offsets_`` for the nearest class).
         - ``weight``: its weight.
         - ``rank``: of a known sample the place of its own class in the order of the classes, 1 to 3, and 0 where it is
-          none of the first three; 0 of open ones. Models that were saved in format 8 or before lack it.
+          none of the first three; 0 of open ones.
         - ``gap``: how much the second class is behind the first, in the unit of what orders them; infinite of one
           class. Ellipsoids are ordered by their squared distances in radii, less a number of each class.
         """
@@ -55,17 +54,17 @@ class KeepsHeldOutMixin:
             )
         if self._held_out is None:
             return None
-        real = ~are_synthetic(self._held_out)
+        real = ~self._held_out["is_synthetic"]
         codes = {name: column[real] for name, column in self._held_out.items()}
         answers = self._possible_answers()  # type: ignore[attr-defined]
-        more = {} if "ranks" not in codes else {"rank": codes["ranks"].astype(np.int64), "gap": codes["gaps"]}
         return Result(
             is_open=codes["is_open"],
             label=answers[codes["classes"]],
             nearest_class=self.classes_[codes["nearest"]],
             score=codes["scores"],
             weight=codes["weights"],
-            **more,
+            rank=codes["ranks"].astype(np.int64),
+            gap=codes["gaps"],
         )
 
     def _keep_held_out(self, table: Any, scores: NDArray[np.float64]) -> None:

@@ -1,6 +1,5 @@
 """Scores of held-out samples, with which traffic is compared."""
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,7 +60,7 @@ class HeldOutScores(NamedTuple):
     synthetic: Floats = np.zeros(0)  # (n_synthetic,) samples of synthetic classes
     real: Floats = np.zeros(0)  # (n_real,) training samples with the open label, without learned messages
     expected: Expected = Expected()
-    ranks: Integers | None = None  # (n_known,) place of the own class, 1 to 3, or 0; None of models before format 9
+    ranks: Integers | None = None  # (n_known,) place of the own class, 1 to 3, or 0
     gaps: Floats = np.zeros(0)  # (n_known,) between the first two classes
     open_gaps: Floats = np.zeros(0)  # (n_open,)
 
@@ -94,7 +93,7 @@ class HeldOutScores(NamedTuple):
                 "different samples of a class (with a trainer, a share of them is held out)."
             )
         nearest, classes = held_out["nearest"].astype(np.int64), held_out["classes"].astype(np.int64)
-        is_synthetic, scores, weights = are_synthetic(held_out), held_out["scores"], held_out["weights"]
+        is_synthetic, scores, weights = held_out["is_synthetic"], held_out["scores"], held_out["weights"]
         known, is_real = ~held_out["is_open"], ~is_synthetic & (classes == len(classifier.classes_))
         opened = held_out["is_open"] & ~is_synthetic & ~is_real
         of_known = scores[known], nearest[known], classes[known], weights[known]
@@ -103,13 +102,5 @@ class HeldOutScores(NamedTuple):
         n_learned = 0 if learned is None else int((~np.isin(learned.labels, classifier.classes_)).sum())
         real = scores[is_real]
         of_open = scores[opened], weights[opened], scores[is_synthetic], real[: len(real) - n_learned]
-        found = cls(*of_known, *of_open, Expected.by(classifier))
-        if "ranks" not in held_out:
-            return found
-        gaps = held_out["gaps"]
-        return found._replace(ranks=held_out["ranks"][known], gaps=gaps[known], open_gaps=gaps[opened])
-
-
-def are_synthetic(held_out: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    """Whether held-out samples are of synthetic classes; older models kept none."""
-    return np.asarray(held_out.get("is_synthetic", np.zeros(len(held_out["scores"]), dtype=bool)))
+        ranks, gaps = held_out["ranks"][known], held_out["gaps"]
+        return cls(*of_known, *of_open, Expected.by(classifier), ranks, gaps[known], gaps[opened])

@@ -5,14 +5,12 @@ import json
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
-from torch.nn import functional
 
 from .._core.base import BoundaryOpenSetClassifier
 from .._core.pipelines import split_estimator
@@ -34,33 +32,18 @@ from .folder import (
     check_target,
     write_export,
 )
-from .heads import CLASSIFIERS, STEPS, Head, Step, first_by_score, head_of, step_of
-from .quantize import answers_of, grown, growth_of, import_onnxruntime, quantized, quiet_onnx, with_affine
+from .graph import Graph, Parts, scored, seen, traced
+from .heads import CLASSIFIERS, STEPS
+from .quantize import answers_of, grown, growth_of, import_onnxruntime, quantized, with_affine
 
 #: Text models that were compared at many batch sizes and lengths.
 TEXT_MODELS = ("BertModel", "DistilBertModel", "MPNetModel", "RobertaModel")
 #: Memory of the head for the rows of one run of the graph.
 _HEAD_BYTES = 2**26
-#: Of a graph in one file.
-_MOST_BYTES = 2**31 - 2**20
-_OPSET = 20
-_OUTPUTS = ("label", "nearest_class", "score", "margins", "features")
-#: What a graph gives besides that can ask back.
-_TO_ASK = ("first_classes", "gap")
 #: Texts that the graph must answer as the package does before it is written.
 _PROBES = ["one two", "", "a longer text of eight words or so", "\U0001f600"]
 #: Difference between features, and relative one between scores, of the graph and of the package.
 _TOLERANCE = 1e-3
-#: Rows that are scored at once.
-_AT_ONCE = 64
-
-
-class _Parts(NamedTuple):
-    """What an estimator that can be exported consists of."""
-
-    encoder: TextFeatures | None
-    steps: list[Any]
-    classifier: Any
 
 
 def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False, overwrite: bool = False) -> None:
@@ -145,8 +128,8 @@ def exported_files(
     parts = _checked(estimator)
     if quantize and not hasattr(parts.encoder, "training_texts_"):
         raise TypeError(
-            "quantize=True measures the quantised text model with the training texts, but the estimator keeps none; "
-            "fit its text encoder with keep_texts=True, or export with quantize=False."
+            "quantize measures the quantised text model with the training texts, but the estimator keeps none; fit its "
+            "text encoder with keep_texts, or export without quantize."
         )
     check_target(target, overwrite=overwrite)
     _check_packages()
@@ -167,7 +150,7 @@ def _check_packages() -> None:
     import_onnxruntime()
 
 
-def _checked(estimator: Any) -> _Parts:
+def _checked(estimator: Any) -> Parts:
     """Take an estimator apart.
 
     Raises
@@ -203,7 +186,7 @@ def _checked(estimator: Any) -> _Parts:
     if encoder is not None:
         check_is_fitted(encoder)
         _check_text_model(encoder)
-    return _Parts(encoder, others, classifier)
+    return Parts(encoder, others, classifier)
 
 
 def _check_text_model(encoder: TextFeatures) -> None:
@@ -221,103 +204,20 @@ def _check_text_model(encoder: TextFeatures) -> None:
     check_answers(encoder._backbone.model)
 
 
-class _Graph(nn.Module):
-    """Everything from the inputs to the answers."""
-
-    def __init__(self, parts: _Parts, backbone: TextBackbone | None) -> None:
-        super().__init__()
-        encoder, classifier = parts.encoder, parts.classifier
-        self.dtype = torch.float64 if encoder is None else torch.float32
-        self.steps: list[Step] = [step_of(step, self.dtype) for step in parts.steps]
-        self.head: Head = head_of(classifier, self.dtype)
-        self.open_code = len(classifier.classes_)
-        self.asks = zones_of(classifier) is not None
-        self.least = torch.from_numpy(classifier.offset_ + classifier.class_offsets_).to(self.dtype)
-        self.encoder: TextFeatures | None = encoder
-        self.backbone = backbone
-        if encoder is not None and backbone is not None:
-            self.text_model: Any = backbone.model.eval()
-            self.text_model.transformer.set_attn_implementation("eager")  # the smallest graph
-            modules: list[Any] = list(self.text_model.after)
-            for module in modules:
-                if hasattr(module, "_exclude_prompt_from_mask"):
-                    module._exclude_prompt_from_mask = _without_prompt
-            self.linear = [torch.from_numpy(each) for each in (encoder.weight_, encoder.bias_) if each is not None]
-
-    def features(self, inputs: tuple[Tensor, ...]) -> Tensor:
-        """Features of the encoder, or those that are given."""
-        if self.encoder is None or self.backbone is None:
-            return inputs[0]
-        vectors = self.text_model(*inputs)
-        if self.linear:
-            vectors = functional.linear(vectors, *self.linear)
-        return functional.normalize(vectors, dim=1) if self.encoder.normalize else vectors
-
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        """Give the outputs of the graph."""
-        rows = self.features(inputs)
-        for step in self.steps:
-            rows = step(rows)
-        nearest, score, margins, *in_order = self.head.score(rows)
-        score, margins = score.to(self.dtype), margins.to(self.dtype)
-        label = torch.where(score < self.least[nearest], torch.full_like(nearest, self.open_code), nearest)
-        outputs = label, nearest, score, margins, rows
-        if not self.asks:
-            return outputs
-        first, gap = in_order or first_by_score(margins)
-        return *outputs, first, gap.to(self.dtype)
-
-
-def _without_prompt(mask: Tensor, n_prompt: int) -> Tensor:
-    """Do as the method of a pooling that this replaces, which looks for padding on the left."""
-    return mask * (torch.arange(mask.shape[1]) >= n_prompt)
-
-
-def _traced(graph: _Graph, n_features: int) -> bytes:
-    """Give a graph as ONNX, checked."""
-    import onnx
-
-    inputs: dict[str, Tensor] = {"X": torch.zeros(3, n_features, dtype=graph.dtype)}
-    sizes: dict[int, Any] = {0: torch.export.Dim("rows")}
-    if graph.backbone is not None:
-        inputs = {name: torch.ones(3, 4, dtype=torch.int64) for name in ("input_ids", "attention_mask")}
-        sizes[1] = torch.export.Dim("tokens")
-    with quiet_onnx(), torch.no_grad():
-        program = torch.onnx.export(
-            graph,
-            tuple(inputs.values()),
-            dynamo=True,
-            dynamic_shapes=((sizes,) * len(inputs),),
-            input_names=[*inputs],
-            output_names=[*_OUTPUTS, *(_TO_ASK if graph.asks else ())],
-            opset_version=_OPSET,
-            external_data=False,
-            verbose=False,
-        )
-    model: Any = program.model_proto  # type: ignore[union-attr]
-    if (n_bytes := model.ByteSize()) > _MOST_BYTES:
-        raise TypeError(
-            f"The graph takes {n_bytes / 1e9:.1f} GB, but a file of ONNX holds 2 GB; use a smaller text model, or a "
-            "classifier with fewer features."
-        )
-    onnx.checker.check_model(model, full_check=True)
-    return bytes(model.SerializeToString())
-
-
-def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]:
+def _described(parts: Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]:
     """Files of an exported model, and its manifest but for their hashes."""
     encoder, steps, classifier = parts
     backbone = None if encoder is None else encoder._backbone.copy().to(torch.device("cpu"))
-    graph = _Graph(parts, backbone).eval()
+    graph = Graph(parts, backbone).eval()
     held_out = getattr(classifier, "held_out_scores_", None)
     n_features = int((steps[0] if steps and encoder is None else classifier).n_features_in_)
-    files: Files = {GRAPH: _traced(graph, n_features)}
+    files: Files = {GRAPH: traced(graph, n_features)}
     text = training = None
     if encoder is not None and backbone is not None:
         text, files[TOKENIZER] = _tokenizer(encoder)
         files |= _settings_for_others(backbone)
         _verify(files[GRAPH], backbone, graph)
-        kept = _seen(graph, encoder.training_features_) if hasattr(encoder, "training_texts_") else None
+        kept = seen(graph, encoder.training_features_) if hasattr(encoder, "training_texts_") else None
         if quantize:
             files[GRAPH], kept, held_out = _recalibrated(files[GRAPH], backbone, graph, parts, held_out)
         if kept is not None:
@@ -393,27 +293,13 @@ def _with_names(content: bytes, answers: list[Any]) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def _seen(graph: _Graph, features: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Give what the classifier sees of features of the encoder."""
-    rows = torch.from_numpy(features)
-    for step in graph.steps:
-        rows = step(rows)
-    return np.asarray(rows.numpy())
-
-
-def _scored(graph: _Graph, rows: NDArray[np.float32]) -> NDArray[np.floating]:
-    """Scores of what the classifier sees."""
-    parts = np.array_split(rows, -(-len(rows) // _AT_ONCE))
-    return np.concatenate([graph.head.score(torch.from_numpy(part))[1].numpy() for part in parts])
-
-
-def _verify(content: bytes, backbone: TextBackbone, graph: _Graph) -> None:
+def _verify(content: bytes, backbone: TextBackbone, graph: Graph) -> None:
     """Raise an error if a graph answers otherwise than the package, which should not happen."""
     with torch.no_grad():
         inputs = [(ids := torch.tensor([tokens]), torch.ones_like(ids)) for tokens in backbone.tokenize(_PROBES)]
-        expected = _seen(graph, torch.cat([graph.features(each) for each in inputs]).numpy())
+        expected = seen(graph, torch.cat([graph.features(each) for each in inputs]).numpy())
     score, features = answers_of(content, backbone, _PROBES)
-    scores = _scored(graph, expected)
+    scores = scored(graph, expected)
     difference = max(np.abs(features - expected).max(), (np.abs(score - scores) / (1 + np.abs(scores))).max())
     if not difference <= _TOLERANCE:
         raise TypeError(
@@ -423,13 +309,13 @@ def _verify(content: bytes, backbone: TextBackbone, graph: _Graph) -> None:
 
 
 def _recalibrated(
-    content: bytes, backbone: TextBackbone, graph: _Graph, parts: _Parts, held_out: NDArray[np.float64] | None
+    content: bytes, backbone: TextBackbone, graph: Graph, parts: Parts, held_out: NDArray[np.float64] | None
 ) -> tuple[bytes, NDArray[np.float32], NDArray[np.float64] | None]:
     """Quantise the text model of a graph; gives it with what the classifier sees of the training texts, and scores."""
     encoder: Any = parts.encoder
     texts = encoder.training_texts_.tolist()
     content = quantized(content, "text_model.transformer", backbone, texts)
-    before = _scored(graph, _seen(graph, encoder.training_features_))
+    before = scored(graph, seen(graph, encoder.training_features_))
     after, features = answers_of(content, backbone, texts)
     known = np.ones(len(after), dtype=bool)
     if encoder.training_labels_ is not None:

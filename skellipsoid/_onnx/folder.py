@@ -15,7 +15,7 @@ from ..persistence._folder import Files, explained_failure, write_files
 
 #: The names that skellipsoid_runtime reads; a test compares both.
 MANIFEST = "skellipsoid_onnx.json"
-FORMAT, FORMAT_VERSION = "skellipsoid-onnx", 2
+FORMAT, FORMAT_VERSION = "skellipsoid-onnx", 1
 GRAPH, TRAINING_FEATURES, TOKENIZER = "model.onnx", "training_features.npy", "tokenizer.json"
 #: What tokenizers in other languages read beside it.
 SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "config.json")
@@ -30,9 +30,7 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     if MANIFEST not in names:
         raise FileExistsError(f"{str(target)!r} exists and is not an empty folder; export into a new folder.")
     if not overwrite:
-        raise FileExistsError(
-            f"{str(target)!r} holds an exported model; pass overwrite=True to replace it, or export into a new folder."
-        )
+        raise FileExistsError(f"{str(target)!r} holds an exported model; overwrite it, or export into a new folder.")
     if others := sorted(names - _WRITTEN):
         raise FileExistsError(
             f"{str(target)!r} holds {others[0]!r} beside an exported model, which would be lost; move it elsewhere, or "

@@ -1,6 +1,6 @@
 """What all computations in torch use.
 
-``machine`` (what depends on the machine), ``devices`` (devices, seeds, memory), ``training`` (the training loop),
+``machine`` (what depends on the machine), ``devices`` (devices, seeds, memory), ``training_loop``,
 ``progress`` (its bar), ``losses``, ``distances``, ``shards`` (one training by several processes) and ``imports`` (of
 modules that take long).
 """

@@ -93,7 +93,7 @@ def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
     ):
         raise ValueError(f"max_classes={max_classes!r} is not possible; use 1, 2 or 3.")
     classifier, features = read_estimator(estimator, X, MEMBERS, "predict_set")
-    held_out = ranked_scores(classifier, "predict_set")
+    held_out = HeldOutScores.of(classifier, "predict_set")
     known = asking_known(classifier, held_out)
     first, gaps = first_classes(classifier, features)
     found = classifier._score_checked(features)  # to the last bit as predict compares it
@@ -133,25 +133,6 @@ def actions(
     return np.select([is_open, is_answered], [OPEN, ANSWER], ASK).astype(np.str_)
 
 
-def ranked_scores(classifier: Any, caller: str) -> HeldOutScores:
-    """Scores of held-out samples with the places of their classes.
-
-    Raises
-    ------
-    TypeError
-        If the classifier keeps none.
-    ValueError
-        If its fit held out no sample, or it was saved without these places.
-    """
-    held_out = HeldOutScores.of(classifier, caller)
-    if held_out.ranks is None:
-        raise ValueError(
-            f"{caller} needs to know which place the right class of held-out samples had, which models that were saved "
-            "in format 8 or before do not keep: fit the model again, or call refresh on it if it kept its samples."
-        )
-    return held_out
-
-
 def read_asking(miss_rate: Any, ask_costs: Any) -> tuple[Costs | None, float | None]:
     """Read what the zones are to be placed by."""
     if miss_rate is not None and ask_costs is not None:
@@ -183,7 +164,7 @@ def zones_placed(
     Without a model of the traffic they are those of the traffic that the classifier expects.
     """
     try:
-        held_out = ranked_scores(classifier, "set_operating_point")
+        held_out = HeldOutScores.of(classifier, "set_operating_point")
     except (TypeError, ValueError):
         return None
     if found is None:
@@ -200,7 +181,7 @@ def zones_placed(
 def zones_of(classifier: Any) -> Mapping[str, float] | None:
     """Give the zones of a classifier, ``asking_`` or what is expected; ``None`` if it cannot ask."""
     try:
-        return asking_known(classifier, ranked_scores(classifier, "predict_set")).asking
+        return asking_known(classifier, HeldOutScores.of(classifier, "predict_set")).asking
     except (TypeError, ValueError):
         return None
 

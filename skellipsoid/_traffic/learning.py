@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_consistent_length, check_random_state
 
-from .._changes import changed, check_can_change
+from .._change_classes import changed, check_can_change
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.results import Result
@@ -22,7 +22,7 @@ from .._ellipsoid.learned import Learned, check_reach, find_learned, in_units_of
 from .._held_out.asking import costs_of
 from .._held_out.line import Forecast, foretell, place_limit
 from .._held_out.scores import Floats, HeldOutScores, Integers
-from .asking import first_classes, ranked_scores, zones_placed
+from .asking import first_classes, zones_placed
 from .log import MEMBERS, Log, read_log, score
 
 #: Labelled messages are scored without themselves in so many parts.
@@ -214,8 +214,7 @@ def learn_from_traffic(
         del classifier.feature_names_in_
     kept_samples(classifier)  # or an error
     check_reach(classifier, features)
-    read = ranked_scores if picked else HeldOutScores.of
-    held_out = read(classifier, "learn_from_traffic")
+    held_out = HeldOutScores.of(classifier, "learn_from_traffic")
     earlier, rows, y, sample_weight = _not_learned(classifier, features, y, sample_weight)
     reading = {"with_learned": False, "takes_new": True}
     before = read_log(classifier, features[rows], y, sample_weight, "learn_from_traffic", **reading)

@@ -19,7 +19,7 @@ from .._samples.samples import find_scale
 from .._samples.training_samples import TrainingSamples
 from .._torch.devices import resolve_device, resolve_seed
 from .._torch.radii import Draw, RadiusSettings, learn_radii
-from .._torch.training import auto_batch_size
+from .._torch.training_loop import auto_batch_size
 from ._shared_docs import shared_docs
 from ._threshold import Floats, Integers
 

@@ -7,7 +7,6 @@ Each command imports its slow dependencies itself.
 
 import argparse
 import os
-import re
 import signal
 import sys
 import threading
@@ -34,26 +33,6 @@ _MODULE_OF = {
 }
 #: Commands that show how far they are with the texts of a file.
 _SHOW_BARS = {"add", "evaluate", "learn", "review", "traffic"}
-#: Remedies of messages, as they are written for Python, and the options that do the same.
-_OPTIONS = (
-    (r"pass open_label=", "pass --open-label "),
-    (r"\bopen_label=", "--open-label "),
-    (r"another open_label\b", "another --open-label"),
-    (r"use finetune='head' or n_components=None", "use --finetune head"),
-    (r"use SupConTextEncoder\(finetune='none'\)", "use --finetune none"),
-    (r"\bfinetune='(\w+)'", r"--finetune \1"),
-    (r"fit it again with keep_samples=True, the default", "train it again, which keeps them"),
-    (r"fit the encoder with keep_texts=True", "train it with --keep-texts"),
-    (r"fit its text encoder with keep_texts=True, or export with quantize=False", "train it with --keep-texts"),
-    (r"\bquantize=True\b", "--quantize"),
-    (r"pass overwrite=True to replace it", "pass --overwrite to replace it"),
-    (r"or set the limit on new samples", "or move the limit with set-limit"),
-    (r"reduce batch_size or max_length, use a smaller text model, or device='cpu'", "pass a smaller --model-name"),
-    (r", set HF_TOKEN, or pass token\b", " or set HF_TOKEN"),
-    (r"\brevision=", "--revision "),
-    (r"leave revision out", "leave --revision out"),
-    (r", or use pooling='mean'|use pooling='mean', or ", ""),
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -113,14 +92,7 @@ def _say(program: str, message: str) -> None:
     """Print an error or a note as one line."""
     from .._core.characters import printable
 
-    print(f"{program}: {printable(as_options(' '.join(message.split(chr(10)))))}", file=sys.stderr)
-
-
-def as_options(message: str) -> str:
-    """Turn the remedies of a message, which are written for Python, into options of the command."""
-    for python, option in _OPTIONS:
-        message = re.sub(python, option, message)
-    return message
+    print(f"{program}: {printable(' '.join(message.split(chr(10))))}", file=sys.stderr)
 
 
 class _Terminated(KeyboardInterrupt):

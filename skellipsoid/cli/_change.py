@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._changes import add_classes, merge_classes, refresh, remove_classes
+from .._change_classes import add_classes, merge_classes, refresh, remove_classes
 from .._core.characters import printable
 from .._core.files import members_path, unguarded
 from .._core.messages import named, numbered
@@ -18,7 +18,7 @@ from ..persistence._save import save_changed
 from ._beside import warn_of_stale_export
 from ._evaluate import read_labelled
 from ._text_files.read import accepted_labels, read_file, read_labels
-from ._text_files.table import Table
+from ._text_files.text_table import Table
 from ._use import load_model
 
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from .._core.pipelines import duplicate_groups, read_estimator
 from .._core.warn import warn
-from .._data_check.texts import find_problems
+from .._data_check.text_check import find_problems
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.supcon import SupConTextEncoder
 from .._encoders.text_features import embedding_once

@@ -17,7 +17,8 @@ from .._core.pipelines import split_estimator
 from .._core.spelling import refuse_other_spellings
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
-from .._traffic.asking import predict_set, ranked_scores
+from .._held_out.scores import HeldOutScores
+from .._traffic.asking import predict_set
 from .._traffic.explain import explain
 from ..persistence._folder import CachedModel, shown
 from ..persistence._load import find, load_with_manifest
@@ -127,7 +128,7 @@ def answering(options: argparse.Namespace) -> Answering:
     if not (scores or options.explain):
         n_neighbors = 0
     if options.ask:
-        ranked_scores(classifier, "--ask")  # or an error
+        HeldOutScores.of(classifier, "--ask")  # or an error
     answer = partial(answered, pipeline, scores=scores, n_neighbors=n_neighbors, asks=options.ask)
     return Answering(manifest["manifest_sha256"], classifier.open_label_, answer)
 

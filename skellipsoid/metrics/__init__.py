@@ -14,7 +14,7 @@ from ._scorers import (
     open_set_accuracy_scorer,
     open_set_f1_scorer,
 )
-from ._trade_off import trade_off_curve
+from ._trade_off_curve import trade_off_curve
 
 __all__ = [
     "BootstrapInterval",

@@ -196,7 +196,7 @@ class RealOpenKFold(_PartitionSplitter):
         if len(labels.classes) < 2:
             raise ValueError(
                 f"y holds {len(labels.classes)} known classes beside the open label, but at least 2 are needed: pass "
-                "another open_label if that label is a class."
+                "another open label if that label is a class."
             )
 
     def _check_groups(self, labels: Labels, counts: Indices, open_folds: Indices) -> None:

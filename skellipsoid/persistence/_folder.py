@@ -23,10 +23,8 @@ from .._version import __version__
 MANIFEST = "skellipsoid.json"
 CARD = "README.md"
 _LOCK = ".skellipsoid.lock"
-FORMAT, FORMAT_VERSION = "skellipsoid", 9
-#: The first format that is read. Since 7 the boundaries of a classifier are one record; since 8 a
-#: classifier holds the messages that it has learned.
-FIRST_VERSION = 6
+#: The number is that of the first release until there is one: what is written may change before, without readers.
+FORMAT, FORMAT_VERSION = "skellipsoid", 1
 #: What ``save`` writes into the manifest, the hash of everything else first.
 _KEYS = {
     *("manifest_sha256", "format", "format_version", "skellipsoid_version", "saved", "versions", "provenance"),
@@ -108,11 +106,14 @@ def read_manifest(source: Path | CachedModel) -> tuple[dict[str, Any], bytes]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ValueError(f"{path!r} was not written by skellipsoid.save; pass a folder that it wrote.")
     version = manifest.get("format_version")
-    if type(version) is not int or not FIRST_VERSION <= version <= FORMAT_VERSION:
-        wrote = shown(manifest.get("skellipsoid_version"))
+    if type(version) is not int or version != FORMAT_VERSION:
+        wrote = manifest.get("skellipsoid_version")
+        remedy = f"it was written by skellipsoid {shown(wrote)}, install that"
+        if wrote == __version__:
+            remedy = f"a development version of {__version__} wrote it, fit the model again and save it"
         raise ValueError(
             f"The model in {str(source)!r} has format version {shown(version)}, this skellipsoid ({__version__}) reads "
-            f"versions {FIRST_VERSION} to {FORMAT_VERSION}; it was written by skellipsoid {wrote}, install that."
+            f"version {FORMAT_VERSION}; {remedy}."
         )
     first = _FIRST_LINE.match(content)
     if first is None or sha256(content[first.end() :]) != first[1].decode():

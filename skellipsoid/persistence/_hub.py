@@ -23,7 +23,7 @@ _REVISION = re.compile(r"(?!.*(?:\.\.|//|/$|\.$))[\w.+/-]{1,200}")
 _PORTS = {"http": 80}
 #: Time for a connection.
 _SECONDS = 10.0
-_LOGIN = "log in with `hf auth login`, set HF_TOKEN, or pass token"
+_LOGIN = "log in with `hf auth login` or set HF_TOKEN"
 
 
 def is_hub_name(place: Any) -> bool:

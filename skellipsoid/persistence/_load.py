@@ -225,7 +225,7 @@ def _build_part(model: dict[str, Any], files: Files, backbones: Backbones, *, fi
         raise ValueError(f"a {cls.__name__} that is only a parameter has fitted state")
     state = {name: source.decode(value, fitted=True) for name, value in model["state"].items()}
     rules = rules_of(estimator)
-    for name, value in getattr(cls, "_of_earlier_version", dict)(state).items():
+    for name, value in state.items():
         if name not in rules:
             raise ValueError(f"{name!r} is no fitted attribute of {cls.__name__}")
         setattr(estimator, name, rules[name].made(name, value))

@@ -10,8 +10,8 @@ from ._confusion import OpenSetConfusionMatrixDisplay
 from ._discovery import DiscoveryDisplay
 from ._ellipsoid import EllipsoidDisplay
 from ._histogram import ScoreHistogramDisplay
-from ._monitor import MonitorDisplay
-from ._trade_off import TradeOffDisplay
+from ._monitor_display import MonitorDisplay
+from ._trade_off_display import TradeOffDisplay
 
 __all__ = [
     "ComparisonDisplay",

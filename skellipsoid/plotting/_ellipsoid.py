@@ -12,7 +12,7 @@ from .._core.answers import read_label_problem
 from ._canvas import ACCEPTED, COLOURS, FAINT, INK, MARKERS, legend_name, make_axes, styled
 from ._inputs import read_classifier
 from ._names import write_names
-from ._plane import choose_plane, cut_ellipsoids, frame_around, open_region, to_floats
+from ._plane import choose_plane, cut_ellipsoids, frame_around, n_beyond, open_region, to_floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -391,15 +391,10 @@ class EllipsoidDisplay:
         if np.size(self.centroid_marks_.get_xdata()):
             entries.append(Line2D([], [], **_CENTROID, label="centroid"))
         if self._is_met.any():
-            cut = self._n_beyond(self.outlines[self._is_met])
+            cut = n_beyond(self.outlines[self._is_met], self.limits)
             entries.append(Line2D([], [], color=INK, label="boundary (cut off)" if cut else "boundary"))
         if not self.is_open.all():
             entries.append(Patch(facecolor=ACCEPTED, label="accepted (white: open)"))
-        n_beyond = self._n_beyond(self.points)
-        if n_beyond:
-            entries.append(Line2D([], [], linestyle="none", label=f"samples beyond the frame: {n_beyond}"))
+        if n_out := n_beyond(self.points, self.limits):
+            entries.append(Line2D([], [], linestyle="none", label=f"samples beyond the frame: {n_out}"))
         return entries
-
-    def _n_beyond(self, points: NDArray[np.float64]) -> int:
-        """How many points lie beyond the frame."""
-        return int(((points < self.limits[0]) | (points > self.limits[1])).any(axis=-1).sum())

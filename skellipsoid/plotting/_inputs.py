@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import UndefinedMetricWarning
 
 from .._core.answers import ClosedSetRows, check_offset, read_closed_set_rows
 from .._core.pipelines import less_class_offsets, read_estimator
+from .._core.warn import warn
 from ._pictures import require_matplotlib
 
 #: What ``from_predictions`` calls the answers of a classifier's methods.
@@ -76,3 +79,14 @@ def read_rows(
             "samples of known classes."
         )
     return rows, None if offset is None else check_offset(offset)
+
+
+def warn_of_missing_classes(rows: ClosedSetRows) -> None:
+    """Warn, at the caller of the display, of known classes without a defined F1."""
+    missing = rows.problem.classes[np.bincount(rows.problem.true, minlength=len(rows.problem.classes))[:-1] == 0]
+    if len(missing):
+        warn(
+            f"y_true has no row of {len(missing)} of the {len(rows.problem.classes)} known classes, such as "
+            f"{missing[0].item()!r}: F1 counts 0 there at every offset.",
+            UndefinedMetricWarning,
+        )

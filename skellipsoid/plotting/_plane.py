@@ -243,3 +243,8 @@ def open_region(classifier: Any, plane: Plane, limits: _Floats, resolution: int)
 def to_floats(features: Any) -> _Floats:
     """Turn features of any container into double precision."""
     return np.asarray(read_features(features), dtype=np.float64)
+
+
+def n_beyond(points: NDArray[np.float64], limits: NDArray[np.float64]) -> int:
+    """Count the points that lie beyond a frame."""
+    return int(((points < limits[0]) | (points > limits[1])).any(axis=-1).sum())

@@ -72,7 +72,7 @@ def tiny_command(tiny_model, tmp_path_factory, monkeypatch, give_input):
 @pytest.fixture(scope="package", autouse=True)
 def traced_once():
     """The graph of a model takes seconds, and is the same wherever it is written: each is made once."""
-    made, trace, describe = {}, _export._traced, _export._described
+    made, trace, describe = {}, _export.traced, _export._described
     parts = []
 
     def described(given, **options):
@@ -86,7 +86,7 @@ def traced_once():
         return made[key]
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_export, "_traced", traced)
+        patched.setattr(_export, "traced", traced)
         patched.setattr(_export, "_described", described)
         yield
 

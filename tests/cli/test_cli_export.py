@@ -58,8 +58,7 @@ def test_another_folder_and_integers(model, tmp_path, texts, capsys):
     status, _, err = run(capsys, *words)
     assert (status, err) == (
         2,
-        f"skellipsoid: {str(target)!r} holds an exported model; pass --overwrite to replace it, or "
-        "export into a new folder.\n",
+        f"skellipsoid: {str(target)!r} holds an exported model; overwrite it, or export into a new folder.\n",
     )
     assert json.loads((target / MANIFEST).read_bytes())["quantized"] is True
     assert run(capsys, *words, "--overwrite")[0] == 0
@@ -79,7 +78,7 @@ def test_another_folder_and_integers(model, tmp_path, texts, capsys):
             "predict never uses such an export by itself; pass --out with another folder for it, or leave",
         ),
         (["--overwrite"], "--overwrite replaces the export in the folder of --out; name the folder, or leave"),
-        (["--revision", "main"], "leave --revision out"),
+        (["--revision", "main"], "leave revision out"),
         (["--out", "{}/mine"], "exists and is not an empty folder; export into a new folder"),
         (["--out", "{}/mine", "--overwrite"], "exists and is not an empty folder; export into a new folder"),
         (
@@ -104,8 +103,8 @@ def test_what_export_refuses(words, sentence, model, tmp_path, capsys):
 def test_integers_need_kept_texts(saved, tmp_path, capsys):
     status, _, err = run(capsys, "export", "--model", saved, "--out", tmp_path / "out", "--quantize")
     assert status == 2
-    assert err.startswith("skellipsoid: --quantize measures the quantised text model with the training texts, but the")
-    assert err.endswith("keeps none; train it with --keep-texts.\n")
+    assert err.startswith("skellipsoid: quantize measures the quantised text model with the training texts, but the")
+    assert err.endswith("fit its text encoder with keep_texts, or export without quantize.\n")
     assert not (tmp_path / "out").exists()
 
 
@@ -187,7 +186,7 @@ def test_an_export_of_another_hand_is_not_replaced(changes, found, model, capsys
 def test_who_wants_it_replaces_an_export_of_another_hand(model, capsys, only_export, give_input):
     changed_manifest(model / "onnx", made_of=None)
     words = ["export", "--model", model, "--out", model / "onnx"]
-    assert "pass --overwrite to replace it" in run(capsys, *words)[2]
+    assert "overwrite it, or export into a new folder" in run(capsys, *words)[2]
     status, out, _ = run(capsys, *words, "--overwrite")
     assert (status, out.endswith("predict answers with it as with the model, and starts sooner.\n")) == (0, True)
     give_input("wake me at six\n")

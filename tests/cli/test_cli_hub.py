@@ -73,5 +73,5 @@ def test_errors_name_options(hub, saved, capsys):
     assert TOKEN not in message
     assert main(["predict", "--model", str(saved), "--revision", "main"]) == 2
     message = capsys.readouterr().err
-    assert message.startswith("skellipsoid: --revision 'main' is one of a repository on the hub, but ")
-    assert "; leave --revision out, or pass a name" in message
+    assert message.startswith("skellipsoid: revision='main' is one of a repository on the hub, but ")
+    assert "; leave revision out, or pass a name" in message

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier, load, save
-from skellipsoid.cli import as_options, main, run_program
+from skellipsoid.cli import main, run_program
 
 # train
 
@@ -199,7 +199,7 @@ def test_what_may_be_wrong_with_the_texts_is_said_before_training(tiny_model, te
     err = capsys.readouterr().err.splitlines()
     assert err[0] == f"skellipsoid: lines 1, 3 of {str(path)!r} are empty and are left out."
     assert err[1] == f"Look at these texts of {str(path)!r}:"
-    assert err[2].startswith("open_label='oos' occurs nowhere, but 'OOS' does, in line 36")
+    assert err[2].startswith("The open label 'oos' occurs nowhere, but 'OOS' does, in line 36")
     assert err[3].startswith("The labels 'alarm' (8 rows) and 'Alarm' (1 row) differ only in case")
     assert err[3].endswith("; write 'alarm' in line 37.")
     # What its label says is done: nothing is changed.
@@ -416,24 +416,10 @@ def test_what_a_killed_save_has_left_does_not_block_the_next(tiny_model, table, 
     assert train(tiny_model, table, "--save", folder) == 2
 
 
-@pytest.mark.parametrize(
-    ("python", "options"),
-    [
-        ("label them -2 and pass open_label=-2.", "label them -2 and pass --open-label -2."),
-        ("pass another open_label if that label is a class", "pass another --open-label if that label is a class"),
-        ("open_label='x' is a string", "--open-label 'x' is a string"),
-        ("with finetune='head'", "with --finetune head"),
-        ("or set the limit on new samples.", "or move the limit with set-limit."),
-    ],
-)
-def test_remedies_are_options(python, options):
-    assert as_options(f"One sentence; {python}") == f"One sentence; {options}"
-
-
 def test_no_note_of_train_names_a_parameter_of_python(tiny_model, tmp_path, capsys):
     data = tmp_path / "numbers.tsv"
     data.write_text("".join(f"text number {i} of {i % 3}\t{i % 3 - 1}\n" for i in range(12)))
     assert train(tiny_model, data, "--save", tmp_path / "model") == 0
     said = capsys.readouterr().err.replace(str(tmp_path), "")
-    assert "--open-label" in said
+    assert "as the open label" in said
     assert not re.search(r"\b[a-z]+_[a-z]+\b", said)

@@ -15,6 +15,7 @@ from skellipsoid import (
 )
 from skellipsoid._core.sklearn import Interval, InvalidParameterError, validate_params
 from skellipsoid.datasets import make_open_blobs
+from skellipsoid_bench import language_models
 
 X, Y = make_open_blobs(200, 3, n_known=4, open_share=0.2, random_state=0)
 ESTIMATORS = [
@@ -22,7 +23,8 @@ ESTIMATORS = [
     TunedOperatingPointCV(EllipsoidOpenSetClassifier()),
     skellipsoid.EliDecide(),
     skellipsoid.SupConTextEncoder(),
-    skellipsoid.LLMTextEncoder("model"),
+    language_models.LLMTextEncoder("model"),
+    language_models.PromptOpenSetClassifier(),
     *(getattr(baselines, name)() for name in baselines.__all__ if name not in ("ScoreOpenSetClassifier",)),
 ]
 

@@ -30,9 +30,10 @@ from skellipsoid import (
     plotting,
 )
 from skellipsoid.metrics import open_set_accuracy
-from skellipsoid_bench import literature
+from skellipsoid_bench import language_models, literature
 
 TESTS = Path(__file__).parents[1]
+OF_BENCH = "../packages/skellipsoid-bench/tests"
 RNG = np.random.default_rng(0)
 KNOWN, OPEN = ["a", "b", "c"], ["d", "-1"]
 CENTRES = {"a": (9, 0, 0), "b": (0, 9, 0), "c": (0, 0, 9), "d": (0, 0, 0), "-1": (-9, -9, -9), "e": (9, 9, 9)}
@@ -134,8 +135,8 @@ OF_FEATURE = {
 LISTED = [*FUNCTIONS, *ON_MODELS, *UNFITTED, *OF_TEXT, *OF_FEATURE]
 #: Classes that need what stands in another folder of tests, and the files that hold them against ``KINDS``.
 ELSEWHERE = {
-    skellipsoid.LLMTextEncoder: "language_models/test_llm_encoder.py",
-    skellipsoid.PromptOpenSetClassifier: "language_models/test_prompt.py",
+    language_models.LLMTextEncoder: f"{OF_BENCH}/language_models/test_llm_encoder.py",
+    language_models.PromptOpenSetClassifier: f"{OF_BENCH}/language_models/test_prompt.py",
     skellipsoid_runtime.OnnxPipeline: "runtime/test_onnx_pipeline.py",
 }
 #: All but one of each template, as in test_common.py.
@@ -165,7 +166,7 @@ def public():
     ):
         module = import_module(f"skellipsoid{package}")
         yield from (getattr(module, name) for name in module.__all__)
-    for module in (skellipsoid_runtime, literature):
+    for module in (skellipsoid_runtime, literature, language_models):
         yield from (getattr(module, name) for name in module.__all__)
 
 

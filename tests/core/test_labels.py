@@ -309,7 +309,7 @@ def test_validation_samples_of_large_labels_are_those_of_their_class():
 )
 def test_an_open_label_that_is_no_number_of_the_labels_is_refused(open_label, y, limit):
     message = (
-        rf"open_label={open_label} is no whole number below {limit}, but the labels are numbers .*; use a whole .*"
+        rf"The open label {open_label} is no whole number below {limit}, but the labels are numbers .*; use a whole .*"
     )
     assert_refused(lambda y: EllipsoidOpenSetClassifier(open_label=open_label).fit(ROWS, y), y, message)
 

@@ -107,7 +107,7 @@ def test_bad_labels_are_refused_with_a_sentence(tiny_model, bad, sentence):
 
 
 def test_a_string_open_label_beside_numeric_labels_is_refused(tiny_model):
-    with pytest.raises(ValueError, match="open_label='open' is a string, but the labels are numbers"):
+    with pytest.raises(ValueError, match="The open label 'open' is a string, but the labels are numbers"):
         SupConTextEncoder(tiny_model, max_iter=1, open_label="open").fit(TEXTS, [0, 0, 1, 1])
 
 

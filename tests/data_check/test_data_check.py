@@ -99,8 +99,8 @@ def test_a_misspelt_open_label_is_found(check, texts, labels, open_texts):
         found = only(check([*texts, *open_texts], y, open_label=name), "open_label")
         assert (found.rows, found.label) == (tuple(range(32, 38)), "oos")
         assert found.message == (
-            f"open_label={name!r} occurs nowhere, but 'oos' does, in rows 32, 33, 34, 35, 36, 37, and is trained as a "
-            "class; pass open_label='oos' if these texts are of no class."
+            f"The open label {name!r} occurs nowhere, but 'oos' does, in rows 32, 33, 34, 35, 36, 37, and is trained "
+            "as a class; pass 'oos' as the open label if these texts are of no class."
         )
 
 
@@ -139,7 +139,7 @@ def test_labels_that_differ_in_case_or_blanks_are_found(check, texts, labels):
 @pytest.mark.parametrize("other", ["\u22121", "'-1", "(1)", "-1,0", "\uff0d1"])
 def test_another_writing_of_minus_one_is_found(check, texts, labels, open_texts, other):
     found = only(check([*texts, *open_texts], [*labels, *[other] * 6]), "open_label")
-    assert found.message.startswith(f"open_label='-1' occurs nowhere, but {other!r} does, in rows 32, ")
+    assert found.message.startswith(f"The open label '-1' occurs nowhere, but {other!r} does, in rows 32, ")
     found = only(check([*texts, *open_texts], [*labels, "-1", *[other] * 5]), "similar_labels")
     assert (found.rows, found.label) == (tuple(range(33, 38)), ("-1", other))
 
@@ -500,5 +500,5 @@ def test_texts_and_labels_are_refused_as_the_encoder_refuses_them(tiny_model, ba
 
 
 def test_a_string_open_label_beside_numeric_labels_is_refused(check, texts, labels):
-    with pytest.raises(ValueError, match="open_label='oos' is a string, but the labels are numbers"):
+    with pytest.raises(ValueError, match="The open label 'oos' is a string, but the labels are numbers"):
         check(texts, np.unique(labels, return_inverse=True)[1], open_label="oos")

@@ -36,7 +36,7 @@ from skellipsoid._ellipsoid.paper.training import BoundaryTrainer, MappedNorms
 from skellipsoid._held_out.table import KNOWN, HeldOut, best_scale
 from skellipsoid._samples.folds import validation_rows
 from skellipsoid._samples.samples import Samples
-from skellipsoid._torch.training import shuffled_batches
+from skellipsoid._torch.training_loop import shuffled_batches
 
 # The loss: means over samples, sums over classes.
 

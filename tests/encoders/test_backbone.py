@@ -24,7 +24,7 @@ from skellipsoid._encoders.torch import backbone as engine
 from skellipsoid._encoders.torch import model_lookup
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid._encoders.torch.model_lookup import find_model, packaged_model
-from skellipsoid._encoders.torch.stored_text_model import TextModel
+from skellipsoid._encoders.torch.text_model import TextModel
 from skellipsoid._encoders.torch.token_table import LENGTH_STEP, TokenTable, length_sorted_pieces
 
 

@@ -290,23 +290,3 @@ def test_a_folder_without_modules_is_the_mean(build_model, tmp_path, texts):
     folder = build_model(tmp_path / "causal", **shape)
     encoder, mean = make(folder).fit(texts), make(folder, pooling="mean").fit(texts)
     np.testing.assert_array_equal(encoder.transform(texts), mean.transform(texts))
-
-
-# Models from before
-
-
-@pytest.mark.parametrize("pooling", ["mean", "model"])
-def test_a_folder_of_before_keeps_its_pooling(write, texts, tmp_path, pooling):
-    """It names its pooling and no prompt; its modules are all that the text model had, or none."""
-    folder = write("mean behind a prompt")
-    encoder = make(folder, pooling="mean", prompt="").fit(texts)
-    if pooling == "model":
-        encoder._backbone.model.after.extend([modules().Pooling(32, "max"), modules().Normalize()])
-    expected = encoder.set_params(pooling=pooling).transform(texts)
-    del encoder.prompt
-    save(encoder, tmp_path / "saved")
-    assert '"prompt"' not in (tmp_path / "saved/skellipsoid.json").read_text()
-    loaded = load(tmp_path / "saved")
-    assert (loaded.pooling, loaded.prompt) == (pooling, None)
-    np.testing.assert_array_equal(loaded.transform(texts), expected)
-    assert_close(loaded.fit(texts).transform(texts), encode(folder, texts))

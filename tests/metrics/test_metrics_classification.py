@@ -317,8 +317,8 @@ def test_bad_labels(function, y_true, y_pred, message):
         ({"labels": [0, 1, 0]}, "labels lists 0 more than once: name each"),
         ({"labels": ["a"]}, "y_true holds numbers such as 0 and labels holds strings such as 'a', but"),
         ({"labels": []}, "labels is empty: pass at least one label"),
-        ({"open_label": "open"}, "open_label='open' is a string, but the labels are numbers"),
-        ({"open_label": 0.5}, "open_label=0.5 is no whole number"),
+        ({"open_label": "open"}, "The open label 'open' is a string, but the labels are numbers"),
+        ({"open_label": 0.5}, "The open label 0.5 is no whole number"),
     ],
 )
 def test_bad_options(function, options, message):

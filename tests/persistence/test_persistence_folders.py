@@ -136,7 +136,7 @@ def test_what_is_no_saved_model_is_left_alone(classifier, tmp_path, content, ove
                 "notes": "mine",
                 "damaged manifest": '{"format": "skel',
                 "foreign manifest": '{"name": "my-app"}',
-                "newer manifest": '{"format": "skellipsoid", "format_version": 8}',
+                "newer manifest": '{"format": "skellipsoid", "format_version": 2}',
             }[content]
         )
     before = snapshot(tmp_path)

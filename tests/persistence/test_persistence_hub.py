@@ -169,7 +169,7 @@ def refused(error, **options):
 def test_there_is_no_such_repository(hub):
     assert refused(FileNotFoundError) == (
         f"There is no folder {NAME!r} here, and no such model on the hub that you can read; check the name, and log in "
-        "with `hf auth login`, set HF_TOKEN, or pass token if the model is private."
+        "with `hf auth login` or set HF_TOKEN if the model is private."
     )
 
 
@@ -188,7 +188,7 @@ def test_a_gated_repository(hub, folder):
     hub.add(NAME, folder, closed="gated")
     assert refused(PermissionError) == (
         f"The model {NAME!r} on the hub is gated, and you have no access; ask for it on the page of the model, and log "
-        "in with `hf auth login`, set HF_TOKEN, or pass token."
+        "in with `hf auth login` or set HF_TOKEN."
     )
 
 

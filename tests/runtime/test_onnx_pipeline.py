@@ -25,9 +25,9 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import skellipsoid
 import skellipsoid_runtime
-from skellipsoid._core.texts import check_texts
 from skellipsoid._encoders.torch import rule_limits
 from skellipsoid._encoders.torch.token_table import length_sorted_pieces as package_pieces
+from skellipsoid.base import check_texts
 from skellipsoid.persistence._folder import manifest_bytes
 from skellipsoid_runtime import OnnxPipeline, _rule_limits, _texts
 from skellipsoid_runtime._texts import TextReader, length_sorted_pieces
@@ -179,7 +179,14 @@ def altered(folder, **changes):
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"format_version": 3}, "has format version 3, this skellipsoid-runtime .* reads versions 1 to 2; .* install"),
+        (
+            {"format_version": 2, "skellipsoid_version": "9.0"},
+            "has format version 2, this skellipsoid-runtime .* reads version 1; .* by skellipsoid 9.0, install",
+        ),
+        (
+            {"format_version": 2},
+            "has format version 2, .* a development version .* wrote it, export the model again",
+        ),
         ({"format_version": True}, "has format version True"),
         ({"format": "other"}, "was not written by skellipsoid.export_onnx; pass"),
         ({"more": 1}, "'more' is unknown or missing"),
@@ -195,13 +202,6 @@ def test_a_manifest_of_another_kind_is_refused(copied, changes, part):
 
 def test_of_which_model_an_export_was_made_is_not_asked(copied, model, texts):
     altered(copied, made_of={"manifest_sha256": "0" * 64, "norm_range": None})
-    np.testing.assert_array_equal(OnnxPipeline(copied).score_samples(texts), model.score_samples(texts))
-
-
-def test_a_model_of_the_first_version_has_no_prompt(copied, model, texts):
-    text = json.loads((copied / "skellipsoid_onnx.json").read_bytes())["text"]
-    assert text.pop("prompt") == ""
-    altered(copied, format_version=1, text=text)
     np.testing.assert_array_equal(OnnxPipeline(copied).score_samples(texts), model.score_samples(texts))
 
 

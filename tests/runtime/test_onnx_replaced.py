@@ -46,8 +46,8 @@ def put(source, target, **changes):
 #: What is called while a model is opened.
 CALLED = [
     (skellipsoid_runtime._folder, "_read"),
-    (skellipsoid_runtime._pipeline, "check_graph"),
-    (skellipsoid_runtime._pipeline.onnxruntime, "InferenceSession"),
+    (skellipsoid_runtime._session, "check_graph"),
+    (skellipsoid_runtime._session.onnxruntime, "InferenceSession"),
 ]
 
 

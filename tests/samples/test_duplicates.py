@@ -7,8 +7,9 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
+from skellipsoid import find_duplicates
 from skellipsoid._samples import duplicates
-from skellipsoid._samples.duplicates import equal_samples, find_duplicates, in_order
+from skellipsoid._samples.duplicates import equal_samples, in_order
 
 N_ROWS = 60  # of each of three classes, before they are copied
 

@@ -6,12 +6,10 @@ import torch
 from scipy import stats
 from sklearn.datasets import load_digits, load_iris
 
-from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid.math.geometry import class_centroids, class_spheres, mean_radii
 from skellipsoid._ellipsoid.math.mixtures import draw_mixtures, draw_synthetic_classes
 from skellipsoid._ellipsoid.paper.fit import hold_out, hold_out_open
 from skellipsoid._samples.duplicates import find_duplicates, in_order
-from skellipsoid._samples.made_up import made_up_classes
 from skellipsoid._samples.samples import Samples, effective_number, find_outliers
 from skellipsoid._samples.training_samples import gather
 
@@ -463,65 +461,6 @@ def test_points_have_no_outliers():
     classes = np.repeat([0, 1], 20)
     assert find_outliers(np.ones((40, 3)), classes).tolist() == []
     assert find_outliers(np.random.default_rng(0).normal(size=(1, 3)), classes[:1]).tolist() == []
-
-
-# Made-up samples
-
-#: Five features that are multiples of each other.
-PRICES = np.random.default_rng(0).lognormal(size=(400, 1)) * [1, 1.19, 0.9, 2, 30]
-
-
-def with_made_up(rng, n_real, n_made, n_features, dtype):
-    """Samples, and after them such as SMOTE makes: each between a sample and one of its five nearest neighbours."""
-    real = rng.normal(size=(n_real, n_features))
-    nearest = np.argsort(np.square(real[:, np.newaxis] - real).sum(axis=2), axis=1)[:, 1:6]
-    start = rng.integers(n_real, size=n_made)
-    end = nearest[start, rng.integers(5, size=n_made)]
-    made = real[start] + rng.random((n_made, 1)) * (real[end] - real[start])
-    return np.concatenate([real, made]).astype(dtype)
-
-
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize(("n_real", "n_made", "n_features"), [(12, 48, 384), (40, 40, 20), (8, 8, 5)])
-@pytest.mark.parametrize("largest", [1, 1000])
-def test_samples_that_were_made_up_are_noticed(n_real, n_made, n_features, dtype, largest):
-    rng = np.random.default_rng(0)
-    rows = with_made_up(rng, n_real, n_made, n_features, dtype)
-    rows[:, 0] *= largest
-    others = rng.normal(size=(60, n_features)).astype(dtype)
-    classes = np.repeat([0, 1], [60, len(rows)])
-    assert made_up_classes(np.concatenate([others, rows]), classes).tolist() == [1]
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        load_digits().data[:400],
-        np.random.default_rng(0).integers(3, size=(400, 4)).astype(float),
-        np.eye(6)[np.random.default_rng(0).integers(6, size=400)],
-        np.repeat(np.random.default_rng(0).normal(size=(40, 8)), 10, axis=0),
-        np.linspace(0, 1, 400)[:, np.newaxis] * np.ones(5),
-        np.random.default_rng(0).normal(size=(400, 4)),
-        np.random.default_rng(0).normal(size=(400, 6)) * [1, 1, 1, 1, 1, 1e6] + [0, 0, 0, 0, 0, 1e7],
-        np.random.default_rng(0).lognormal(sigma=6, size=(400, 12)),
-        np.hstack([np.random.default_rng(0).lognormal(sigma=2, size=(400, 1)), PRICES.round(2) > 1]),
-        np.hstack([PRICES, np.random.default_rng(1).integers(2, size=(400, 3))]),
-        PRICES,
-    ],
-    ids=[
-        *("digits", "grid", "choices", "copies", "line", "normal", "one large", "heavy tails", "one number"),
-        *("multiples", "line without order"),
-    ],
-)
-def test_real_samples_are_not_taken_for_made_up_ones(rows):
-    assert not len(made_up_classes(rows, np.arange(len(rows)) % 5))
-
-
-def test_a_fit_warns_of_made_up_samples():
-    rng = np.random.default_rng(0)
-    rows = [*rng.normal(size=(60, 6)), *(with_made_up(rng, 12, 48, 6, float) + 9)]
-    with pytest.warns(UserWarning, match=r"Many samples of 1 of 2 classes \('small'\) lie exactly between"):
-        EllipsoidOpenSetClassifier(random_state=0).fit(rows, np.repeat(["large", "small"], 60))
 
 
 def test_one_sample_that_is_divided_and_two_that_are_merged():

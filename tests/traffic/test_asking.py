@@ -16,7 +16,6 @@ from skellipsoid import (
     learn_from_traffic,
     load,
     predict_set,
-    refresh,
     save,
     set_operating_point,
 )
@@ -300,16 +299,6 @@ class TestTheRate:
         with pytest.raises(ValueError, match=msg):
             set_operating_point(clf, **given)
         assert (clf.offset_, clf.asking_) == before
-
-
-def test_older_models_say_what_they_lack_and_refresh_gives_it(clf, case):
-    clf._held_out = {name: column for name, column in clf._held_out.items() if name not in ("ranks", "gaps")}
-    for call in (lambda: predict_set(clf, case[1]), lambda: set_operating_point(clf, miss_rate=0.1)):
-        with pytest.raises(ValueError, match="in format 8 or before do not keep: fit the model again, or call refresh"):
-            call()
-    assert set_operating_point(clf, open_share=0.1).asking_ is None
-    assert "rank" not in clf.held_out_
-    assert "ask" in predict_set(refresh(clf), case[1]).action
 
 
 @pytest.fixture(scope="module", params=[0.1, 0.4])

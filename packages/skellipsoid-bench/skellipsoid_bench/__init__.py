@@ -5,7 +5,7 @@ all runs that have no result yet. ``make_table`` makes tables of the results, wi
 ``plot_`` functions draw them. The command ``skellipsoid-bench`` does the same.
 """
 
-from . import datasets, literature
+from . import datasets, language_models, literature
 from ._cells import Cell
 from ._critical_difference import CriticalDifferenceDisplay
 from ._methods import short_names
@@ -30,6 +30,7 @@ __all__ = [
     "__version__",
     "datasets",
     "holm",
+    "language_models",
     "literature",
     "make_table",
     "paired_test",

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import has_fit_parameter
 
-from skellipsoid import LLMTextEncoder, SupConTextEncoder, __version__
+from skellipsoid import SupConTextEncoder, __version__
 from skellipsoid._core.files import replacing
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid._encoders.torch.model_lookup import folder_of, gives_mean, hub_names
@@ -25,6 +25,7 @@ from skellipsoid.base import TrainedTextFeatures, resolve_device
 from ._data import DAMAGED, DataSet
 from ._identity import answers_of, by_value, content_key
 from ._methods import seeded
+from .language_models import LLMTextEncoder
 
 #: We raise this number when the same parameters give other features. Then features kept from before are not used.
 _FORMAT = 1

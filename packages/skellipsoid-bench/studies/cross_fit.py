@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid._encoders.torch import contrastive
-from skellipsoid._encoders.training import read_settings
+from skellipsoid._encoders.trained_text_features import read_settings
 from skellipsoid._samples.duplicates import find_duplicates
 from skellipsoid.metrics import open_set_f1_score
 

@@ -34,9 +34,10 @@ from features import CACHE, FETCHERS, known_classes
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
-from skellipsoid import EllipsoidOpenSetClassifier, LLMTextEncoder, PromptOpenSetClassifier, SupConTextEncoder
-from skellipsoid._encoders.torch.causal import CausalModel, Reading
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid.metrics import bootstrap_interval, known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
+from skellipsoid_bench.language_models import LLMTextEncoder, PromptOpenSetClassifier
+from skellipsoid_bench.language_models._causal import CausalModel, Reading
 
 OPEN = "-1"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"

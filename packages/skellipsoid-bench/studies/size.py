@@ -1,28 +1,39 @@
-"""How large the distributions are: lines of code, public names, words of the documentation, functions of a fit.
+"""How large the distributions are, and what runs in a fit and after it.
 
-    python studies/size.py          # of this checkout
-    python studies/size.py FOLDER   # of another one, beside whose package nothing else is found: PYTHONPATH=FOLDER
+    python studies/size.py                      # of this checkout
+    python studies/size.py FOLDER               # of another checkout: PYTHONPATH=FOLDER, so that its package is run
+    python studies/size.py NAME=FOLDER … --page > results/size.rst      # a column for each, each in its own process
 
 A line of code is neither blank nor a comment nor part of a docstring. Public names are those of ``__all__`` of
-the package and of its public modules, without ``__version__``. A fit is that of 131 samples of 7 classes in 5 features
-by default; it is run with the package that Python finds.
+the package and of its public modules, without ``__version__``. What runs is counted on 600 samples of 6 classes in 8
+features, and on a log of 300 of which 40 have labels: functions of the package, without lambdas and comprehensions;
+a change of file is a call in another file than the call before it; containers are the package's classes of which a
+function held a value, without estimators. A test touches private names if its function uses a name that its file
+imports from a private module, or reads a private attribute.
 """
 
 import ast
 import io
+import os
 import re
+import subprocess
 import sys
 import textwrap
 import tokenize
+import warnings
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 import skellipsoid
-from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid import EllipsoidOpenSetClassifier, learn_from_traffic, set_operating_point
 
 #: Tokens that are no code.
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+#: Underlined, but public in Python.
+PUBLIC = {"_replace", "_asdict", "_fields", "_make"}
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def lines_of_code(source):
@@ -32,11 +43,16 @@ def lines_of_code(source):
         if token.type not in EMPTY:
             held |= {*range(token.start[0], token.end[0] + 1)}
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+        if isinstance(node, ast.Module | ast.ClassDef | FUNCTIONS) and node.body:
             first = node.body[0]
             if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
                 held -= {*range(first.lineno, first.end_lineno + 1)}
     return len(held)
+
+
+def lines_of(folder):
+    """Lines of code of all files of a folder."""
+    return sum(lines_of_code(path.read_text(encoding="utf-8")) for path in folder.rglob("*.py"))
 
 
 def public_names(package):
@@ -55,41 +71,108 @@ def public_names(package):
     return {name for name in listed if ".persistence." not in name and ".cli." not in name}
 
 
-def functions_of_a_fit():
-    """Functions of the package that a small fit runs, with their files."""
-    rng = np.random.default_rng(0)
-    y = np.arange(131) % 7
-    X = 2 * rng.normal(size=(7, 5))[y] + rng.normal(size=(131, 5))
-    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
-    package, found = str(Path(skellipsoid.__file__).parent), set()
+class Run:
+    """What runs of the package while a function is called."""
 
-    def note(frame, event, _):
+    def __init__(self, call):
+        self.functions, self.containers, self.calls, self.changes, self._file = set(), set(), 0, 0, None
+        self._package = str(Path(skellipsoid.__file__).parent) + os.sep
+        sys.setprofile(self._note)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
+
+    def _note(self, frame, event, _):
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(package) and not code.co_name.startswith("<"):
-            found.add((code.co_filename, code.co_qualname))
+        if event not in ("call", "return") or not code.co_filename.startswith(self._package):
+            return
+        if code.co_name.startswith("<"):
+            return
+        if event == "return":
+            self.containers |= {kind for kind in map(type, frame.f_locals.values()) if _is_container(kind)}
+            return
+        self.calls += 1
+        self.changes += code.co_filename != self._file
+        self._file = code.co_filename
+        self.functions.add((code.co_filename, code.co_qualname))
 
-    sys.setprofile(note)
-    classifier.fit(X, y)
-    sys.setprofile(None)
-    return found
+    def row(self):
+        """Give what is counted, in a line."""
+        files = {file for file, _ in self.functions}
+        folders = {Path(file).parent for file in files}
+        return (
+            f"{len(self.functions)} functions, {len(files)} files, {len(folders)} folders, {self.calls:,} calls, "
+            f"{self.changes:,} changes of file, {len(self.containers)} containers"
+        )
+
+
+def _is_container(kind):
+    return kind.__module__.startswith("skellipsoid") and not issubclass(kind, BaseEstimator | type)
+
+
+def runs():
+    """Run a fit, a prediction, and what stands after a fit."""
+    rng = np.random.default_rng(0)
+    centers = 2 * rng.normal(size=(8, 8))
+    X, y = centers[np.arange(600) % 6] + rng.normal(size=(600, 8)), np.arange(600) % 6
+    log = centers[np.arange(300) % 8] + 1.2 * rng.normal(size=(300, 8))
+    labels = [int(k) if k < 6 else -1 for k in np.arange(40) % 8] + [None] * 260
+    fitted = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)  # what is made once is made
+    yield "fit", lambda: EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    yield "predict", lambda: fitted.predict(X)
+    moved = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    yield "set_operating_point", lambda: set_operating_point(moved, log, np.array(labels, dtype=object))
+    yield "learn_from_traffic", lambda: learn_from_traffic(fitted, log, labels)
+
+
+def tests_of(root):
+    """Files of tests of a checkout."""
+    return [*root.glob("tests/**/*.py"), *root.glob("packages/*/tests/**/*.py"), root / "conftest.py"]
 
 
 def private_imports(root):
     """Files of tests that import a private module or name of the distributions."""
-    files = [*root.glob("tests/**/*.py"), *root.glob("packages/*/tests/**/*.py"), root / "conftest.py"]
     pattern = re.compile(r"^\s*(from|import) skellipsoid\S*\._|^\s*from skellipsoid\S* import .*\b_(?!_)", re.MULTILINE)
-    return [path for path in files if pattern.search(path.read_text(encoding="utf-8"))]
+    return [path for path in tests_of(root) if pattern.search(path.read_text(encoding="utf-8"))]
+
+
+def private_tests(root):
+    """Test functions, and those of them that touch a private name."""
+    tests, touching = [], []
+    for path in tests_of(root):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        private = _private_imports(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, FUNCTIONS) and node.name.startswith("test_"):
+                tests.append(node.name)
+                if any(_is_touching(inner, private) for inner in ast.walk(node)):
+                    touching.append(f"{path.relative_to(root)}::{node.name}")
+    return tests, touching
+
+
+def _private_imports(tree):
+    """Names that a file imports from private modules, or that are private."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skellipsoid"):
+            names = {f"{node.module}.{alias.name}": alias.asname or alias.name for alias in node.names}
+            found |= {short for name, short in names.items() if _is_private(name)}
+    return found
+
+
+def _is_touching(node, private):
+    if isinstance(node, ast.Attribute):
+        return _is_private(node.attr) and node.attr not in PUBLIC
+    return isinstance(node, ast.Name) and node.id in private
 
 
 def private_patches(root):
     """Count the calls in tests that replace a private name, or one of a private module."""
     found = 0
-    for path in [*root.glob("tests/**/*.py"), *root.glob("packages/*/tests/**/*.py"), root / "conftest.py"]:
-        tree, private = ast.parse(path.read_text(encoding="utf-8")), set()
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skellipsoid"):
-                names = {f"{node.module}.{alias.name}": alias.asname or alias.name for alias in node.names}
-                private |= {short for name, short in names.items() if _is_private(name)}
+    for path in tests_of(root):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        private = _private_imports(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("setattr", "setitem", "object"):
                 target, *more = node.args[:2]
@@ -109,32 +192,65 @@ def longest_function(package):
     for path in package.rglob("*.py"):
         source = path.read_text(encoding="utf-8")
         for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if isinstance(node, FUNCTIONS):
                 text = textwrap.dedent("\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno]))
                 sizes.append((lines_of_code(text + "\n"), f"{path.relative_to(package)}:{node.name}"))
     return max(sizes)
 
 
-def main(root):
-    """Print a line for each distribution, and the words of the documentation."""
-    for package in (root / "skellipsoid", *sorted(root.glob("packages/*/skellipsoid_*"))):
-        if package.suffix != ".egg-info":
-            count = sum(lines_of_code(path.read_text(encoding="utf-8")) for path in package.rglob("*.py"))
-            print(f"{package.name:20} {count:6,} lines of code, {len(public_names(package)):3} public names")
-    pages = [*root.glob("docs/*.rst"), *root.glob("docs/guide/*.rst"), root / "README.md"]
+def counts(root):
+    """Give what is counted, by what it is of."""
+    packages = [path for path in sorted(root.glob("packages/*/skellipsoid_*")) if path.suffix != ".egg-info"]
+    for package in (root / "skellipsoid", *packages):
+        yield package.name, f"{lines_of(package):,} lines of code, {len(public_names(package))} public names"
+    for name in ("tests", "packages/skellipsoid-bench/tests", "packages/skellipsoid-bench/studies"):
+        yield name, f"{lines_of(root / name):,} lines of code"
+    for name, call in runs():
+        yield name, Run(call).row()
     package = root / "skellipsoid"
-    functions = functions_of_a_fit()
-    print(f"a fit runs {len(functions)} functions in {len({file for file, _ in functions})} files")
-    print("longest function: {} lines of code, {}".format(*longest_function(package)))
+    yield "longest function", "{} lines of code, {}".format(*longest_function(package))
     lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in package.rglob("*.py")}
-    long = sorted(path.name for path, count in lines.items() if count > 400)
-    print(f"{len(lines)} files, of which {len(long)} have more than 400 lines: {', '.join(long)}")
-    print(
-        f"{len(private_imports(root))} files of tests import private names, {private_patches(root)} calls replace one"
-    )
+    for other in packages:
+        lines |= {path: len(path.read_text(encoding="utf-8").splitlines()) for path in other.rglob("*.py")}
+    long = [f"{path.relative_to(root)} ({count})" for path, count in sorted(lines.items()) if count > 400]
+    yield "files", f"{len(lines)}, above 400 lines: {', '.join(long) or 'none'}"
+    tests, private = private_tests(root)
+    inner = sum(name.startswith("tests/") for name in private)
+    yield "functions of tests", f"{len(tests)}, of which {len(private)} touch private names, {inner} of them in tests"
+    what = f"{len(private_imports(root))} import private names, {private_patches(root)} calls replace one"
+    yield "files of tests", what
+    pages = [*root.glob("docs/*.rst"), *root.glob("docs/guide/*.rst"), root / "README.md"]
     words = sum(len(re.findall(r"\w+", path.read_text(encoding="utf-8"))) for path in pages)
-    print(f"{'documentation':20} {words:6,} words in {len(pages)} pages")
+    yield "documentation", f"{words:,} words in {len(pages)} pages"
+
+
+def page(columns):
+    """Write the counts of several checkouts as a table."""
+    found = {}
+    for name, folder in columns.items():
+        path = os.pathsep.join(map(str, [folder, *sorted(Path(folder).glob("packages/*"))]))
+        command = [sys.executable, __file__, folder]
+        done = subprocess.run(
+            command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=True
+        )
+        found[name] = dict(re.split(r" {2,}", line, maxsplit=1) for line in done.stdout.splitlines())
+    lines = [".. list-table::", "   :header-rows: 1", "", "   * -"]
+    lines += [f"     - {name}" for name in found]
+    for key in dict.fromkeys(key for column in found.values() for key in column):
+        lines += [f"   * - {key}", *(f"     - {column.get(key, '')}".rstrip() for column in found.values())]
+    print("\n".join(lines))
+
+
+def main(given):
+    """Print the counts of a checkout, or a page of several."""
+    if "--page" in given:
+        return page(dict(each.split("=", 1) for each in given if each != "--page"))
+    root = Path(given[0] if given else Path(__file__).parents[3]).resolve()
+    warnings.simplefilter("ignore")
+    for name, text in counts(root):
+        print(f"{name:40}  {text}")
+    return None
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[3]).resolve())
+    main(sys.argv[1:])

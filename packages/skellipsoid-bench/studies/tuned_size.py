@@ -23,7 +23,7 @@ from features import CACHE, FETCHERS, embedded, known_classes
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid._encoders.torch.contrastive import FrozenRows, spread_as_fresh, start_projection, train_projection
-from skellipsoid._encoders.training import read_settings
+from skellipsoid._encoders.trained_text_features import read_settings
 from skellipsoid.metrics import open_set_f1_score
 from skellipsoid_bench._judge import coarse_confusion, oracle_f1
 

@@ -10,7 +10,7 @@ import transformers
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid._encoders.torch.contrastive import train_projection
 from skellipsoid._encoders.torch.layers import LayerHeads, LayerRows, layer_list, visit_layers
-from skellipsoid._encoders.torch.objectives import Learner
+from skellipsoid.base import Learner
 from skellipsoid_bench.literature._torch.dynamic_ensemble import (
     EnsembleSettings,
     Perturbations,

@@ -12,7 +12,7 @@ from ._hub import check_no_revision, download, has_hash, is_hub_name, is_whole_m
 from ._version import __version__
 
 MANIFEST = "skellipsoid_onnx.json"
-FORMAT, FORMAT_VERSION = "skellipsoid-onnx", 2
+FORMAT, FORMAT_VERSION = "skellipsoid-onnx", 1
 GRAPH, TOKENIZER, TRAINING_FEATURES = "model.onnx", "tokenizer.json", "training_features.npy"
 _FIRST_LINE = re.compile(rb'\{"manifest_sha256": "([0-9a-f]{64})",\n')
 _KEYS = {
@@ -117,11 +117,14 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ValueError(f"{str(path)!r} was not written by skellipsoid.export_onnx; pass a folder that it wrote.")
     version = manifest.get("format_version")
-    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
+    if type(version) is not int or version != FORMAT_VERSION:
+        wrote = str(manifest.get("skellipsoid_version"))[:80]
+        remedy = f"it was exported by skellipsoid {wrote}, install that version of skellipsoid-runtime"
+        if wrote == __version__:
+            remedy = f"a development version of {__version__} wrote it, export the model again"
         raise ValueError(
             f"The model in {str(folder)!r} has format version {str(version)[:80]}, this skellipsoid-runtime "
-            f"({__version__}) reads versions 1 to {FORMAT_VERSION}; it was exported by skellipsoid "
-            f"{str(manifest.get('skellipsoid_version'))[:80]}, install that version of skellipsoid-runtime."
+            f"({__version__}) reads version {FORMAT_VERSION}; {remedy}."
         )
     first = _FIRST_LINE.match(content)
     if first is None or hashlib.sha256(content[first.end() :]).hexdigest() != first[1].decode():

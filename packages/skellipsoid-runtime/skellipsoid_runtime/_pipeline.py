@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._features import check_features, nearest
 from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, find, read_model
-from ._graph import check_graph
-from ._onnxruntime import onnxruntime
-from ._texts import SETTINGS, WINDOW, TextReader, check_texts, length_sorted_pieces, only_column, padded
+from ._session import open_graph
+from ._texts import SETTINGS, WINDOW, TextReader, check_texts, length_sorted_pieces, padded
 
 #: Padded tokens in one run of the graph: enough to keep the matrix products busy, few enough for the caches.
 PIECE_TOKENS = 512
@@ -24,8 +24,6 @@ TO_ASK = ("first_classes", "gap")
 MOST_CLASSES = 3
 #: More than any machine has use for, and started in seconds.
 MOST_THREADS = 1024
-#: What NumPy casts to numbers without an error, but is none.
-_NO_NUMBERS = (np.datetime64, np.timedelta64, np.complexfloating)
 
 
 class OnnxPipeline:
@@ -111,7 +109,7 @@ class OnnxPipeline:
         with _one_sentence(source):
             self._reader = None if text is None else TextReader(files[TOKENIZER], text)
             self._training_features = None if self._training is None else self._read_features(files[TRAINING_FEATURES])
-            self._session = _session(files[GRAPH], int(n_threads))
+            self._session = open_graph(files[GRAPH], int(n_threads))
             self._check_answers()
 
     def _read_features(self, content: bytes) -> NDArray[Any]:
@@ -168,8 +166,7 @@ class OnnxPipeline:
             self.held_out_scores_.ndim != 1 or np.isnan(self.held_out_scores_).any()
         ):
             raise ValueError("held-out scores that are no numbers")
-        # Version 1 of the format had no prompt.
-        return None if text is None else {name: ({"prompt": ""} | text)[name] for name in SETTINGS}
+        return None if text is None else {name: text[name] for name in SETTINGS}
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label each sample with a known class, or with ``open_label_``.
@@ -329,7 +326,7 @@ class OnnxPipeline:
         columns = {"neighbor": np.array(self._training["texts"], dtype=object)}
         if (labels := self._training["labels"]) is not None:
             columns["neighbor_label"] = np.array(labels["values"], dtype=_dtype(labels["dtype"]))
-        distances, rows = _nearest(kept, found["features"], int(n_neighbors))
+        distances, rows = nearest(kept, found["features"], int(n_neighbors))
         named = {name: values[rows] for name, values in columns.items()} | {"neighbor_distance": distances}
         return {
             "text": np.array(check_texts(X), dtype=object),
@@ -362,7 +359,7 @@ class OnnxPipeline:
     def _pieces(self, X: Any) -> Iterator[tuple[NDArray[np.int64], dict[str, NDArray[Any]]]]:
         """Rows and inputs of each run of the graph."""
         if self._reader is None:
-            features = self._check_features(X)
+            features = check_features(X, self.n_features_)
             for start in range(0, len(features), self._rows_at_once):
                 rows = np.arange(start, min(start + self._rows_at_once, len(features)))
                 yield rows, {"X": features[rows]}
@@ -373,46 +370,6 @@ class OnnxPipeline:
             lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
             for piece in length_sorted_pieces(lengths, PIECE_TOKENS, self._rows_at_once):
                 yield start + piece, padded([tokens[i] for i in piece], self._reader.padding)
-
-    def _check_features(self, X: Any) -> NDArray[Any]:
-        features = _table(X)
-        if not features.ndim:
-            raise ValueError(
-                f"X is a {type(X).__name__}, but must be a table of features; pass an array of two dimensions."
-            )
-        if np.ma.is_masked(X):
-            raise ValueError("X has masked values, but features must be numbers; fill them, or drop these rows.")
-        if features.ndim != 2 or not len(features):
-            raise ValueError(
-                f"X has the shape {features.shape}, but must be a table of at least one row; pass one row per sample."
-            )
-        if features.shape[1] != self.n_features_:
-            raise ValueError(
-                f"X has {features.shape[1]} features, but the model is expecting {self.n_features_}; pass as many."
-            )
-        try:
-            with np.errstate(over="ignore"):
-                features = _numbers(features)
-        except (OverflowError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"X holds values of type {features.dtype}, but features must be numbers; convert them."
-            ) from error
-        finite = np.isfinite(features).all(axis=1)
-        if not finite.all():
-            raise ValueError(f"Row {int(np.argmin(finite))} of X holds NaN or infinity; fill or drop such rows first.")
-        return features
-
-
-def _session(graph: bytes, n_threads: int) -> onnxruntime.InferenceSession:
-    """Open a graph, of the very bytes that were checked."""
-    check_graph(graph)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-    # It would keep these bytes, a second copy of the weights, only for a change of providers.
-    session._model_bytes = None
-    return session
 
 
 @contextmanager
@@ -430,50 +387,5 @@ def _one_sentence(source: Path) -> Iterator[None]:
         ) from error
 
 
-def _table(X: Any) -> NDArray[Any]:
-    """Give features as an array, and a column of vectors, or a list of them, as the matrix of its rows."""
-    rows = only_column(X)
-    is_column = isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind == "O"
-    if not is_column and not isinstance(rows, list | tuple):
-        return np.asarray(X)
-    lengths = [len(row) if isinstance(row, list | tuple | np.ndarray) else None for row in rows]
-    length = next(filter(None, lengths), None)
-    for i, found in enumerate(lengths):
-        if length not in (None, found):
-            raise ValueError(
-                f"X is a column of vectors, of {length} numbers in row {lengths.index(length)}, but row {i} holds "
-                f"{f'{rows[i]!r:.80}' if found is None else f'one of {found}'}; pass vectors of one length, and drop "
-                "rows without one."
-            )
-    return np.asarray(X if length is None else list(rows))
-
-
-def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Cast to numbers; a TypeError, ValueError or OverflowError for what is none."""
-    of_objects = values.flat if values.dtype.kind == "O" else ()
-    if values.dtype.kind in "cmMV" or any(isinstance(value, _NO_NUMBERS) for value in of_objects):
-        raise TypeError(values.dtype)
-    return values.astype(np.float64, copy=False)
-
-
 def _dtype(name: str) -> Any:
     return np.dtypes.StringDType() if name == "T" else np.dtype(name)
-
-
-def _nearest(
-    candidates: NDArray[Any], features: NDArray[Any], n_neighbors: int
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Distances and numbers of the nearest candidates, nearest first, (n_samples, n_neighbors)."""
-    # Differences from the median: distances are found by squares, which are rounding alone far from 0.
-    centre = np.median(candidates.astype(np.float64), axis=0)
-    others, squares = candidates - centre, np.square(candidates - centre).sum(axis=1)
-    distances = np.empty((len(features), n_neighbors))
-    rows = np.empty((len(features), n_neighbors), dtype=np.int64)
-    if not n_neighbors:
-        return distances, rows
-    for i, point in enumerate(features - centre):
-        near = np.argpartition(squares - 2 * (others @ point), n_neighbors - 1)[:n_neighbors]
-        exact = np.linalg.norm(others[near] - point, axis=1)
-        order = np.argsort(exact, kind="stable")
-        distances[i], rows[i] = exact[order], near[order]
-    return distances, rows

@@ -13,7 +13,7 @@ from ..._samples.samples import Samples
 from ..._torch.devices import on_device
 from ..._torch.losses import contraction_loss, expansion_loss, inside_loss, other_class_loss
 from ..._torch.threads import map_parts
-from ..._torch.training import History, run_epochs, shuffled_batches
+from ..._torch.training_loop import History, run_epochs, shuffled_batches
 from .pseudo_open import draw_negatives, draw_others
 from .settings import TrainingSettings
 

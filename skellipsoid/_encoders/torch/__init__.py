@@ -3,6 +3,6 @@
 In the order of the data: ``model_lookup`` (find a text model), ``backbone`` (tokenise, embed), ``tokenizer_rules``,
 ``token_table`` (tokens on a device), ``tokens`` (count tokens), ``positions`` (how many a model reads), ``rows`` (what
 a step trains on), ``layers``, ``objectives`` (losses) and ``contrastive`` (train a text model or a linear head).
-``stored_text_model`` is a text model as plain data, for ``save``, and ``probes`` the texts that it is tried with;
-``causal`` reads the hidden states of a language model.
+``text_model`` is a text model with its tokenizer,
+``stored_text_model`` one as plain data, for ``save``, and ``probes`` are the texts that it is tried with.
 """

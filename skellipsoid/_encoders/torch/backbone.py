@@ -18,7 +18,8 @@ from ..._torch.threads import map_parts, one_thread_each
 from .model_lookup import find_model
 from .positions import USUAL_LIMIT, check_length, n_positions
 from .probes import check_answers
-from .stored_text_model import StoredTextModel, TextModel, restore, restore_tokenizer, store
+from .stored_text_model import StoredTextModel, restore, restore_tokenizer, store
+from .text_model import TextModel
 from .text_modules import LayerMix
 from .token_table import PIECE_TOKENS, TokenTable, length_sorted_pieces
 

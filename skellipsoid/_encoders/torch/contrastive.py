@@ -14,7 +14,7 @@ from ..._samples.samples import fresh_share
 from ..._torch.devices import seeded_torch
 from ..._torch.shards import Shards
 from ..._torch.threads import one_thread_each
-from ..._torch.training import History, run_epochs, shuffled_batches
+from ..._torch.training_loop import History, run_epochs, shuffled_batches
 from .layers import LayerHeads
 from .objectives import Learner, Objective, Stage, SupConObjective, TrainingSettings, nearest_mean, shown
 from .rows import FrozenRows, Rows, TokenRows

@@ -23,7 +23,7 @@ from ..._torch.devices import kept_torch_state
 from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
 from .probes import PROBES
-from .stored_text_model import TextModel
+from .text_model import TextModel
 from .text_modules import first_columns, is_mean, own_modules, without_unit_length
 
 #: File of a text model with its prompts.

@@ -16,7 +16,7 @@ from ..._core.warn import warn
 from ..._held_out.kept import KeepsHeldOutMixin
 from ..._held_out.line import place_limit
 from ..._held_out.scores import HeldOutScores, read_share
-from ..asking import ranked_scores, read_asking, zones_placed
+from ..asking import read_asking, zones_placed
 from ..log import Log, read_log
 from .offsets import check_rates, offset_of_rate
 
@@ -158,7 +158,7 @@ def set_operating_point(
     check_rates(rejection_rate, open_acceptance_rate)
     asked_by = read_asking(miss_rate, ask_costs)
     if miss_rate is not None or ask_costs is not None:
-        ranked_scores(classifier, "set_operating_point")  # or an error
+        HeldOutScores.of(classifier, "set_operating_point")  # or an error
     rates = {"rejection_rate": rejection_rate, "open_acceptance_rate": open_acceptance_rate}
     rate = next((name for name, value in rates.items() if value is not None), None)
     costs, found, log = _check_costs(cost_open, cost_reject), None, Log.empty()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from .table import Table
+from .text_table import Table
 
 _LABEL_STUDIO_ROW = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement"}
 #: Argilla's word for an answer that counts; exports that say nothing of it have only such.

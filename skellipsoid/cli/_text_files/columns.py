@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..._core.messages import shortened
 from ..._data_check.headers import rank_label, rank_text
-from .table import Table, cell_text, is_scalar
+from .text_table import Table, cell_text, is_scalar
 
 #: Rows that a guess looks at, and columns that a message lists.
 _SAMPLE, _MOST_LISTED = 1000, 8

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..._core.messages import named, numbered, say_empty
 from ..._core.warn import warn
 from ..._data_check.headers import looks_like_header, rank_label, rank_text
-from .table import Table
+from .text_table import Table
 
 #: In the order of preference where several divide all lines alike: a text has commas more often than the others.
 _DELIMITERS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}

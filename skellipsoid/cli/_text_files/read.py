@@ -18,7 +18,7 @@ from .decode import decode_file
 from .delimited import is_tabbed, read_delimited
 from .records import read_json, read_parquet
 from .rejected import rejected_rows
-from .table import Table, is_scalar
+from .text_table import Table, is_scalar
 
 _JSON = {".json", ".jsonl", ".ndjson"}
 PARQUET = {".parquet", ".pq"}

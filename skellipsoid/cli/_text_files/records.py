@@ -14,7 +14,7 @@ from ..._core.characters import is_unicode
 from ..._core.messages import named
 from ..._core.warn import warn
 from .decode import read_bytes
-from .table import Table
+from .text_table import Table
 
 #: Half of a pair of surrogates.
 _HALF = re.compile("[\ud800-\udfff]")

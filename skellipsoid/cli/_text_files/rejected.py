@@ -6,7 +6,7 @@ from typing import Any
 from ..._core.messages import named, numbered
 from ..._core.warn import LossWarning, warn
 from .records import inside
-from .table import Table, cell_text
+from .text_table import Table, cell_text
 
 #: What stands in a column of a tool, by its name: all that the tool writes there, and what rejects a label.
 _PRODIGY = {"accept", "reject", "ignore"}, {"reject", "ignore"}

@@ -11,7 +11,7 @@ from typing import Any
 
 from .decode import read_bytes
 from .read import PARQUET
-from .table import Table
+from .text_table import Table
 
 #: Number of a row from 0, and its answers by the names of their columns.
 Answered = Iterable[tuple[int, dict[str, Any]]]

@@ -25,9 +25,8 @@ from skellipsoid._core.state_rules import (
     refuse,
 )
 from skellipsoid._encoders.torch.backbone import TextBackbone
-from skellipsoid._encoders.torch.contrastive import train_projection
-from skellipsoid._encoders.torch.layers import LayerHeads, LayerRows, layer_list, visit_layers
-from skellipsoid._encoders.training_texts import TrainingTexts, find_training_texts, read_classes, read_validation
+from skellipsoid._encoders.torch.layers import LayerHeads, layer_list
+from skellipsoid._encoders.training_texts import find_training_texts, read_classes, read_validation
 from skellipsoid.base import (
     TextOpenSetClassifier,
     as_labels,
@@ -37,20 +36,18 @@ from skellipsoid.base import (
     explain_out_of_memory,
     resolve_device,
     resolve_seed,
-    seeded_torch,
     unfit,
 )
 from skellipsoid.baselines import LOFOpenSetClassifier
 
 from ._cross_entropy_encoder import PublishedTraining
+from ._de_heads import PIECE, add_votes, train_heads
 from ._docs import published_docs
 from ._sklearn import Interval, StrOptions, fit_context
 from ._torch.dynamic_ensemble import EnsembleSettings, Vote
 
 #: What helps where memory is short.
 REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
-#: Texts of a piece that are computed at once.
-_PIECE = 64
 
 
 @published_docs
@@ -273,6 +270,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         given, device = check_groups(groups, len(texts)), resolve_device(self.device)
         backbone = TextBackbone.load(str(self.model_name), self.max_length, "mean", "").to(device)
         n_layers = len(layer_list(backbone.transformer))
+        settings = EnsembleSettings(**{each.name: getattr(self, each.name) for each in fields(EnsembleSettings)})
         unfit(self)
         with explain_out_of_memory(f"training of {self.model_name!r} on {len(texts)} texts", REMEDIES):
             holds_out, near = self.early_stopping and not validation.texts, None
@@ -280,7 +278,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
                 near = backbone.embed(texts, verbose=self.verbose)
             training = find_training_texts(texts, classes, given, near, self.duplicates, holds_out=holds_out)
             training = training._replace(validation=validation, seed=resolve_seed(self.random_state))
-            heads, history, features = self._train(backbone, texts, training, len(names), n_layers, device)
+            heads, history, features = train_heads(backbone, texts, training, len(names), n_layers, device, settings)
         self._store(backbone, heads, history)
         self.classes_, self.groups_ = names, training.groups
         self.open_label_ = cast_open_label(self.open_label, as_labels(y))
@@ -361,32 +359,6 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         found = len(layer_list(self._backbone.transformer)), self._backbone.width
         refuse(found != (n_layers, width), f"its text model has {found[0]} layers of the width {found[1]}")
 
-    def _train(
-        self,
-        backbone: TextBackbone,
-        texts: list[str],
-        training: TrainingTexts,
-        n_classes: int,
-        n_layers: int,
-        device: torch.device,
-    ) -> tuple[LayerHeads, Any, NDArray[np.float32]]:
-        """Give the trained heads, and the features of the texts that were trained on, (n_texts, n_layers, width)."""
-        learns, validation = training.rows[training.learns], training.validation
-        classes = np.concatenate([training.classes[training.learns], validation.classes])
-        rows = LayerRows(backbone, [*(texts[i] for i in learns), *validation.texts])
-        with seeded_torch(training.seed, device):
-            heads = LayerHeads(n_layers, backbone.width, n_classes).to(device)
-        settings = EnsembleSettings(**{each.name: getattr(self, each.name) for each in fields(EnsembleSettings)})
-        blocks, n_given = training.blocks[training.learns], len(validation.texts)
-        history = train_projection(rows, classes, n_classes, heads, settings, training.seed, blocks, n_given)
-        backbone.model.eval()
-        with torch.inference_mode():
-            parts = [
-                torch.tanh(heads(rows.plain(np.arange(start, min(start + _PIECE, len(learns)))))).cpu()
-                for start in range(0, len(learns), _PIECE)
-            ]
-        return heads, history, torch.cat(parts).numpy()
-
     def _store(self, backbone: TextBackbone, heads: LayerHeads, history: Any) -> None:
         self._backbone = backbone
         arrays = {name: value.detach().cpu().numpy() for name, value in heads.named_parameters()}
@@ -409,31 +381,16 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         tokens = backbone.tokenize(list(distinct))
         answers, exits = np.empty(len(tokens), dtype=np.int64), np.empty(len(tokens), dtype=np.int64)
         lengths = np.array([len(ids) for ids in tokens])
+        thresholds = np.append(np.full(len(self.classes_), self.known_threshold), self.open_threshold)
+        factors = self.outlier_factors_ if with_open else []
         with explain_out_of_memory(f"answering {len(texts)} texts with {self.model_name!r}", REMEDIES):
             order = np.argsort(lengths, kind="stable")  # texts of a piece are padded to one length
-            for piece in np.split(order, range(_PIECE, len(order), _PIECE)):
-                vote = self._vote_on([tokens[i] for i in piece], heads, with_open=with_open)
+            for piece in np.split(order, range(PIECE, len(order), PIECE)):
+                vote = Vote(len(piece), len(self.weight_), thresholds, self.exponent)
+                add_votes(vote, self._backbone, [tokens[i] for i in piece], heads, factors)
                 answers[piece], exits[piece] = vote.answers, vote.exit_layers
         places = [distinct[text] for text in texts]
         return answers[places], exits[places]
-
-    def _vote_on(self, tokens: list[list[int]], heads: list[torch.Tensor], *, with_open: bool) -> Vote:
-        n_classes, n_layers = len(self.classes_), len(self.weight_)
-        thresholds = np.append(np.full(n_classes, self.known_threshold), self.open_threshold)
-        vote = Vote(len(tokens), n_layers, thresholds, self.exponent)
-        weight, bias, class_weight, class_bias = heads
-
-        def visit(layer: int, means: torch.Tensor, running: torch.Tensor) -> torch.Tensor:
-            features = torch.tanh(means @ weight[layer].T + bias[layer])
-            known = (features @ class_weight[layer].T + class_bias[layer]).argmax(1).cpu().numpy()
-            if with_open:
-                is_open = self.outlier_factors_[layer].score_samples(features.cpu().numpy()) < 0
-                known = np.where(is_open, n_classes, known)
-            decided = vote.add(layer, running.cpu().numpy(), known)
-            return torch.from_numpy(~decided).to(means.device)
-
-        visit_layers(self._backbone, tokens, visit)
-        return vote
 
 
 def _hashed(texts: list[str], labels: list[Any]) -> str:

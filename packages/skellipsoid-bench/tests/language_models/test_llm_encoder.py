@@ -1,0 +1,340 @@
+"""Promise: a causal language model reads each text as if it were alone, and gives what the model itself computes."""
+
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from container_helpers import KINDS
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+import skellipsoid
+import skellipsoid_bench
+from skellipsoid import EllipsoidOpenSetClassifier, baselines
+from skellipsoid.metrics import open_set_f1_scorer
+from skellipsoid.model_selection import OpenSetKFold
+from skellipsoid_bench.language_models import LLMTextEncoder
+
+TEXTS = ["wake me at six please", "dim the lamp", "lamp", "wake me", "the lamp at six in this sentence", "😀 été 灯"]
+
+
+def states(folder, text, layer, *, special=()):
+    """Hidden states of one text alone, by transformers itself."""
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    finally:
+        transformers.utils.logging.enable_progress_bar()
+    ids = torch.tensor([[*special, *tokenizer(text)["input_ids"]]])
+    with torch.inference_mode():
+        return model(ids, output_hidden_states=True).hidden_states[layer][0].numpy()
+
+
+@pytest.mark.parametrize("layer", [-1, 0, 1, 2, 3, -2, -4])
+@pytest.mark.parametrize("pooling", ["last", "mean"])
+def test_features_are_the_states_of_the_model(tiny_causal, layer, pooling):
+    encoder = LLMTextEncoder(tiny_causal, layer=layer, pooling=pooling, normalize=False).fit(TEXTS)
+    features = encoder.transform(TEXTS)
+    assert features.shape == (len(TEXTS), 32)
+    assert features.dtype == np.float32
+    assert encoder.n_layers_ == 3
+    for text, vector in zip(TEXTS, features, strict=True):
+        alone = states(tiny_causal, text, layer)
+        np.testing.assert_allclose(vector, alone[-1] if pooling == "last" else alone.mean(0), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("padding_side", ["left", "right"])
+@pytest.mark.parametrize("pooling", ["last", "mean"])
+def test_a_text_has_the_same_features_alone_and_in_a_batch(build_causal, padding_side, pooling):
+    encoder = LLMTextEncoder(build_causal(padding_side=padding_side), pooling=pooling).fit(TEXTS)
+    together = encoder.transform(TEXTS)
+    alone = np.concatenate([encoder.transform([text]) for text in TEXTS])
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+    np.testing.assert_allclose(encoder.transform(TEXTS[::-1])[::-1], together, atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, rtol=1e-5)
+    repeated = encoder.transform([*TEXTS, *TEXTS[:3]])
+    assert (repeated[-3:] == repeated[:3]).all()  # exactly
+
+
+def test_many_texts_in_several_pieces_keep_their_rows(tiny_causal, monkeypatch):
+    encoder = LLMTextEncoder(tiny_causal).fit(TEXTS)
+    together = encoder.transform(TEXTS)
+    monkeypatch.setitem(sys.modules["skellipsoid._encoders.torch.backbone"].PIECE_TOKENS, "cpu", 8)
+    monkeypatch.setattr("skellipsoid._encoders.torch.backbone.WINDOW", 4)
+    np.testing.assert_allclose(encoder.transform(TEXTS), together, atol=1e-6)
+
+
+def test_a_prompt_is_put_around_the_text(tiny_causal):
+    encoder = LLMTextEncoder(tiny_causal, prompt="this sentence {text} please", normalize=False).fit(TEXTS)
+    wanted = states(tiny_causal, "this sentence wake {me} {text} please", -1)[-1]
+    np.testing.assert_allclose(encoder.transform(["wake {me} {text}"])[0], wanted, rtol=1e-4, atol=1e-5)
+    plain = LLMTextEncoder(tiny_causal, normalize=False).fit(TEXTS).transform(["wake {me} {text}"])[0]
+    assert abs(plain - wanted).max() > 0.1
+
+
+def test_a_long_text_loses_its_end_and_keeps_its_prompt(tiny_causal):
+    settings = {"prompt": "this sentence {text} please", "normalize": False}
+    encoder = LLMTextEncoder(tiny_causal, max_length=6, **settings).fit(TEXTS)
+    long = "wake me at six dim the lamp wake me at six dim the lamp"
+    wanted = states(tiny_causal, "this sentence wake me at please", -1)[-1]
+    np.testing.assert_allclose(encoder.transform([long])[0], wanted, rtol=1e-4, atol=1e-5)
+    # The model's own limit is 32 positions.
+    encoder = LLMTextEncoder(tiny_causal, **settings).fit(TEXTS)
+    wanted = states(tiny_causal, "this sentence " + "lamp " * 29 + "please", -1)[-1]
+    np.testing.assert_allclose(encoder.transform(["lamp " * 500])[0], wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_text_without_tokens_has_features(tiny_causal):
+    encoder = LLMTextEncoder(tiny_causal, normalize=False).fit(TEXTS)
+    features = encoder.transform(["", "  ", "lamp"])
+    np.testing.assert_allclose(features[0], states(tiny_causal, "", -1, special=[1])[-1], rtol=1e-4, atol=1e-5)
+    assert (features[0] == features[1]).all()
+
+
+def test_precision_and_unit_length_act(tiny_causal):
+    full = LLMTextEncoder(tiny_causal).fit(TEXTS).transform(TEXTS)
+    half = LLMTextEncoder(tiny_causal, dtype="bfloat16").fit(TEXTS).transform(TEXTS)
+    assert half.dtype == np.float32
+    assert 1e-5 < abs(half - full).max() < 0.2
+    raw = LLMTextEncoder(tiny_causal, normalize=False).fit(TEXTS).transform(TEXTS)
+    np.testing.assert_allclose(raw / np.linalg.norm(raw, axis=1, keepdims=True), full, atol=1e-6)
+
+
+def test_a_precision_that_overflows_is_said(build_causal):
+    from safetensors.torch import load_file, save_file
+
+    folder = build_causal()
+    weights = {name: 300 * tensor for name, tensor in load_file(folder / "model.safetensors").items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    encoder = LLMTextEncoder(folder, dtype="float16", normalize=False).fit(TEXTS)
+    with pytest.raises(ValueError, match=r"features that are not finite in the precision 'float16'; use dtype="):
+        encoder.transform(TEXTS)
+    assert np.isfinite(encoder.set_params(dtype="float32").fit(TEXTS).transform(TEXTS)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_texts_of_every_container(tiny_causal, kind):
+    expected = LLMTextEncoder(tiny_causal).fit(TEXTS).transform(TEXTS)
+    encoder = LLMTextEncoder(tiny_causal)
+    np.testing.assert_array_equal(encoder.fit_transform(kind.texts(TEXTS)), expected)
+    np.testing.assert_array_equal(encoder.transform(kind.texts(TEXTS)), expected)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([], "X is empty"),
+        ("one text", r"pass \[text\]"),
+        ([b"bytes"], r"X\[0\] is b'bytes'"),
+        (["a", None], r"X\[1\] is None"),
+        (["half \ud83d"], "lone surrogate"),
+        (np.array([["a", "b"]]), r"shape \(1, 2\)"),
+    ],
+)
+def test_input_that_is_no_texts(tiny_causal, X, message):
+    encoder = LLMTextEncoder(tiny_causal).fit(TEXTS)
+    for method in (encoder.fit, encoder.transform, encoder.fit_transform):
+        with pytest.raises(ValueError, match=message):
+            method(X)
+    assert encoder.transform(["lamp"]).shape == (1, 32)  # the fit before is still there
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"prompt": "no place"}, r"prompt='no place' holds \{text\} 0 times, but must hold it once"),
+        ({"prompt": "{text} {text}"}, r"holds \{text\} 2 times"),
+        ({"layer": 4}, r"layer=4, but the language model '.*' has 3 layers; use 0 \(the word vectors\) to 3"),
+        ({"layer": -5}, r"has 3 layers"),
+        ({"max_length": 33}, r"max_length=33, but the language model '.*' has 32 positions"),
+        ({"max_length": 3, "prompt": "in this sentence {text}"}, r"prompt has 3 tokens, but .* may have 3; use a sh"),
+        ({"max_length": 1}, "max_length"),
+        ({"pooling": "first"}, "pooling"),
+        ({"dtype": "int8"}, "dtype"),
+        ({"device": "no-device"}, "device='no-device' is not available"),
+    ],
+)
+def test_parameters_that_cannot_be_used(tiny_causal, params, message):
+    with pytest.raises(ValueError, match=message):
+        LLMTextEncoder(tiny_causal, **params).fit(TEXTS)
+
+
+def test_models_that_cannot_be_loaded(tiny_causal, tmp_path):
+    with pytest.raises(OSError, match=r"^The language model 'no/such' is no folder and no GGUF file here"):
+        LLMTextEncoder("no/such").fit(TEXTS)
+    with pytest.raises(OSError, match=r"^There is no file '.*none\.gguf'; check the path"):
+        LLMTextEncoder(tmp_path / "none.gguf").fit(TEXTS)
+    with pytest.raises(OSError, match=r"holds no language model that can be loaded"):
+        LLMTextEncoder(tmp_path).fit(TEXTS)
+    # Half of a file.
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    for path in tiny_causal.iterdir():
+        content = path.read_bytes()
+        (broken / path.name).write_bytes(content[: len(content) // 2] if path.suffix == ".safetensors" else content)
+    with pytest.raises(OSError, match=r"holds no language model that can be loaded \(.*\); pass another one"):
+        LLMTextEncoder(broken).fit(TEXTS)
+
+
+def test_missing_weights_are_not_drawn_at_random(tiny_causal, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    for path in tiny_causal.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    weights = load_file(tmp_path / "model.safetensors")
+    del weights["model.layers.1.mlp.up_proj.weight"]
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(OSError, match=r"its weights lack '.*up_proj\.weight'"):
+        LLMTextEncoder(tmp_path).fit(TEXTS)
+
+
+def test_files_of_gguf_need_two_packages(tmp_path, monkeypatch):
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None)
+    with pytest.raises(ImportError, match=r"with the package gguf, but it is not installed; run pip install 'skell"):
+        LLMTextEncoder(tmp_path / "a.gguf").fit(TEXTS)
+
+
+def test_a_damaged_gguf_and_two_of_them(tmp_path):
+    pytest.importorskip("gguf")
+    pytest.importorskip("accelerate")
+    (tmp_path / "a.gguf").write_bytes(b"GGUF" + bytes(20))
+    with pytest.raises(OSError, match=r"holds no language model that can be loaded"):
+        LLMTextEncoder(tmp_path).fit(TEXTS)
+    (tmp_path / "b.gguf").write_bytes(b"GGUF")
+    with pytest.raises(OSError, match=r"holds 2 GGUF files; pass one of them, such as .*a\.gguf"):
+        LLMTextEncoder(tmp_path).fit(TEXTS)
+
+
+def test_transform_before_fit(tiny_causal):
+    with pytest.raises(NotFittedError):
+        LLMTextEncoder(tiny_causal).transform(TEXTS)
+
+
+def test_a_pickle_holds_no_language_model_and_reads_it_again(build_causal, tmp_path):
+    folder = tmp_path / "model"
+    build_causal(seed=1).rename(folder)
+    encoder = LLMTextEncoder(folder).fit(TEXTS)
+    content = pickle.dumps(encoder)
+    assert len(content) < 5000
+    again = pickle.loads(content)
+    assert again.n_layers_ == 3
+    assert again.get_feature_names_out().tolist() == encoder.get_feature_names_out().tolist()
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(again.transform(TEXTS))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    assert all((features == encoder.transform(TEXTS)).all() for features in found)
+    # Another model in its place, and none.
+    folder.rename(tmp_path / "kept")
+    with pytest.raises(OSError, match="is no folder and no GGUF file here"):
+        pickle.loads(content).transform(TEXTS)
+    build_causal(seed=2).rename(folder)
+    with pytest.raises(OSError, match="is not the one that this encoder was fitted with; put that one back"):
+        pickle.loads(content).transform(TEXTS)
+
+
+def test_nothing_of_the_callers_randomness_is_touched(tiny_causal):
+    torch.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    before = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    LLMTextEncoder(tiny_causal).fit(TEXTS).transform(TEXTS)
+    assert (torch.random.get_rng_state() == before[0]).all()
+    assert (np.random.get_state()[1] == before[1]).all()  # noqa: NPY002
+
+
+def test_it_works_before_any_classifier(tiny_causal, texts, labels):
+    for classifier in (EllipsoidOpenSetClassifier(random_state=0), baselines.LOFOpenSetClassifier()):
+        pipe = make_pipeline(LLMTextEncoder(tiny_causal, pooling="mean"), classifier)
+        with_filter = clone(pipe).fit(texts, labels)
+        assert set(with_filter.predict(texts)) <= {*labels, "-1"}
+        assert pickle.loads(pickle.dumps(with_filter)).predict(texts).tolist() == with_filter.predict(texts).tolist()
+    names = LLMTextEncoder(tiny_causal).fit(texts).get_feature_names_out()
+    assert names[:2].tolist() == ["llmtextencoder0", "llmtextencoder1"]
+    frame = LLMTextEncoder(tiny_causal).set_output(transform="pandas").fit(texts).transform(texts)
+    assert frame.shape == (len(texts), 32)
+    again = LLMTextEncoder(tiny_causal).set_output(transform="pandas").fit_transform(texts)
+    pd.testing.assert_frame_equal(again, frame)
+
+
+def test_a_search_over_its_layer(tiny_causal, texts, labels):
+    # A random model gives vectors of unlike lengths.
+    classifier = EllipsoidOpenSetClassifier(outliers="keep", random_state=0)
+    pipe = make_pipeline(LLMTextEncoder(tiny_causal, pooling="mean"), classifier)
+    search = GridSearchCV(
+        pipe,
+        {"llmtextencoder__layer": [1, 3]},
+        cv=OpenSetKFold(2, random_state=0, shuffle=True),
+        scoring=open_set_f1_scorer,
+    )
+    search.fit(texts, labels)
+    assert search.cv_results_["mean_test_score"][0] != search.cv_results_["mean_test_score"][1]
+
+
+def test_the_benchmark_runs_it_by_its_name(tiny_causal, tmp_path):
+    encoder = {
+        "name": "tiny LLM",
+        "estimator": "skellipsoid_bench.language_models:LLMTextEncoder",
+        "params": {"model": str(tiny_causal)},
+    }
+    records = skellipsoid_bench.run(
+        data=["assistant"],
+        encoders=[encoder],
+        methods=["ellipsoid"],
+        ratios=[0.5],
+        seeds=[0],
+        results=tmp_path / "r.jsonl",
+    )
+    assert "tiny LLM" in str(records)
+
+
+def test_save_says_why_it_refuses(tiny_causal, texts, labels, tmp_path):
+    pipe = make_pipeline(LLMTextEncoder(tiny_causal), EllipsoidOpenSetClassifier(random_state=0)).fit(texts, labels)
+    message = r"^The step 'llmtextencoder' is a LLMTextEncoder, which cannot be saved: .*save what comes after it"
+    with pytest.raises(TypeError, match=message):
+        skellipsoid.save(pipe, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    skellipsoid.save(pipe[-1], tmp_path / "model")
+    again = make_pipeline(LLMTextEncoder(tiny_causal).fit(texts), skellipsoid.load(tmp_path / "model"))
+    assert again.predict(texts).tolist() == pipe.predict(texts).tolist()
+
+
+def test_another_architecture_with_absolute_positions(tiny_causal, tmp_path):
+    import transformers
+
+    config = transformers.GPT2Config(vocab_size=20, n_positions=16, n_embd=16, n_layer=2, n_head=2)
+    with torch.random.fork_rng(devices=[]):
+        transformers.utils.logging.disable_progress_bar()
+        try:
+            transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path)
+            transformers.AutoTokenizer.from_pretrained(tiny_causal).save_pretrained(tmp_path)
+        finally:
+            transformers.utils.logging.enable_progress_bar()
+    encoder = LLMTextEncoder(tmp_path, normalize=False).fit(TEXTS)
+    np.testing.assert_allclose(encoder.transform(TEXTS)[0], states(tmp_path, TEXTS[0], -1)[-1], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_real_model_of_gguf(smollm, capfd):
+    pytest.importorskip("gguf")
+    pytest.importorskip("accelerate")
+    encoder = LLMTextEncoder(smollm, pooling="mean", layer=9).fit(["a"])
+    assert capfd.readouterr().err == ""
+    assert encoder.n_layers_ == 30
+    texts = ["wake me at six", "set an alarm for the early morning please", "how much money is in my account"]
+    features = encoder.transform(texts)
+    assert features.shape == (3, 576)
+    np.testing.assert_allclose(features[:1], encoder.transform(texts[:1]), atol=1e-5)
+    assert features[0] @ features[1] > features[0] @ features[2]

@@ -1,0 +1,650 @@
+"""Promise: a language model behind a server answers with a known label or open, and no failure loses an answer."""
+
+import json
+import pickle
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from container_helpers import KINDS
+from prompt_helpers import ANSWERS, LABELS, NEW, TRAIN, fitted, many
+from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.model_selection import GridSearchCV
+
+import skellipsoid
+from skellipsoid.metrics import open_set_f1_scorer
+from skellipsoid.model_selection import OpenSetKFold
+from skellipsoid_bench.language_models import PromptOpenSetClassifier
+
+pytest.importorskip("openai")
+
+
+def test_it_answers_with_a_class_or_with_open(serve):
+    server = serve()
+    clf = fitted(server)
+    assert clf.classes_.tolist() == ["alarm", "light"]
+    assert not server.requests  # a fit asks nothing
+    answers = clf.predict(NEW)
+    assert answers.tolist() == ANSWERS
+    assert clf.last_call_ == {
+        "n_texts": 5,
+        "n_empty": 0,
+        "n_requests": 5,
+        "n_from_cache": 0,
+        "n_retries": 0,
+        "n_no_label": 0,
+        "no_label": [],
+        "prompt_tokens": 5 * 20,
+        "completion_tokens": 15,
+        "cached_tokens": 35,
+        "constraint": "json_schema",
+    }
+    assert clf.score(NEW, ["alarm", "light", "weather", "light", "light"]) == 0.8
+    assert clf.score(NEW, ANSWERS) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_texts_and_labels_of_every_container(serve, kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataConversionWarning)  # a column as labels
+        clf = PromptOpenSetClassifier(base_url=serve().url).fit(kind.texts(TRAIN), kind.labels(np.array(LABELS)))
+    assert clf.classes_.tolist() == ["alarm", "light"]
+    assert clf.predict(kind.texts(NEW)).tolist() == ANSWERS
+    weights = np.array([1.0, 1.0, 1.0, 1.0, 6.0])
+    truth = kind.labels(np.array([*ANSWERS[:4], "alarm"]))
+    assert clf.score(kind.texts(NEW), truth, sample_weight=kind.numbers(weights)) == 0.4
+
+
+def test_numbers_as_labels_and_another_open_label(serve):
+    server = serve(lambda text: "7" if "wake" in text else "none of these")
+    for labels in ([7, 9], np.array([7, 9], dtype=np.uint8), np.array([7, 2**60], dtype=np.uint64)):
+        clf = PromptOpenSetClassifier(base_url=server.url).fit(["a", "b"], labels)
+        assert clf.predict(["wake", "x"]).tolist() == [7, -1]
+        assert clf.score(["wake", "x"], [7, 2**60 + 1]) == 1
+        assert clf.score(["wake", "x"], np.array([7, 9], dtype=np.uint8)) == (1 if 9 not in clf.classes_ else 0.5)
+    clf = PromptOpenSetClassifier(base_url=server.url, open_label="unknown").fit(["a", "b"], ["7", "unknown"])
+    assert clf.predict(["wake", "x"]).tolist() == ["7", "unknown"]
+    assert clf.classes_.tolist() == ["7"]
+
+
+def test_labels_and_texts_of_other_languages(serve):
+    labels = ["réveil ⏰", "灯", 'say "hi" \\ now']
+    server = serve(lambda text: {"réveille-moi 🙏": labels[0], "开灯": labels[1]}.get(text, labels[2]))
+    for constraint in ("json_schema", "grammar", "none"):
+        clf = PromptOpenSetClassifier(base_url=server.url, constraint=constraint).fit(labels, labels)
+        assert clf.predict(["réveille-moi 🙏", "开灯", "b"]).tolist() == labels
+    grammars = [body["grammar"] for body in server.requests if "grammar" in body]
+    assert grammars[0] == 'root ::= "réveil ⏰" | "say \\"hi\\" \\\\ now" | "灯" | "none of these"'
+    enum = server.requests[0]["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"]
+    assert enum == ["réveil ⏰", 'say "hi" \\ now', "灯", "none of these"]
+
+
+def test_the_text_stands_last_and_the_rest_is_the_same(serve):
+    server = serve()
+    fitted(server, instruction="People talk to an assistant.", open_word="something else").predict(NEW[:3])
+    prompts = [body["messages"] for body in server.requests]
+    assert all(len(messages) == 2 for messages in prompts)
+    assert len({messages[0]["content"] for messages in prompts}) == 1
+    assert sorted(messages[-1]["content"] for messages in prompts) == sorted(f"Message: {text}" for text in NEW[:3])
+    system = prompts[0][0]["content"]
+    assert "People talk to an assistant." in system
+    assert "- alarm\n- light\n- something else (" in system
+
+
+def test_few_shot_shows_the_nearest_training_texts_nearest_last(serve):
+    server = serve()
+    encoder = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 3))
+    clf = fitted(server, n_examples=2, encoder=encoder, constraint="none")
+    assert not hasattr(encoder, "vocabulary_")  # it is cloned
+    assert clf.predict(["dim the lamps", "tell me a joke"]).tolist() == ["light", "-1"]
+    first, second = sorted((body["messages"] for body in server.requests), key=lambda found: found[-1]["content"])
+    assert [message["role"] for message in first] == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert first[-3]["content"] == "Message: dim the lamp"
+    assert first[-2]["content"] == "light"
+    # A real open text is shown as open.
+    assert [message["content"] for message in second[-3:]] == [
+        "Message: tell a joke",
+        "none of these",
+        "Message: tell me a joke",
+    ]
+    assert len(first[1:-1]) == 2 * 2
+    fitted(server, n_examples=99, encoder=encoder).predict(["x lamp"])
+    assert len(server.requests[-1]["messages"]) == 2 + 2 * 5
+    assert server.requests[-1]["messages"][2]["content"].startswith('{"label": ')
+
+
+def test_few_shot_by_the_default_encoder(serve, minilm):
+    server = serve()
+    clf = fitted(server, n_examples=1)
+    clf.predict(["darken the bulb"])
+    assert type(clf.encoder_).__name__ == "SupConTextEncoder"
+    assert server.requests[0]["messages"][1]["content"] == "Message: dim the lamp"
+
+
+@pytest.mark.parametrize(
+    ("knows", "constraint"),
+    [(("json_schema", "grammar"), "json_schema"), (("grammar",), "grammar"), ((), "none")],
+)
+def test_auto_takes_the_strictest_format_that_the_server_knows(serve, short_waits, knows, constraint):
+    server = serve(knows=knows)
+    clf = fitted(server, max_retries=9)
+    assert clf.predict(NEW).tolist() == ANSWERS
+    assert clf.last_call_["constraint"] == constraint
+    # The formats that it does not know are tried once for all texts.
+    n_refused = {"json_schema": 0, "grammar": 2, "none": 3}[constraint]  # an error of 500 may pass, so it is met twice
+    assert len(server.requests) == len(NEW) + n_refused
+    assert clf.last_call_["n_requests"] == len(NEW)
+
+
+def test_an_error_that_passes_leaves_no_format(serve, short_waits):
+    server = serve()
+    server.before = lambda handler, body, number: number == 1 and (handler.answer(500, {"error": "hm"}) or True)
+    clf = fitted(server)
+    assert clf.predict(NEW).tolist() == ANSWERS
+    assert (clf.last_call_["constraint"], clf.last_call_["n_retries"]) == ("json_schema", 1)
+
+
+def test_a_format_that_was_asked_for_is_not_left_silently(serve):
+    server = serve(knows=())
+    with pytest.raises(ValueError, match=r"X\[0\]: HTTP 400: Unknown field: grammar; check model, request_options"):
+        fitted(server, constraint="grammar").predict(NEW)
+    assert fitted(server, constraint="none").predict(NEW).tolist() == ANSWERS
+
+
+@pytest.mark.parametrize(
+    ("said", "label"),
+    [
+        ("alarm", "alarm"),
+        ("  Alarm.\n", "alarm"),
+        ('"alarm"', "alarm"),
+        ("Label: alarm", "alarm"),
+        ("The class is: alarm", "alarm"),
+        ("alarm\nbecause of the word", "alarm"),
+        ('{"label": "alarm"}', "alarm"),
+        ('```json\n{"label": "alarm"}\n```', "alarm"),
+        ("<think>a lamp? no</think>\nalarm", "alarm"),
+        ("card_arrival", "card arrival"),
+        ("NONE OF THESE", "-1"),
+        ("I think it is alarm or light", None),
+        ("alarms", None),
+        ("", None),
+        (None, None),
+        ('{"label": ["alarm"]}', None),
+        ('{"other": "alarm"}', None),
+        ("[" * 100_000, None),
+        ("-1", None),
+    ],
+)
+def test_what_an_answer_means(serve, said, label):
+    server = serve(lambda text: said)
+    clf = PromptOpenSetClassifier(base_url=server.url, constraint="none")
+    clf.fit(["a", "b", "c"], ["alarm", "light", "card arrival"])
+    answers = clf.predict(["x", "y", "x"])
+    assert answers.tolist() == [label or "-1"] * 3
+    assert clf.last_call_["n_no_label"] == (3 if label is None else 0)
+    assert clf.last_call_["no_label"] == ([] if label else [(said or "")[:200]])
+
+
+@pytest.mark.parametrize("content", [[{"type": "text", "text": "alarm"}], 5])
+def test_an_answer_that_is_no_text_is_no_label(serve, content, tmp_path):
+    clf = fitted(serve(lambda text: content), constraint="none", cache=tmp_path / "answers.sqlite")
+    assert clf.predict(["x"]).tolist() == ["-1"]
+    assert clf.last_call_["n_no_label"] == 1
+
+
+def test_labels_that_differ_in_case_are_told_apart(serve):
+    server = serve(lambda text: text)
+    clf = PromptOpenSetClassifier(base_url=server.url, constraint="none").fit(["a", "b"], ["A", "a"])
+    assert clf.predict(["A", "a", "'a'"]).tolist() == ["A", "a", "-1"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["alarm", ""], r"cannot say the label '', which has no visible letter"),
+        (["alarm", " \u200b"], r"has no visible letter"),
+        (["alarm", "two\nlines"], r"cannot say the label 'two\\nlines', which holds a line break"),
+        (["alarm", "a\x07"], r"holds a line break, a control character"),
+        (["alarm", "half \ud83d"], r"half of a character"),
+        (["alarm", "None of These"], r"is what the language model is told to answer for open; pass another open_word"),
+        (["big  lamp", "big lamp"], r"look the same to a language model; rename one"),
+    ],
+)
+def test_a_label_that_cannot_be_said(serve, labels, message):
+    server = serve()
+    clf = fitted(server)
+    with pytest.raises(ValueError, match=message) as caught:
+        clf.fit(["x", "y"], labels)
+    assert str(caught.value).count(". ") == 0
+    assert clf.predict(NEW).tolist() == ANSWERS  # the fit before is still there
+
+
+def test_empty_texts_are_open_and_are_not_sent(serve):
+    server = serve()
+    clf = fitted(server)
+    with pytest.warns(UserWarning, match=r"^X has empty texts in rows 1, 3, which are answered open without a request"):
+        answers = clf.predict(["wake me", "", "dim the lamp", " \u200b\n"])
+    assert answers.tolist() == ["alarm", "-1", "light", "-1"]
+    assert clf.last_call_["n_empty"] == 2
+    assert len(server.requests) == 2
+    with pytest.warns(UserWarning, match=r"row 0"):
+        assert clf.predict([""]).tolist() == ["-1"]
+    assert clf.last_call_["constraint"] is None
+    with pytest.warns(UserWarning, match=r"^X has empty texts in row 1, which cannot be examples"):
+        fitted(server, n_examples=1, encoder=TfidfVectorizer()).fit(["a lamp", " "], ["light", "light"])
+
+
+def test_equal_texts_are_asked_about_once(serve):
+    server = serve()
+    clf = fitted(server)
+    assert clf.predict(NEW * 3).tolist() == ANSWERS * 3
+    assert len(server.requests) == len(NEW)
+
+
+def test_requests_at_once_have_a_limit(serve):
+    server = serve()
+    server.delay = 0.05
+    fitted(server, n_concurrent=3).predict(many(13))
+    assert server.most_active == 3
+    server.most_active = 0
+    fitted(server, n_concurrent=1).predict(many(4))
+    assert server.most_active == 1
+
+
+def test_request_options_are_sent(serve):
+    server = serve()
+    clf = fitted(server, request_options={"seed": 3, "temperature": None, "max_tokens": 99}, model="mine")
+    clf.predict(["wake"])
+    body = server.requests[0]
+    assert (body["seed"], body["max_tokens"], body["model"]) == (3, 99, "mine")
+    assert "temperature" not in body
+    fitted(server).predict(["wake"])
+    assert server.requests[1]["temperature"] == 0
+    assert server.requests[1]["max_tokens"] >= len("none of these")
+
+
+def test_errors_that_pass_are_retried(serve, short_waits):
+    server = serve()
+    failures = {2: (429, {"Retry-After": "0"}), 3: (500, {}), 5: (503, {})}
+
+    def fail(handler, body, number):
+        if number in failures:
+            status, headers = failures[number]
+            handler.answer(status, {"error": {"message": "busy"}}, headers)
+        return number in failures
+
+    server.before = fail
+    clf = fitted(server, n_concurrent=1)
+    assert clf.predict(NEW).tolist() == ANSWERS
+    assert clf.last_call_["n_retries"] == 3
+    assert len(server.requests) == len(NEW) + 3
+
+
+def test_a_server_can_ask_to_wait(serve, monkeypatch):
+    server, waits, wait = serve(), [], threading.Event.wait
+    monkeypatch.setattr(threading.Event, "wait", lambda event, *given: (waits.extend(given), wait(event, *given))[1])
+    server.before = lambda handler, body, number: (
+        number == 1 and (handler.answer(429, {"error": {"message": "slow down"}}, {"Retry-After": "0.4"}) or True)
+    )
+    assert fitted(server).predict(["wake"]).tolist() == ["alarm"]
+    assert 0.4 in waits
+
+
+def test_retries_end(serve, short_waits):
+    server = serve()
+    server.before = lambda handler, body, number: handler.answer(429, {"error": {"message": "busy"}}) or True
+    with pytest.raises(
+        ConnectionError,
+        match=r"^The language model did not answer: HTTP 429: busy; try again later; fewer requests at once",
+    ):
+        fitted(server).predict(NEW)
+    assert len(server.requests) == 3  # max_retries=2
+    with pytest.raises(ConnectionError):
+        fitted(server, max_retries=0).predict(NEW)
+    assert len(server.requests) == 4
+
+
+def test_an_account_without_money_is_not_asked_again(serve):
+    server = serve()
+    body = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+    server.before = lambda handler, _, number: handler.answer(429, body) or True
+    with pytest.raises(ConnectionError, match="exceeded your current quota"):
+        fitted(server, max_retries=9).predict(NEW)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "message"),
+    [
+        (401, PermissionError, r"HTTP 401: no way; put a valid key into an environment variable, and pass its name"),
+        (403, PermissionError, r"HTTP 403: no way; put a valid key"),
+        (404, ValueError, r"HTTP 404: no way; check base_url, which often ends in /v1, and model='default'"),
+        (400, ValueError, r"X\[0\]: HTTP 400: no way; check model, request_options and constraint"),
+        (500, ConnectionError, r"HTTP 500: no way; try again later"),
+    ],
+)
+def test_errors_of_a_server_are_one_sentence(serve, short_waits, status, kind, message):
+    server = serve()
+    server.before = lambda handler, body, number: handler.answer(status, {"error": {"message": "no way."}}) or True
+    with pytest.raises(kind, match=message) as caught:
+        fitted(server).predict(NEW)
+    assert str(caught.value).count(". ") == 0
+    assert "\n" not in str(caught.value)
+
+
+def test_a_wrong_address(serve, monkeypatch):
+    server = serve()
+    url = server.url
+    with pytest.raises(ValueError, match=r"HTTP 404: Not Found; check base_url, which often ends in /v1"):
+        fitted(server, base_url=url.removesuffix("/v1")).predict(NEW)
+    server.before = lambda handler, body, number: handler.answer(200, b"<html>Welcome</html>") or True
+    with pytest.raises(ConnectionError, match=r"an answer that is not of OpenAI's protocol.*check base_url"):
+        fitted(server).predict(NEW)
+    tried, connect = [], socket.create_connection
+    monkeypatch.setattr(socket, "create_connection", lambda *a, **more: (tried.append(a), connect(*a, **more))[1])
+    closed = serve()
+    closed.http.server_close()
+    with pytest.raises(ConnectionError, match=r"^The language model did not answer: no connection: .*check base_url"):
+        fitted(closed, max_retries=9).predict(NEW)
+    with pytest.raises(ConnectionError, match="no connection"):
+        fitted(server, base_url="http://no-such-host.invalid/v1", max_retries=9).predict(NEW)
+    assert len(tried) == 2  # an address that never answered is not tried again
+
+
+def test_a_slow_answer(serve, short_waits):
+    server = serve()
+    server.before = lambda handler, body, number: number == 1 and time.sleep(0.6)
+    assert fitted(server, timeout=0.3).predict(["wake"]).tolist() == ["alarm"]
+    server.delay = 0.6
+    with pytest.raises(ConnectionError, match=r"no answer within timeout=0.3 seconds; .*or pass a larger timeout"):
+        fitted(server, timeout=0.3).predict(NEW)
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+def test_a_server_that_dies_half_way_loses_nothing(serve, short_waits, tmp_path, on_disk):
+    server = serve()
+    cache = tmp_path / "answers.sqlite" if on_disk else None
+
+    def die(handler, body, number):
+        if number > 6:
+            handler.hang_up()
+        return number > 6
+
+    server.before = die
+    texts = many(20)
+    clf = fitted(server, cache=cache)
+    where = r"in the cache '.*answers\.sqlite'" if on_disk else "in memory"
+    with pytest.raises(ConnectionError, match=rf"no connection: .* 6 of 20 answers are kept {where}, and the same"):
+        clf.predict(texts)
+    assert not hasattr(clf, "last_call_")
+    server.before, n_before = None, len(server.requests)
+    if on_disk:
+        clf = fitted(server, cache=cache)
+    answers = clf.predict(texts)
+    assert answers.tolist() == ["light", "alarm"] * 10
+    assert len(server.requests) - n_before == 14
+    assert (clf.last_call_["n_from_cache"], clf.last_call_["n_requests"]) == (6, 14)
+    assert clf.predict(texts).tolist() == answers.tolist()
+    assert len(server.requests) - n_before == 14
+
+
+def test_answers_from_the_cache_need_no_server(serve, tmp_path):
+    server = serve()
+    cache = tmp_path / "answers.sqlite"
+    fitted(server, cache=cache).predict(NEW)
+    url = server.url
+    server.http.server_close()
+    clf = PromptOpenSetClassifier(base_url=url, cache=str(cache)).fit(TRAIN, LABELS)
+    assert clf.predict(NEW).tolist() == ANSWERS
+    assert clf.last_call_["prompt_tokens"] == 0
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"model": "other"},
+        {"instruction": "Read well."},
+        {"open_word": "other"},
+        {"request_options": {"seed": 1}},
+        {"constraint": "none"},
+        {"n_examples": 1, "encoder": TfidfVectorizer()},
+    ],
+)
+def test_another_question_is_asked_anew(serve, tmp_path, changed):
+    server = serve()
+    cache = tmp_path / "answers.sqlite"
+    fitted(server, cache=cache).predict(NEW)
+    fitted(server, cache=cache, **changed).predict(NEW)
+    assert len(server.requests) == 2 * len(NEW)
+    clf = PromptOpenSetClassifier(base_url=server.url, cache=cache).fit(["a", "b", "c"], ["alarm", "light", "rain"])
+    clf.predict(NEW)
+    assert len(server.requests) == 3 * len(NEW)
+
+
+def test_several_threads_share_a_cache(serve, tmp_path):
+    server = serve()
+    server.delay = 0.01
+    clf = fitted(server, cache=tmp_path / "answers.sqlite")
+    answers, texts = {}, many(30)
+
+    def work(number):
+        answers[number] = clf.predict(texts[number * 5 : number * 5 + 10]).tolist()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wanted = ["light", "alarm"] * 15
+    assert answers == {number: wanted[number * 5 : number * 5 + 10] for number in range(5)}
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on(serve, tmp_path):
+    server = serve()
+    server.delay = 0.05
+    cache = tmp_path / "answers.sqlite"
+    script = (
+        "from skellipsoid_bench.language_models import PromptOpenSetClassifier\n"
+        f"clf = PromptOpenSetClassifier(base_url={server.url!r}, cache={str(cache)!r}, n_concurrent=2)\n"
+        f"clf.fit({TRAIN!r}, {LABELS!r})\n"
+        f"print(len(clf.predict({many(400)!r})))\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        while len(server.requests) < 12:
+            assert process.poll() is None, process.stderr.read().decode()
+            time.sleep(0.02)
+    finally:
+        process.kill()  # no chance to tidy up
+        process.communicate()
+    with sqlite3.connect(cache) as connection:
+        n_kept = connection.execute("SELECT count(*) FROM checked").fetchone()[0]
+    connection.close()
+    assert 8 <= n_kept < 40
+    server.delay, n_before = 0.0, len(server.requests)
+    assert len(fitted(server, cache=cache, n_concurrent=4).predict(many(400))) == 400
+    assert len(server.requests) - n_before == 400 - n_kept
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_the_answers(serve):
+    server = serve()
+    server.delay = 0.05
+    script = (
+        "import os, signal, threading\n"
+        "from skellipsoid_bench.language_models import PromptOpenSetClassifier\n"
+        f"clf = PromptOpenSetClassifier(base_url={server.url!r}, n_concurrent=2).fit({TRAIN!r}, {LABELS!r})\n"
+        f"texts = {many(60)!r}\n"
+        "clf.predict(['wake'])\n"
+        "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "try:\n    clf.predict(texts)\n"
+        "except KeyboardInterrupt:\n    print('stopped', len(clf._memory) > 3, len(clf._memory))\n"
+        "print(len(clf.predict(texts)), clf.last_call_['n_from_cache'] + clf.last_call_['n_requests'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout.split()[:2] == ["stopped", "True"], done.stderr
+    assert done.stdout.splitlines()[1] == "60 60"
+    assert len(server.requests) == 61  # nothing was asked twice
+
+
+@pytest.mark.parametrize("content", [b"my notes, which must stay\n" * 100, b"SQLite format 3\x00 damaged" * 50])
+def test_a_file_of_something_else_is_no_cache(serve, tmp_path, content):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(OSError, match=r"^The cache '.*notes\.txt' cannot be used \(.*\); pass the path of a file that"):
+        fitted(serve(), cache=path).predict(NEW)
+    assert path.read_bytes() == content
+
+
+def test_another_database_and_a_missing_folder_are_no_cache(serve, tmp_path):
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE answers (x)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(OSError, match="it belongs to another program"):
+        fitted(serve(), cache=path).predict(NEW)
+    assert path.read_bytes() == before
+    with pytest.raises(OSError, match="unable to open database file"):
+        fitted(serve(), cache=tmp_path / "no" / "folder.db").predict(NEW)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"base_url": "localhost:8000"}, r"base_url='localhost:8000' is no address of a server; it begins with http"),
+        ({"base_url": "http://me:secret@host/v1"}, r"base_url holds a user name, a password or a query"),
+        ({"base_url": "http://host/v1?key=secret"}, r"base_url holds a user name, a password or a query"),
+        ({"base_url": "http://[bad/v1"}, r"is no address of a server"),
+        ({"request_options": {"messages": []}}, r"request_options holds 'messages', which the classifier sets itself"),
+        ({"request_options": {"extra_body": {"a": "b"}}}, r"holds 'extra_body', which the classifier sets itself"),
+        ({"request_options": {"stop": "half \ud83d"}}, r"request_options, model or instruction holds half of a char"),
+        ({"model": "half \ud83d"}, r"holds half of a character \(a lone surrogate\); replace it"),
+        ({"instruction": "half \ud83d"}, r"holds half of a character \(a lone surrogate\); replace it"),
+        ({"request_options": {"seed": {1}}}, r"request_options cannot be sent as JSON \(.*set.*\); use numbers"),
+        ({"n_examples": -1}, "n_examples"),
+        ({"n_concurrent": 0}, "n_concurrent"),
+        ({"timeout": 0}, "timeout"),
+        ({"constraint": "regex"}, "constraint"),
+        ({"open_word": " "}, r"cannot say open_word ' '"),
+        ({"encoder": "tfidf"}, "encoder"),
+        ({"max_retries": -1}, "max_retries"),
+    ],
+)
+def test_parameters_that_cannot_be_used(serve, params, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        fitted(serve(), **params)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ([], [], "X is empty"),
+        ("one text", ["a"], r"pass \[text\]"),
+        (["a", None], ["a", "b"], r"X\[1\] is None"),
+        (["a", "b"], None, "requires y to be passed"),
+        (["a", "b"], ["x"], "X has 2 texts, but y has 1 labels"),
+        (["a", "b"], ["x", 1], "mixes strings"),
+        (["a", "b"], ["x", None], "missing labels"),
+        (["a", "b"], ["-1", "-1"], "All 2 texts have the open label '-1'"),
+    ],
+)
+def test_input_that_cannot_be_used(serve, X, y, message):
+    with pytest.raises(ValueError, match=message):
+        PromptOpenSetClassifier(base_url=serve().url).fit(X, y)
+
+
+def test_predict_before_fit_and_bad_texts(serve):
+    server = serve()
+    with pytest.raises(NotFittedError):
+        PromptOpenSetClassifier().predict(["a"])
+    clf = fitted(server)
+    with pytest.raises(ValueError, match=r"X\[0\] is 5"):
+        clf.predict([5])
+    with pytest.raises(ValueError, match="is empty"):
+        clf.predict([])
+    with pytest.raises(ValueError, match="y holds numbers"):
+        clf.score(NEW, [1, 2, 3, 4, 5])
+    assert not server.requests
+
+
+def test_one_class(serve):
+    clf = PromptOpenSetClassifier(base_url=serve().url).fit(["wake me"], ["alarm"])
+    assert clf.predict(["wake", "lamp"]).tolist() == ["alarm", "-1"]
+    assert clf.last_call_["no_label"] == ["light"] or clf.last_call_["n_no_label"] == 1
+
+
+def test_pickle_clone_and_search(serve):
+    server = serve()
+    clf = fitted(server, n_examples=1, encoder=TfidfVectorizer())
+    clf.predict(NEW)
+    again = pickle.loads(pickle.dumps(clf))
+    assert again.predict(NEW).tolist() == ANSWERS
+    assert again.last_call_["n_requests"] == 5  # answers in memory are not part of a pickle
+    assert not hasattr(clone(clf), "classes_")
+    assert clone(clf).get_params()["base_url"] == server.url
+    words = {"alarm": "wake", "light": "lamp", "rain": "umbrella", "music": "song"}
+    texts, labels = [f"{word} {i}" for i in range(6) for word in words.values()], [*words] * 6
+    search = GridSearchCV(
+        PromptOpenSetClassifier(base_url=server.url, encoder=TfidfVectorizer()),
+        {"n_examples": [0, 1]},
+        cv=OpenSetKFold(2),
+        scoring=open_set_f1_scorer,
+    )
+    assert search.fit(texts, labels).predict(NEW).tolist() == ANSWERS
+    assert (search.cv_results_["mean_test_score"] > 0.5).all()
+
+
+def test_save_says_why_it_refuses(serve, tmp_path):
+    with pytest.raises(TypeError, match=r"PromptOpenSetClassifier.*sends texts to the address in base_url"):
+        skellipsoid.save(fitted(serve()), tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_what_needs_scores_says_so(serve):
+    clf = fitted(serve())
+    assert not hasattr(clf, "score_samples")
+    with pytest.raises(TypeError, match="PromptOpenSetClassifier has no operating point to set"):
+        skellipsoid.set_operating_point(clf, NEW, rejection_rate=0.05)
+
+
+def test_a_later_fit_forgets_the_one_before(serve):
+    server = serve()
+    clf = fitted(server, n_examples=1, encoder=TfidfVectorizer())
+    clf.predict(NEW)
+    clf._note = "mine"
+    clf.set_params(n_examples=0).fit(["x"], ["light"])
+    assert vars(clf).keys() == vars(fitted(server)).keys() | {"_note"}
+    assert not hasattr(clf, "encoder_")
+    assert not hasattr(clf, "last_call_")
+    assert clf._memory == {}
+    clf.set_params(n_examples=1).predict(["wake me"])
+    assert "wake me at six" not in str(server.requests[-1])
+
+
+def test_the_package_is_asked_for_when_it_is_missing(serve, monkeypatch):
+    clf = fitted(serve())
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(ImportError, match=r"pip install 'skellipsoid-bench\[llm\]'"):
+        clf.predict(NEW)
+
+
+def test_the_address_of_a_prefix_is_stable_between_texts(serve):
+    """A server that caches prefixes reads the text alone: all bytes before it are equal in zero-shot requests."""
+    server = serve()
+    fitted(server).predict(NEW)
+    said = [json.dumps(body["messages"]) for body in server.requests]
+    texts = [body["messages"][-1]["content"].removeprefix("Message: ") for body in server.requests]
+    starts = [text.split(json.dumps(own)[1:-1])[0] for text, own in zip(said, texts, strict=True)]
+    assert all(a == b for a, b in pairwise(starts))

@@ -1,0 +1,178 @@
+"""Promise: held-out scores that a fit keeps are of samples and classes that the scoring fit did not see."""
+
+import pickle
+from copy import copy
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import skellipsoid
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
+from skellipsoid._held_out.kept import held_out_rows
+from skellipsoid.baselines import (
+    BallClassifier,
+    MahalanobisClassifier,
+    MaxLogitClassifier,
+    OpenMaxClassifier,
+    SoftmaxOpenSetClassifier,
+)
+from skellipsoid.datasets import make_open_blobs
+from skellipsoid.plotting import TradeOffDisplay
+
+
+def blobs(n_samples=900, n_known=6):
+    return make_open_blobs(n_samples, 6, n_known=n_known, open_share=0.0, class_sep=3.0, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = blobs()
+    return EllipsoidOpenSetClassifier(random_state=0).fit(X, np.array(list("abcdef"))[y])
+
+
+def test_each_sample_is_there_known_and_as_of_an_unknown_class(fitted):
+    rows = fitted.held_out_
+    assert {len(column) for column in rows.values()} == {1800}
+    known = ~rows.is_open
+    np.testing.assert_array_equal(np.sort(rows.score[known]), fitted.held_out_scores_)
+    np.testing.assert_array_equal(rows.label[known], rows.label[rows.is_open])
+    # A class that is held out is not the answer.
+    assert (rows.nearest_class[rows.is_open] != rows.label[rows.is_open]).all()
+    assert (rows.nearest_class[known] == rows.label[known]).mean() > 0.8
+    assert np.median(rows.score[rows.is_open]) < 0 < np.median(rows.score[known])
+    rows.score[:] = 0  # a copy
+    assert fitted.held_out_.score.any()
+
+
+def test_held_out_scores_survive_and_a_fit_clears_them(fitted, tmp_path):
+    skellipsoid.save(fitted, tmp_path / "model")
+    for restored in (pickle.loads(pickle.dumps(fitted)), skellipsoid.load(tmp_path / "model")):
+        for name, column in fitted.held_out_.items():
+            np.testing.assert_array_equal(restored.held_out_[name], column)
+    other = clone(fitted).fit(
+        np.repeat([[0.0, 0], [5, 5]], 3, axis=0) + np.arange(6)[:, np.newaxis] % 3, [0] * 3 + [1] * 3
+    )
+    assert len(other.held_out_.score) <= 12
+
+
+def test_samples_of_synthetic_classes_are_kept_apart(fitted):
+    rows = fitted.held_out_
+    synthetic = fitted._held_out["scores"][fitted._held_out["is_synthetic"]]
+    assert len(synthetic) == 900
+    assert len(rows.score) == 1800
+    opened, known = (np.median(rows.score[rows.is_open == is_open]) for is_open in (True, False))
+    assert opened < np.median(synthetic) < known  # between the classes
+    assert np.isfinite(skellipsoid.set_operating_point(copy(fitted), open_share=0.01).offset_)
+
+
+@pytest.mark.parametrize("trainer", [None, EliDecide(max_iter=3, validation_fraction=0.5)])
+def test_real_open_samples_are_open(trainer):
+    X, y = blobs(300, 3)
+    X, y = np.concatenate([X, np.full((4, 6), 40.0) + np.arange(4)[:, np.newaxis]]), np.append(y, [-1] * 4)
+    clf = EllipsoidOpenSetClassifier(trainer=trainer, random_state=0).fit(X, y)
+    rows = clf.held_out_
+    assert 0 < np.sum(rows.label == -1) <= 4
+    assert rows.is_open[rows.label == -1].all()
+    assert (rows.label[~rows.is_open] >= 0).all()
+
+
+@pytest.mark.parametrize("clf", [OpenMaxClassifier(n_ranked=2), MahalanobisClassifier(), MaxLogitClassifier()])
+def test_held_out_scores_of_a_baseline_are_score_samples_of_a_fit_without_them(clf):
+    X, y = blobs()
+    clf.set_params(threshold="auto", duplicates="off").fit(X, y)
+    fold = np.zeros(len(y), dtype=bool)  # the first of five: samples of each class in turn, which begins one on
+    for k in range(6):
+        fold[np.flatnonzero(y == k)[-k % 5 :: 5]] = True
+    kept = ~fold & (y % 5 != 0)  # a fifth of the classes, too
+    part = clone(clf).set_params(threshold=clf.threshold_).fit(X[kept], y[kept])
+    rows, found = clf.held_out_, part.score_samples(X[fold])
+    np.testing.assert_allclose(rows.score[: fold.sum()], found, atol=1e-9)
+    np.testing.assert_array_equal(rows.is_open[: fold.sum()], y[fold] % 5 == 0)
+    assert found.min() < 0 < found.max()
+
+
+def test_held_out_samples_and_classes_cost_what_new_ones_do():
+    # As many classes are new as known, drawn alike.
+    told, new = [], []
+    for seed in range(6):
+        X, y = make_open_blobs(3600, 12, n_known=24, open_share=0.0, class_sep=2.0, anisotropy=2.0, random_state=seed)
+        known, train = y < 12, np.arange(len(y)) % 2 == 0
+        clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[known & train], y[known & train])
+        rows = clf.held_out_
+        scores, nearest = clf.score_samples(X[~train]), clf.predict_known(X[~train])
+        for offset in (-0.4, -0.2, 0.0):
+            rejected = rows.score < offset
+            wrong = ~rejected & (rows.nearest_class != rows.label)
+            told.append([rejected[~rows.is_open].mean(), rejected[rows.is_open].mean(), wrong[~rows.is_open].mean()])
+            rejected, is_known = scores < offset, known[~train]
+            wrong = ~rejected & (nearest != y[~train])
+            new.append([rejected[is_known].mean(), rejected[~is_known].mean(), wrong[is_known].mean()])
+    told, new = (np.reshape(part, (6, 3, 3)).mean(axis=0) for part in (told, new))
+    assert np.ptp(new[:, 1]) > 0.1
+    np.testing.assert_allclose(told, new, atol=0.06)
+
+
+@pytest.mark.parametrize("threshold", ["auto", "quantile", "paper", 0.5])
+def test_methods_with_a_threshold_have_them_where_something_was_held_out(threshold, tmp_path):
+    X, y = blobs()
+    clf = SoftmaxOpenSetClassifier(threshold=threshold).fit(X, y)
+    if threshold in ("paper", 0.5):
+        assert not hasattr(clf, "held_out_")
+        with pytest.raises(TypeError, match="reads held_out_, which this SoftmaxOpenSetClassifier does not have: pass"):
+            TradeOffDisplay.from_estimator(clf)
+        return
+    rows = clf.held_out_
+    assert len(rows.score) == len(X)
+    assert rows.is_open.any() == (threshold == "auto")
+    assert (rows.nearest_class[rows.is_open] != rows.label[rows.is_open]).all()
+    skellipsoid.save(clf, tmp_path / "model")
+    np.testing.assert_array_equal(skellipsoid.load(tmp_path / "model").held_out_.label, rows.label)
+    if threshold == "auto":
+        display = TradeOffDisplay.from_estimator(make_pipeline(StandardScaler(), clf).fit(X, y))
+        assert display.open_noticed[display.offsets == 0.0] > 0.3
+        return
+    with pytest.raises(ValueError, match="held out no class, so that nothing stands in for open samples: pass new"):
+        TradeOffDisplay.from_estimator(clf)
+
+
+def test_rows_that_the_fit_has_seen_are_not_called_held_out():
+    X, y = blobs()
+    frozen = FrozenEstimator(LogisticRegression(max_iter=500).fit(X, y))
+    assert SoftmaxOpenSetClassifier(frozen, threshold="quantile").fit(X, y).held_out_ is None
+    with pytest.warns(UserWarning, match="threshold is read off the samples that were fitted"):
+        clf = MahalanobisClassifier().fit([[0.0, 0.0], [5.0, 5.0]], [0, 1])
+    with pytest.raises(ValueError, match="held out no sample"):
+        TradeOffDisplay.from_estimator(clf)
+    with pytest.raises(TypeError, match="this BallClassifier does not have"):
+        TradeOffDisplay.from_estimator(BallClassifier().fit(X, y))
+
+
+def test_a_single_class_has_no_class_to_hold_out():
+    X, _ = blobs(60, 2)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, np.zeros(60, dtype=int))
+    assert not clf.held_out_.is_open.any()
+    with pytest.raises(ValueError, match="held out no class"):
+        TradeOffDisplay.from_estimator(clf)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("nearest", 9), ("classes", 9), ("nearest", -1), ("scores", np.nan), ("weights", 0.0)]
+)
+def test_impossible_held_out_scores_are_not_saved(name, value, tmp_path):
+    X, y = blobs(60, 2)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    clf._held_out[name][0] = value
+    with pytest.raises(ValueError, match=r"load would refuse it .*_held_out"):
+        skellipsoid.save(clf, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_an_unfitted_classifier_is_named_as_one():
+    with pytest.raises(NotFittedError, match="This EllipsoidOpenSetClassifier instance is not fitted yet"):
+        held_out_rows(EllipsoidOpenSetClassifier(), "train")

@@ -1,0 +1,368 @@
+"""The training loop, and what depends on the machine."""
+
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, add_classes, baselines
+from skellipsoid._core.validation import to_numpy
+from skellipsoid._torch.threads import LEAST_OF_THREAD, map_parts, one_thread_each
+from skellipsoid._torch.training_loop import run_epochs, shuffled_batches
+from skellipsoid.base import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
+from skellipsoid.datasets import make_open_blobs
+
+
+def run(losses, scores=None, *, n_iter_no_change=2, tol=0.0, keep_best=None, max_iter=None, verbose=0):
+    """Run epochs that give these losses and scores."""
+    losses, scores = iter(losses), None if scores is None else iter(scores)
+    return run_epochs(
+        lambda: next(losses),
+        max_iter=100 if max_iter is None else max_iter,
+        n_iter_no_change=n_iter_no_change,
+        tol=tol,
+        score=None if scores is None else lambda: next(scores),
+        keep_best=keep_best,
+        label="some model",
+        verbose=verbose,
+    )
+
+
+def test_stops_when_the_loss_does_not_improve():
+    history = run([5, 4, 3, 3, 3.5, 1])
+    assert history.losses == [5, 4, 3, 3, 3.5]
+    assert history.n_iter == 5
+    assert history.scores == []
+    assert history.stopped_early
+
+
+def test_runs_at_most_max_iter_epochs():
+    history = run(range(10, 0, -1), max_iter=4)
+    assert history.losses == [10, 9, 8, 7]
+    assert not history.stopped_early
+    # The last epoch was run: nothing was saved.
+    assert not run([5, 4, 4, 4], max_iter=4).stopped_early
+
+
+def test_the_score_decides_where_there_is_one():
+    kept = []
+    history = run([1, 2, 3, 4, 5, 6, 7], [0.1, 0.3, 0.2, 0.4, 0.4, 0.3, 0.9], keep_best=lambda: kept.append("copy"))
+    assert history.scores == [0.1, 0.3, 0.2, 0.4, 0.4, 0.3]
+    assert history.losses == [1, 2, 3, 4, 5, 6]
+    assert len(kept) == 3  # of equally good epochs the first
+
+
+def test_waiting_starts_anew_with_every_improvement():
+    assert run([5, 5, 4, 4, 3, 3, 3, 0]).losses == [5, 5, 4, 4, 3, 3, 3]
+
+
+@pytest.mark.parametrize(("tol", "n_epochs"), [(0.0, 8), (0.15, 8), (0.5, 3)])
+def test_tol_is_what_counts_as_improvement(tol, n_epochs):
+    # Steps of 0.1: those that add up to more than tol within the two epochs of waiting count.
+    assert run(1 - 0.1 * np.arange(8), tol=tol, max_iter=8).n_iter == n_epochs
+
+
+def test_the_best_epoch_is_kept_even_if_it_improves_by_less_than_tol():
+    kept = []
+    history = run([0] * 9, [0.50, 0.52, 0.51, 0.9], tol=0.1, keep_best=lambda: kept.append("copy"))
+    assert history.scores == [0.50, 0.52, 0.51]
+    assert len(kept) == 2  # the first epoch and the better one
+
+
+def test_a_score_that_is_not_a_number_ends_the_training():
+    assert run([1] * 9, [0.5, np.nan, np.nan, np.nan]).n_iter == 3
+
+
+def test_the_bar_is_shown_on_request_where_somebody_watches(capsys, monkeypatch):
+    run([3, 2, 1], max_iter=3, verbose=1)  # to a file
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    run([3, 2, 1], max_iter=3)
+    assert capsys.readouterr() == ("", "")
+    run([3, 2, 1], [0.1, 0.2, 0.3], max_iter=3, verbose=1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "some model" in err
+    assert "3/3" in err
+    assert "loss=1.0000" in err
+    assert "held-out score=0.3000" in err
+
+
+def test_the_bar_ends_at_100_percent_where_training_ends_early(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    history = run([3, 2, 2, 2, 2, 2], max_iter=50, verbose=1)
+    assert history.n_iter == 4
+    last = capsys.readouterr().err.split("\r")[-1]
+    assert "some model: 100%" in last
+    assert "4/4" in last
+
+
+def test_a_notebook_shows_the_bar_without_a_warning(fresh_python):
+    # What a kernel puts in the place of standard error: no terminal, but it shows carriage returns.
+    script = (
+        "import io, sys, types, warnings\n"
+        "warnings.simplefilter('error')\n"
+        "sys.modules['ipywidgets'] = None\n"
+        "class OutStream(io.StringIO):\n    pass\n"
+        "OutStream.__module__ = 'ipykernel.iostream'\n"
+        "shell = types.SimpleNamespace(config={'IPKernelApp': {}})\n"
+        "sys.modules['IPython'] = types.SimpleNamespace(get_ipython=lambda: shell, version_info=(8, 0))\n"
+        "sys.stderr, kept = OutStream(), sys.stderr\n"
+        "from skellipsoid._torch.training_loop import run_epochs\n"
+        "run_epochs(lambda: 1.0, max_iter=3, n_iter_no_change=9, tol=0, label='bar', verbose=1)\n"
+        "print('bar: 100%' in sys.stderr.getvalue())"
+    )
+    answer = fresh_python(script)
+    assert (answer.stdout, answer.stderr) == ("True\n", "")
+
+
+def test_a_program_without_standard_error_trains(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert run([3, 2, 1], max_iter=3, verbose=1).n_iter == 3
+
+
+@pytest.mark.parametrize(("n_rows", "batch_size"), [(1, 1), (10, 3), (10, 10), (10, 99), (97, 16), (128, 128)])
+def test_batches_cover_every_row_once(n_rows, batch_size):
+    batches = list(shuffled_batches(n_rows, batch_size, np.random.default_rng(0)))
+    assert sorted(np.concatenate(batches)) == list(range(n_rows))
+    sizes = [len(batch) for batch in batches]
+    assert len(sizes) == -(-n_rows // batch_size)
+    assert max(sizes) <= batch_size
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_batches_are_shuffled_anew():
+    rng = np.random.default_rng(0)
+    one, other = (np.concatenate(list(shuffled_batches(50, 10, rng))) for _ in range(2))
+    assert (one != other).any()
+    assert (one != np.arange(50)).any()
+
+
+def test_auto_is_cuda_where_there_is_one():
+    assert resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert resolve_device("cpu") == resolve_device(torch.device("cpu")) == torch.device("cpu")
+
+
+@pytest.mark.parametrize("fallback", [False, True])
+def test_an_unknown_device_is_an_error(fallback):
+    with pytest.raises(ValueError, match="device='gpu' is not available on this machine; use 'auto', 'cpu' or"):
+        resolve_device("gpu", fallback=fallback)
+
+
+@pytest.mark.parametrize("device", ["cuda:99", torch.device("cuda:99")], ids=str)
+def test_a_missing_device_is_the_cpu_only_on_request(device):
+    with pytest.raises(ValueError, match=r"cuda.*is not available on this machine"):
+        resolve_device(device)
+    assert resolve_device(device, fallback=True) == torch.device("cpu")
+
+
+def test_seeds():
+    assert resolve_seed(7) == resolve_seed(np.int64(7)) == 7
+    assert isinstance(resolve_seed(np.int64(7)), int)
+    state = np.random.RandomState(0)
+    expected = np.random.RandomState(0).randint(2**31 - 1, size=2)
+    assert [resolve_seed(state), resolve_seed(state)] == expected.tolist()  # the caller's generator moves on
+    np.random.seed(3)  # noqa: NPY002
+    expected = np.random.RandomState(3).randint(2**31 - 1)
+    assert resolve_seed(None) == expected  # as scikit-learn: np.random.seed repeats a fit
+    fresh = {resolve_seed(None) for _ in range(8)}
+    assert len(fresh) > 1
+    assert all(0 <= seed < 2**31 for seed in fresh)
+
+
+def test_seeded_torch_gives_the_state_back():
+    before = torch.random.get_rng_state()
+    drawn = []
+    for _ in range(2):
+        with seeded_torch(3, torch.device("cpu")):
+            drawn.append(torch.rand(4))
+    assert torch.equal(*drawn)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_threads_do_not_share_the_seeded_state():
+    """Each draws what it draws alone, and so does the caller."""
+
+    def draw(seed):
+        with seeded_torch(seed, torch.device("cpu")):
+            drawn = []
+            for _ in range(20):
+                drawn.append(torch.rand(1))
+                time.sleep(0.001)  # another thread's turn
+            return torch.cat(drawn)
+
+    alone = [draw(seed) for seed in range(4)]
+    before = torch.random.get_rng_state()
+    with ThreadPoolExecutor(4) as threads:
+        for together, expected in zip(threads.map(draw, range(4)), alone, strict=True):
+            assert torch.equal(together, expected)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_out_of_memory_names_sizes_and_remedies():
+    with (
+        pytest.raises(MemoryError, match=r"^Not enough memory for two large things; take fewer\.$") as caught,
+        explain_out_of_memory("two large things", "take fewer"),
+    ):
+        torch.empty(2**47)  # more than a process can address
+    assert isinstance(caught.value.__cause__, RuntimeError)
+    with pytest.raises(MemoryError, match="take fewer"), explain_out_of_memory("two large things", "take fewer"):
+        np.empty(2**47)
+
+
+def test_other_errors_stay_what_they_are():
+    with pytest.raises(RuntimeError, match="size of tensor a"), explain_out_of_memory("x", "y"):
+        torch.ones(2) + torch.ones(3)
+
+
+def test_tensors_become_arrays():
+    values = torch.tensor([1.5, -2.0], requires_grad=True)
+    np.testing.assert_array_equal(to_numpy(values), [1.5, -2])
+    for dtype in (torch.bfloat16, torch.float16):
+        array = to_numpy(values.to(dtype))
+        assert array.dtype == np.float32
+        np.testing.assert_array_equal(array, [1.5, -2])
+    np.testing.assert_array_equal(to_numpy(torch.tensor([1 + 2j]).conj()), [1 - 2j])
+    frame = [1, 2]
+    assert to_numpy(frame) is frame
+
+
+# Operators use one thread each, and no setting of the process changes
+
+
+@pytest.fixture
+def two_threads(this_machine):
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(1)
+
+
+def settings():
+    """Threads of OpenMP and of MKL that the operators of this thread use."""
+    told = torch.__config__.parallel_info().splitlines()
+    return torch.get_num_threads(), [line for line in told if "mkl_get_max_threads" in line]
+
+
+class ThreadsOfOperators(TorchDispatchMode):
+    """Collects the numbers of threads that operators of this thread of Python may use."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = set()
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        self.found.add(torch.get_num_threads())
+        return operator(*args, **(kwargs or {}))
+
+
+def in_thread(function):
+    """Call a function in a thread that begins now."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_the_setting_is_that_of_this_thread_and_comes_back(two_threads):
+    before = settings()
+    with one_thread_each():
+        inside = settings()
+        with one_thread_each():
+            pass
+        assert settings() == inside != before
+        assert inside[0] == 1
+        # Also of a thread that uses torch for the first time meanwhile.
+        assert in_thread(settings) == before
+    assert settings() == before
+    with pytest.raises(KeyboardInterrupt), one_thread_each():
+        raise KeyboardInterrupt
+    assert settings() == before == in_thread(settings)
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_parts_are_computed_as_by_a_loop(two_threads, many):
+    meeting = threading.Barrier(2, timeout=30)
+
+    def compute(part):
+        if many:
+            meeting.wait()  # two at once
+        return part * 2, threading.get_ident(), torch.get_num_threads(), torch.is_inference_mode_enabled()
+
+    with torch.inference_mode(), one_thread_each():
+        found = map_parts(compute, range(6), 6 * LEAST_OF_THREAD if many else 5 * LEAST_OF_THREAD)
+    assert [answer for answer, *_ in found] == [0, 2, 4, 6, 8, 10]
+    assert {each[2:] for each in found} == {(1, True)}
+    assert len({ident for _, ident, *_ in found}) == (2 if many else 1)
+
+
+def test_an_error_of_a_part_is_the_error_of_all(two_threads):
+    with one_thread_each(), pytest.raises(ZeroDivisionError):
+        map_parts(lambda part: 1 // part, range(3), 1e9)
+
+
+METHODS = [
+    EllipsoidOpenSetClassifier(random_state=0),
+    EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=2), random_state=0),
+    baselines.MahalanobisClassifier(),
+    baselines.ADBClassifier(max_iter=2, random_state=0),
+]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
+def test_operators_of_a_fit_and_of_answers_have_one_thread(two_threads, method):
+    X, y = make_open_blobs(200, n_known=3, open_share=0.0, random_state=0)
+    with ThreadsOfOperators() as seen:
+        method.fit(X, y)
+        method.predict(X)
+        method.decision_function(X)
+    assert seen.found <= {1}
+    assert torch.get_num_threads() == 2
+    with pytest.raises(ValueError, match="hold at least one known"):
+        method.fit(X, np.full(len(X), -1))
+    assert torch.get_num_threads() == 2
+
+
+def test_changes_of_classes_have_one_thread(two_threads):
+    X, y = make_open_blobs(200, n_known=3, open_share=0.0, random_state=0)
+    fitted = EllipsoidOpenSetClassifier(random_state=0).fit(X[y != 2], y[y != 2])
+    with ThreadsOfOperators() as seen:
+        add_classes(fitted, X[y == 2], y[y == 2])
+    assert seen.found == {1}
+
+
+def test_the_number_of_threads_does_not_change_a_fit(two_threads, monkeypatch):
+    X, y = make_open_blobs(1500, n_known=4, n_features=12, open_share=0.0, random_state=0)
+    by_two = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    answers = by_two.score_samples(np.tile(X, (40, 1)))
+    torch.set_num_threads(1)
+    by_one = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    np.testing.assert_allclose(by_two.radii_, by_one.radii_, rtol=1e-9)
+    np.testing.assert_allclose(by_two.held_out_scores_, by_one.held_out_scores_, atol=1e-6)
+    np.testing.assert_allclose(answers, by_one.score_samples(np.tile(X, (40, 1))), atol=1e-6)
+
+
+def test_fits_at_the_same_time_leave_each_thread_its_setting(two_threads):
+    X, y = make_open_blobs(120, n_known=3, open_share=0.0, random_state=0)
+    meeting, found = threading.Barrier(3, timeout=60), []
+
+    def work(n_threads):
+        torch.get_num_threads()  # or the first operator sets the number that the last thread asked for
+        torch.set_num_threads(n_threads)
+        for _ in range(3):
+            meeting.wait()
+            EllipsoidOpenSetClassifier(random_state=0).fit(X, y).predict(X)
+        found.append((n_threads, torch.get_num_threads()))
+
+    threads = [threading.Thread(target=work, args=(n_threads,)) for n_threads in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [(1, 1), (2, 2), (3, 3)]
+    assert torch.get_num_threads() == 2
