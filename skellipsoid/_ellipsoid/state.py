@@ -113,7 +113,6 @@ STATE: dict[str, Rule | Record] = {
         chosen=_CHOSEN,
         n_nearest=COUNT,
     ),
-    "held_out_scores_": or_none(floats("n_held_out")),
     "_held_out": HELD_OUT,
     "traffic_": TRAFFIC,
     "asking_": ASKING,
@@ -128,8 +127,6 @@ STATE: dict[str, Rule | Record] = {
 
 def check(classifier: Any, sizes: Sizes) -> None:
     """Raise an error for what no rule of ``STATE`` says."""
-    if classifier.held_out_scores_ is not None:
-        refuse((np.diff(classifier.held_out_scores_) < 0).any(), "held_out_scores_ must be in ascending order")
     if classifier._kept is not None:
         sampled = np.isin(np.arange(sizes["n_classes"]), classifier._kept.classes)
         if classifier._learned is not None:
@@ -151,6 +148,7 @@ def check(classifier: Any, sizes: Sizes) -> None:
 def of_earlier_version(state: dict[str, Any]) -> dict[str, Any]:
     """Read state that was saved when columns of ``_kept`` had other names, or when each array was an attribute."""
     old = {"_learned": None, **state}  # since format 8
+    old.pop("held_out_scores_", None)  # in ``_held_out``, too
     if isinstance(kept := old.get("_kept"), dict):
         old["_kept"] = {_EARLIER.get(name, name): column for name, column in kept.items()}
     if isinstance(learned := old.get("_learned"), dict) and isinstance(learned.get("weights"), np.ndarray):
