@@ -1,7 +1,8 @@
-"""Base class of all open-set classifiers: validation, label codec, the score-to-label rule.
+"""Base class of all open-set classifiers: a fit by steps (``fit_steps``), and the score-to-label rule.
 
-A subclass implements ``_fit_boundaries`` and the two scoring methods; the public methods are here. What its scores mean
-is its own; those of a ``BoundaryOpenSetClassifier`` are margins, distances in units of a radius.
+A subclass writes ``_fit_boundaries``, or calls the steps in a ``fit`` of its own, and the two scoring methods. The
+public methods are here. What its scores mean is its own; those of a ``BoundaryOpenSetClassifier`` are margins,
+distances in units of a radius.
 """
 
 from __future__ import annotations
@@ -19,18 +20,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._samples.training_samples import TrainingSamples
 from .._torch.threads import one_thread_each
 from .fit_steps import encode, gather_used, read_training, without_outliers
-from .labels import as_kind_of, as_labels, cast_open_label, positions
+from .labels import as_kind_of, as_labels, positions
 from .norms import norms, usual_norms, warn_of_unlike_norms
 from .sklearn import fit_context
 from .state_rules import CLASSIFIER, Record, Rule
 from .validation import (
     check_equal,
-    check_groups,
-    check_squares,
     is_plain,
     naming_rows,
     read_features,
-    read_weight_shares,
     select_rows,
     unfit,
     unmasked,
@@ -119,14 +117,10 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         unfit(self)
         try:
-            X, y = read_training(self, X, y)
-            weights, numbers = read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X))
-            used = np.flatnonzero(weights > 0)
+            X, y, weights, numbers, used = read_training(self, X, y, sample_weight, groups)
             if not self._takes_weights:
                 check_equal(weights[used], type(self).__name__)
-            check_squares(X, used)
-            self.open_label_ = cast_open_label(self.open_label, y)
-            self.classes_, codes = encode(y, self.open_label_, self.open_label, used)
+            self.open_label_, self.classes_, codes = encode(y, self.open_label, used)
             if self.outliers == "drop":
                 used = without_outliers(X, codes, used, len(self.classes_))
             # Some methods have a parameter that makes every norm 1.

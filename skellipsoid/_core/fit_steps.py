@@ -12,39 +12,61 @@ from sklearn.utils.validation import validate_data
 
 from .._samples.samples import OUTLYING, find_outliers
 from .._samples.training_samples import TrainingSamples, gather
-from .labels import as_labels, check_given
-from .validation import enumerated, name_rows, naming_rows, read_features, select_rows
+from .labels import as_labels, cast_open_label, check_given
+from .validation import (
+    check_groups,
+    check_squares,
+    enumerated,
+    name_rows,
+    naming_rows,
+    read_features,
+    read_weight_shares,
+    select_rows,
+)
 from .warn import warn
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def read_training(classifier: Any, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Validate features and labels; the classifier remembers the number and the names of the features."""
+def read_training(
+    classifier: Any, X: ArrayLike, y: ArrayLike | None, sample_weight: ArrayLike | None, groups: ArrayLike | None
+) -> tuple[NDArray[Any], NDArray[Any], Floats, Integers | None, Integers]:
+    """Validate what ``fit`` is given; the classifier remembers the number and the names of the features.
+
+    Gives features, labels, weights and numbers of groups, one for each row, and the rows with a weight, which are used.
+    """
     check_given(y, type(classifier).__name__)
     y = as_labels(y, warn=True)
     X = read_features(X)
     with naming_rows(X):
         X, y = validate_data(classifier, X, y, dtype=(np.float64, np.float32), ensure_min_samples=1)
-    return np.asarray(X), np.asarray(y)
+    X, y = np.asarray(X), np.asarray(y)
+    weights, numbers = read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X))
+    used = np.flatnonzero(weights > 0)
+    check_squares(X, used)
+    return X, y, weights, numbers, used
 
 
-def encode(y: NDArray[Any], open_label: Any, given: Any, used: Integers) -> tuple[NDArray[Any], Integers]:
-    """Give the known classes, and the number of each row's class, (n_rows,): open rows have the number of classes.
+def encode(y: NDArray[Any], open_label: Any, used: Integers) -> tuple[Any, NDArray[Any], Integers]:
+    """Give the open label in the kind of the classes, the classes, and the number of each row's class, (n_rows,).
 
-    ``given`` is the open label as the user wrote it, before it was cast to the kind of the classes.
+    Open rows have the number of classes.
     """
-    known = used[y[used] != open_label]
+    cast = cast_open_label(open_label, y)
+    known = used[y[used] != cast]
     classes, codes_of_known = np.unique(y[known], return_inverse=True)
-    check_classes(classes, open_label, given, len(used), len(used) - len(known))
+    check_classes(classes, cast, open_label, len(used), len(used) - len(known))
     codes = np.full(len(y), len(classes), dtype=np.int64)
     codes[known] = codes_of_known
-    return classes, codes
+    return cast, classes, codes
 
 
 def check_classes(classes: NDArray[Any], open_label: Any, given: Any, n_samples: int, n_open: int) -> None:
-    """Raise an error if no class is known, and warn if the open label may be a class of the user's."""
+    """Raise an error if no class is known, and warn if the open label may be a class of the user's.
+
+    ``given`` is the open label as the user wrote it, before it was cast to the kind of the classes.
+    """
     if not len(classes):
         raise ValueError(
             f"Every one of the {n_samples} samples has the open label {open_label!r}: y must hold at least "

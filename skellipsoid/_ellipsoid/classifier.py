@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.base import Answers, BoundaryOpenSetClassifier
 from .._core.fit_steps import encode, gather_used, read_training, warn_of_degenerate, without_outliers
-from .._core.labels import cast_open_label
 from .._core.norms import usual_norms
 from .._core.sklearn import HasMethods, Interval, StrOptions, fit_context, validate_params
 from .._core.state_rules import Record, Rule
-from .._core.validation import check_groups, check_squares, read_weight_shares, select_rows, unfit
+from .._core.validation import select_rows, unfit
 from .._held_out.kept import KeepsHeldOutMixin
 from .._held_out.scores import Expected
 from .._samples.training_samples import TrainingSamples
@@ -247,12 +246,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         Expected.by(self)  # an error for a share that is none
         unfit(self)
         try:
-            X, y = read_training(self, X, y)
-            weights, numbers = read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X))
-            used = np.flatnonzero(weights > 0)
-            check_squares(X, used)
-            self.open_label_ = cast_open_label(self.open_label, y)
-            self.classes_, codes = encode(y, self.open_label_, self.open_label, used)
+            X, y, weights, numbers, used = read_training(self, X, y, sample_weight, groups)
+            self.open_label_, self.classes_, codes = encode(y, self.open_label, used)
             n_classes, validation = len(self.classes_), read_validation(self, X_val, y_val)
             if self.outliers == "drop":
                 used = without_outliers(X, codes, used, n_classes)
