@@ -28,6 +28,7 @@ import pytest
 import torch
 
 import skellipsoid
+from skellipsoid._core import fit_steps
 from skellipsoid.base import BoundaryOpenSetClassifier
 
 torch.set_num_threads(1)
@@ -146,13 +147,13 @@ def elsewhere(request, monkeypatch):
         return X * (1 + 8 * np.finfo(X.dtype).eps * np.sin(next(calls) + 1000 * X)).astype(X.dtype)
 
     (base,) = BoundaryOpenSetClassifier.__bases__  # of the baselines, too
-    scored, trained = (getattr(base, f"_validate_{kind}_data") for kind in ("scored", "training"))
+    scored, trained = base._validate_scored_data, fit_steps.validate_data
 
-    def read_training(self, X, y):
-        X, y = trained(self, X, y)
+    def read_training(*given, **options):
+        X, y = trained(*given, **options)
         return rounded(X), y
 
-    monkeypatch.setattr(base, "_validate_training_data", read_training)
+    monkeypatch.setattr(fit_steps, "validate_data", read_training)
     monkeypatch.setattr(base, "_validate_scored_data", lambda self, X: rounded(scored(self, X)))
     seed, position = np.random.get_state()[1:3]  # noqa: NPY002
     yield

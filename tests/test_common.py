@@ -753,7 +753,7 @@ def check_open_set_a_failed_fit_leaves_nothing(classifier):
     classifier.fit(X, y)
 
     with (
-        mock.patch.object(type(classifier), "_fit_boundaries", side_effect=KeyboardInterrupt),
+        mock.patch("skellipsoid._samples.training_samples.find_duplicates", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
         classifier.fit(wider, names)
@@ -829,6 +829,8 @@ def check_open_set_outliers_are_dropped_and_named(classifier):
     spoilt[7, 2] = 1e300
     with pytest.raises(ValueError, match=r"X has values up to 1e\+300 in row 7, whose squares overflow.*below 1e\+150"):
         classifier.fit(spoilt, y)
+    with pytest.raises(ValueError, match="in row 7, whose squares overflow"):  # rows without a weight count, too
+        classifier.fit(spoilt, y, sample_weight=np.arange(len(y)) > 0)
     if has_boundary(classifier):
         assert (classifier.fit(X, y).predict(spoilt[[7]]) == -1).all()
 

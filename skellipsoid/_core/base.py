@@ -1,14 +1,14 @@
-"""Base class of all open-set classifiers: validation, label codec, the score-to-label rule.
+"""Base class of all open-set classifiers: a fit by steps (``fit_steps``), and the score-to-label rule.
 
-A subclass implements ``_fit_boundaries`` and the two scoring methods; the public methods are here. What its scores mean
-is its own; those of a ``BoundaryOpenSetClassifier`` are margins, distances in units of a radius.
+A subclass writes ``_fit_boundaries``, or calls the steps in a ``fit`` of its own, and the two scoring methods. The
+public methods are here. What its scores mean is its own; those of a ``BoundaryOpenSetClassifier`` are margins,
+distances in units of a radius.
 """
 
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -17,27 +17,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._samples.samples import OUTLYING, find_outliers
-from .._samples.training_samples import TrainingSamples, gather
+from .._samples.training_samples import TrainingSamples
 from .._torch.threads import one_thread_each
-from .labels import as_kind_of, as_labels, cast_open_label, check_given, positions
+from .fit_steps import encode, gather_used, read_training, without_outliers
+from .labels import as_kind_of, as_labels, positions
 from .norms import norms, usual_norms, warn_of_unlike_norms
 from .sklearn import fit_context
 from .state_rules import CLASSIFIER, Record, Rule
 from .validation import (
-    check_groups,
-    check_squares,
-    enumerated,
+    check_equal,
     is_plain,
-    name_rows,
     naming_rows,
     read_features,
-    read_weight_shares,
     select_rows,
     unfit,
     unmasked,
 )
-from .warn import warn
 
 
 class Answers(NamedTuple):
@@ -75,6 +70,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     _takes_weights: ClassVar[bool] = True
 
     @fit_context(prefer_skip_nested_validation=True)
+    @one_thread_each()
     def fit(
         self,
         X: ArrayLike,
@@ -121,101 +117,26 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         unfit(self)
         try:
-            X, y = self._validate_training_data(X, y)
-            self._fit_valid(X, y, read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X)))
+            X, y, weights, numbers, used = read_training(self, X, y, sample_weight, groups)
+            if not self._takes_weights:
+                check_equal(weights[used], type(self).__name__)
+            self.open_label_, self.classes_, codes = encode(y, self.open_label, used)
+            if self.outliers == "drop":
+                used = without_outliers(X, codes, used, len(self.classes_))
+            # Some methods have a parameter that makes every norm 1.
+            is_normalized = getattr(self, "normalize", False)
+            self._norm_range = None if is_normalized else usual_norms(select_rows(X, used), codes[used])
+            samples, self.groups_ = gather_used(X, codes, weights, numbers, used, self.classes_, self.duplicates)
+            self.offset_, self.class_offsets_ = 0.0, np.zeros(len(self.classes_))
+            self._fit_boundaries(samples)
         except BaseException:
             unfit(self)
             raise
         return self
 
-    @one_thread_each()
-    def _fit_valid(
-        self,
-        X: NDArray[Any],
-        y: NDArray[Any],
-        weights: NDArray[np.float64],
-        groups: NDArray[np.int64] | None,
-        **more: Any,
-    ) -> None:
-        """Fit to valid samples; ``more`` is what the method's own ``_fit_boundaries`` takes besides."""
-        self.open_label_ = cast_open_label(self.open_label, y)
-        present = np.flatnonzero(weights > 0)
-        if not self._takes_weights and np.ptp(weights[present]) > 0:
-            raise ValueError(
-                f"sample_weight holds different positive weights, but {type(self).__name__} counts neighbours, which "
-                "have no weights; pass one weight for all samples to use and 0 for the others, or repeat samples."
-            )
-        X, y = select_rows(X, present), y[present]
-        check_squares(X)
-        is_open = y == self.open_label_
-        self.classes_, known_classes = np.unique(y[~is_open], return_inverse=True)
-        self._check_classes(len(is_open), int(is_open.sum()))
-        n_classes = len(self.classes_)
-        codes = np.full(len(X), n_classes, dtype=np.int64)
-        codes[~is_open] = known_classes
-        # Before the search for duplicates: relative to one extreme outlier all other samples are near each other.
-        chosen = np.delete(np.arange(len(X)), self._outlying(X, codes, present))
-        X, codes, present = select_rows(X, chosen), codes[chosen], present[chosen]
-        # Some methods have a parameter that makes every norm 1.
-        self._norm_range = None if getattr(self, "normalize", False) else usual_norms(X, codes)
-        groups = None if groups is None else groups[present]
-        _, samples, found = gather(X, codes, weights[present], groups, self.duplicates)
-        self.groups_ = np.full(len(weights), -1)
-        self.groups_[present] = found
-        is_known = samples.classes < n_classes
-        opened = {"open_features": samples.features[~is_known], "open_validates": samples.validates[~is_known]}
-        samples = replace(samples.where(is_known), **opened).normalized()
-        samples = replace(samples, groups=self._check_single_groups(samples.groups, samples.units, samples.classes))
-        self.offset_, self.class_offsets_ = 0.0, np.zeros(n_classes)
-        self._fit_boundaries(samples, **more)
-
-    def _check_single_groups(
-        self, groups: NDArray[np.int64], units: NDArray[np.int64], codes: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Warn of classes that are one group; where all are, their duplicates are the groups."""
-        n_groups, n_units = (np.bincount(np.unique(np.stack([codes, labels]), axis=1)[0]) for labels in (groups, units))
-        single = (n_groups == 1) & (n_units > 1)
-        if not single.any():
-            return groups
-        names = enumerated(self.classes_[single])
-        if (n_groups == 1).all():
-            warn(
-                f"Every class is a single group ({names}), so that nothing remains of it when the group is left out: "
-                "groups are ignored; pass smaller ones, several of each class."
-            )
-            return units
-        warn(
-            f"{single.sum()} of {len(single)} classes are a single group ({names}), so that their samples say nothing "
-            "about the size of the boundaries; pass smaller groups, several of each class."
-        )
-        return groups
-
-    def _outlying(self, X: NDArray[Any], codes: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Find outliers to drop, with a warning that names them."""
-        if self.outliers == "keep":
-            return np.empty(0, dtype=np.int64)
-        known = np.flatnonzero(codes < len(self.classes_))
-        outlying = known[find_outliers(select_rows(X, known), codes[known])]
-        warn_of_outliers(numbers[outlying])
-        return outlying
-
-    def _check_classes(self, n_samples: int, n_open: int) -> None:
-        if not len(self.classes_):
-            raise ValueError(
-                f"Every one of the {n_samples} samples has the open label {self.open_label_!r}: y must hold at least "
-                "one known class; pass another open label if this label is a class of yours."
-            )
-        if len(self.classes_) < 2 and n_open:
-            warn(
-                f"{n_open} samples with the label {self.open_label_!r} were read as open, which leaves the single "
-                f"class {self.classes_[:1].tolist()[0]!r}; pass another open label if that label is a class of yours."
-            )
-        elif n_open and set(self.classes_.tolist()) in ({0, 1}, {"0", "1"}) and str(self.open_label) == "-1":
-            warn(
-                f"{n_open} samples with the label {self.open_label_!r} were read as open, beside the classes 0 and "
-                "1: if that label is a class of yours, pass another open label, for instance -2; if these samples are "
-                "open, label them -2 and pass -2 as the open label."
-            )
+    def _fit_boundaries(self, samples: TrainingSamples) -> None:
+        """Fit to distinct samples of the known classes 0 … K − 1, and to real open samples, in the precision of X."""
+        raise NotImplementedError(f"{type(self).__name__} must have a method _fit_boundaries, or a fit of its own.")
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label each sample with a known class, or with ``open_label_`` if its score is too low.
@@ -353,24 +274,12 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return -scores
 
     @abstractmethod
-    def _fit_boundaries(self, samples: TrainingSamples) -> None:
-        """Fit to distinct samples of the known classes 0 … K − 1, and to real open samples, in the precision of X."""
-
-    @abstractmethod
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
         """Give the assigned class index of each sample and its score, in the precision of X; 0 is the boundary."""
 
     @abstractmethod
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
         """Scores of all classes, (n_samples, n_classes), a new array in the precision of X."""
-
-    def _validate_training_data(self, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
-        check_given(y, type(self).__name__)
-        y = as_labels(y, warn=True)
-        X = read_features(X)
-        with naming_rows(X):
-            X, y = validate_data(self, X, y, dtype=(np.float64, np.float32), ensure_min_samples=1)
-        return np.asarray(X), np.asarray(y)
 
     def _validate_scored_data(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
@@ -402,24 +311,3 @@ class BoundaryOpenSetClassifier(BaseOpenSetClassifier):
             1 at a class's centre, 0 on its boundary, negative outside.
         """
         return self._score_all_checked(X)
-
-    def _warn_of_degenerate(self, degenerate: NDArray[np.bool_]) -> None:
-        """Warn of the classes whose training samples say nothing about their size."""
-        if degenerate.any():
-            result = "their boundaries take the typical size of the other classes"
-            if degenerate.all():
-                result = "no other class tells how large their boundaries should be, nor do X_val or open samples"
-            warn(
-                "Classes without spread, whose training samples are all equal or duplicates of one: "
-                f"{enumerated(self.classes_[degenerate])}; "
-                f"{result}; add different samples of them."
-            )
-
-
-def warn_of_outliers(numbers: NDArray[np.int64]) -> None:
-    """Warn of the rows that are dropped, if there are any."""
-    if len(numbers):
-        warn(
-            f"X has outliers, more than {OUTLYING:.0f} times as far from the middle of their class as its typical "
-            f"sample: {name_rows(numbers)}. They are dropped; correct them, or drop them yourself."
-        )

@@ -278,6 +278,15 @@ def read_weight_shares(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[
     return shares
 
 
+def check_equal(weights: NDArray[np.float64], name: str) -> None:
+    """Raise one sentence if the positive weights of a method that has none differ."""
+    if np.ptp(weights) > 0:
+        raise ValueError(
+            f"sample_weight holds different positive weights, but {name} counts neighbours, which have no weights; "
+            "pass one weight for all samples to use and 0 for the others, or repeat samples."
+        )
+
+
 def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[np.int64] | None:
     """Give the group of each row as a number."""
     if groups is None:
@@ -325,11 +334,12 @@ def of_pandas(value: Any, what: str) -> str:
     return remedy if is_of_pandas else ""
 
 
-def check_squares(X: NDArray[Any]) -> None:
-    """Raise one sentence if squares of the values would overflow."""
-    largest = np.abs(X).max(axis=1).astype(np.float64)
+def check_squares(X: NDArray[Any], used: NDArray[np.int64] | None = None) -> None:
+    """Raise one sentence if squares of the values, in the rows that are ``used``, would overflow."""
+    largest = np.abs(X if used is None else select_rows(X, used)).max(axis=1).astype(np.float64)
     rows = np.flatnonzero(largest > LARGEST_VALUE)
     if len(rows):
+        rows = rows if used is None else used[rows]
         raise ValueError(
             f"X has values up to {largest.max():.3g} in {name_rows(rows)}, whose squares overflow, but must stay below "
             f"{LARGEST_VALUE:.0e}; correct or drop these rows, or divide X by a constant."

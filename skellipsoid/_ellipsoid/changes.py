@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.base import warn_of_outliers
+from .._core.fit_steps import several_groups, warn_of_outliers
 from .._core.labels import as_kind_of, as_labels
 from .._core.norms import usual_norms
 from .._core.spelling import refuse_other_spellings
@@ -18,6 +18,8 @@ from .._core.validation import check_groups, check_squares, enumerated, in_memor
 from .._core.warn import warn
 from .._samples.samples import find_outliers
 from .._samples.training_samples import TrainingSamples
+from .._torch.threads import one_thread_each
+from .fit import method_of
 from .learned import WEIGHT, Learned, check_reach, in_units_of_X, standardized
 from .math.covariance import FEWEST_CLASSES_OF_BACKGROUND
 
@@ -276,9 +278,15 @@ def _fitted_anew(
     samples = _joined(clf, kept, learned, classes, n_new)
     moved = samples.constants()
     samples, kept = (part.moved(moved, clf.scale_) for part in (samples, kept))
-    samples = replace(samples, groups=changed._check_single_groups(samples.groups, samples.units, samples.classes))
+    samples = replace(samples, groups=several_groups(samples.groups, samples.units, samples.classes, classes))
     changed.groups_ = samples.groups
-    changed._fit_samples(samples, clf.scale_, None if anew else chosen_by or clf, same)
+    earlier = chosen_by or clf
+    with one_thread_each():
+        fitted, changed._kept = method_of(changed).fit(samples, classes, None if anew else earlier._boundaries, same)
+    changed._store(fitted, samples.mean, clf.scale_)
+    if changed.trainer is not None and not anew and not fitted.losses:  # nothing was trained
+        for name in ("n_iter_", "loss_curve_", "validation_scores_"):
+            setattr(changed, name, getattr(earlier, name))
     changed._learned = learned
     if learned is not None:
         changed._learned = replace(learned, features=learned.features - moved)

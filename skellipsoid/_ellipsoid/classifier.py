@@ -2,55 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from numbers import Real
-from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.base import Answers, BoundaryOpenSetClassifier
-from .._core.labels import as_kind_of, as_labels
+from .._core.fit_steps import encode, gather_used, read_training, warn_of_degenerate, without_outliers
+from .._core.norms import usual_norms
 from .._core.sklearn import HasMethods, Interval, StrOptions, fit_context, validate_params
-from .._core.spelling import refuse_other_spellings
 from .._core.state_rules import Record, Rule
-from .._core.validation import (
-    check_groups,
-    check_squares,
-    enumerated,
-    naming_rows,
-    read_features,
-    read_weight_shares,
-    unfit,
-)
+from .._core.validation import select_rows, unfit
 from .._held_out.kept import KeepsHeldOutMixin
 from .._held_out.scores import Expected
-from .._samples.samples import find_scale
 from .._samples.training_samples import TrainingSamples
-from .._torch.devices import explain_out_of_memory, resolve_device
+from .._torch.devices import resolve_device
 from .._torch.threads import one_thread_each
-from . import axes, scoring, state
+from . import scoring, state
+from .attributes import BoundaryAttributesMixin
 from .elidecide import EliDecide
-from .fit import method_of
+from .fit import method_of, read_validation
 from .learned import Learned
-from .math.boundaries import Boundaries, Fitted
+from .math.boundaries import Fitted
 
 
-def _fitted(read: Callable[[Boundaries], Any], what: str) -> Any:
-    """Give a property that reads what a fit stored."""
-
-    def found(classifier: Any) -> Any:
-        check_is_fitted(classifier)
-        return read(classifier._boundaries)
-
-    return property(found, doc=what)
-
-
-class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
+class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     """Open-set classifier with one ellipsoid around each known class.
 
     Of the three classes with the nearest means, a sample is assigned to that with the largest likelihood. It is open if
@@ -147,7 +126,6 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     ['left', 'right', '-1']
     """
 
-    _boundaries: Boundaries
     _kept: TrainingSamples | None
     #: Messages of logs, which are not among the samples that are kept.
     _learned: Learned | None = None
@@ -203,6 +181,7 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         self.memory = memory
 
     @fit_context(prefer_skip_nested_validation=True)
+    @one_thread_each()
     def fit(
         self,
         X: ArrayLike,
@@ -265,141 +244,38 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         Expected.by(self)  # an error for a share that is none
         unfit(self)
         try:
-            X, y = self._validate_training_data(X, y)
-            weights, groups = read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X))
-            self._fit_valid(X, y, weights, groups, validation=self._read_validation(X_val, y_val))
+            X, y, weights, numbers, used = read_training(self, X, y, sample_weight, groups)
+            self.open_label_, self.classes_, codes = encode(y, self.open_label, used)
+            n_classes, validation = len(self.classes_), read_validation(self, X_val, y_val)
+            if self.outliers == "drop":
+                used = without_outliers(X, codes, used, n_classes)
+            self._norm_range = usual_norms(select_rows(X, used), codes[used])
+            samples, self.groups_ = gather_used(X, codes, weights, numbers, used, self.classes_, self.duplicates)
+            method = method_of(self)
+            with method.enough_memory(samples, n_classes):
+                samples, scale = samples.standardized(rescales=method.rescales)
+                if validation is not None:
+                    features = ((validation[0] - samples.mean) / scale).astype(np.float32)
+                    samples = method.with_validation(samples, features, validation[1], n_classes)
+                fitted, samples = method.fit(samples, self.classes_)
+            self._store(fitted, samples.mean, scale)
+            self._kept = samples if self.keep_samples else None
+            self.offset_, self.class_offsets_ = 0.0, np.zeros(n_classes)
+            self.changes_, self._learned = [], None
         except BaseException:
             unfit(self)
             raise
         return self
 
-    def _read_validation(self, X: ArrayLike | None, y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Validate the validation samples; ``None`` without them."""
-        if X is None and y is None:
-            return None
-        if X is None or y is None:
-            given, missing = ("X_val", "y_val") if y is None else ("y_val", "X_val")
-            raise ValueError(
-                f"{given} is given without {missing}: pass the features and the labels of the validation samples."
-            )
-        X, y = read_features(X), as_labels(y, "y_val")
-        with naming_rows(X):
-            X = np.asarray(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
-        if len(X) != len(y):
-            raise ValueError(f"X_val has {len(X)} rows, but y_val has {len(y)} labels; pass one label for each row.")
-        check_squares(X)
-        return X, y
-
-    def _fit_boundaries(
-        self, samples: TrainingSamples, validation: tuple[NDArray[Any], NDArray[Any]] | None = None
-    ) -> None:
-        X, weights = samples.features, samples.weights / samples.weights.sum()
-        method, constant = method_of(self), np.ptp(X, axis=0) == 0
-        is_on_cpu = method.device.type == "cpu"
-        least_bytes = method.least_bytes(samples, int((~constant).sum())) if is_on_cpu else 0
-        remedies = "reduce the number of features (PCA)" + ("" if is_on_cpu else " or use device='cpu'")
-        with explain_out_of_memory(method.needs(len(self.classes_), *X.shape), remedies, least_bytes):
-            # Statistics in double precision: a large shift costs nothing.
-            mean = weights @ X.astype(np.float64, copy=False)
-            # Adam amplifies the rounding of a mean: a constant feature must become exactly 0.
-            mean[constant] = X[0, constant]
-            scale = find_scale(X, mean, weights) if method.rescales else 1.0
-            features, opened = (((part - mean) / scale).astype(np.float32) for part in (X, samples.open_features))
-            samples = replace(samples, mean=mean, features=features, open_features=opened)
-            if validation is not None:
-                features = ((validation[0] - mean) / scale).astype(np.float32)
-                labels = as_kind_of(validation[1], self.classes_, "y_val", "y")
-                refuse_other_spellings(labels, self.classes_, self.open_label_)
-                codes = self._encode(labels)
-                samples = method.with_validation(samples, features, codes, len(self.classes_))
-            self._fit_samples(samples, scale)
-        if not self.keep_samples:
-            self._kept = None
-        self.changes_, self._learned = [], None
-
-    @one_thread_each()
-    def _fit_samples(
-        self,
-        samples: TrainingSamples,
-        scale: float,
-        earlier: EllipsoidOpenSetClassifier | None = None,
-        same: Mapping[int, int] = MappingProxyType({}),
-    ) -> None:
-        """Fit to standardized samples.
-
-        After an earlier fit, with its shares and radius scale, or its matrices of ``same`` classes. ``same``
-        maps new numbers of classes to their old ones.
-        """
-        before = None if earlier is None else earlier._boundaries
-        fitted, self._kept = method_of(self).fit(samples, self.classes_, before, same)
-        self._store(fitted, samples.mean, scale)
-        if earlier is not None and self.trainer is not None and not fitted.losses:  # nothing was trained
-            self.n_iter_, self.loss_curve_ = earlier.n_iter_, earlier.loss_curve_
-            self.validation_scores_ = earlier.validation_scores_
-
     def _store(self, fitted: Fitted, mean: NDArray[np.float64], scale: float) -> None:
         """Keep what a fit to features less their mean, divided by their scale, has found."""
         self._boundaries = fitted.boundaries.placed(mean, scale)
-        self._held_out = self.held_out_scores_ = None
-        if (held_out := fitted.held_out) is not None:
-            self._keep_held_out(held_out, held_out.margins)
-            self.held_out_scores_ = np.sort(held_out.margins[~held_out.is_open])
+        self._held_out = None
+        if fitted.held_out is not None:
+            self._keep_held_out(fitted.held_out, fitted.held_out.margins)
         self.n_iter_, self.loss_curve_ = max(1, len(fitted.losses)), list(fitted.losses)
         self.validation_scores_ = list(fitted.scores) or None
-        self._warn_of_degenerate(fitted.degenerate)
-
-    scale_ = _fitted(lambda found: found.scale, "Divisor of the features.")
-    centroids_ = _fitted(lambda found: found.mean + found.scale * found.centroids, "Class means in the units of X.")
-    centers_ = _fitted(lambda found: found.mean + found.scale * found.centres, "Centres in the units of X.")
-    radii_ = _fitted(lambda found: found.scale * found.shapes.radii, "Δ_k in the units of X.")
-    components_ = _fitted(axes.components, "A_k of all classes, without units.")
-    within_covariance_ = _fitted(axes.within_covariance, "T in the squared units of X, or None.")
-    spherical_share_ = _fitted(lambda found: found.shrinkage[0], "Share a of a sphere in T, or None.")
-    between_share_ = _fitted(lambda found: found.shrinkage[1], "Share b of T in the covariance of means, or None.")
-    shared_share_ = _fitted(lambda found: found.shrinkage[2], "Share ρ of the shared shape in a class's, or None.")
-
-    def ellipsoid_axes(self, label: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Axes of one class's ellipsoid.
-
-        Parameters
-        ----------
-        label : int, float or str
-            One of ``classes_``.
-
-        Returns
-        -------
-        directions : ndarray of shape (n_features, n_features)
-            Orthonormal rows: the eigenvectors of A_kᵀ A_k.
-        lengths : ndarray of shape (n_features,)
-            Semi-axis lengths Δ_k / √λ_i in the units of X, longest first.
-
-        Raises
-        ------
-        ValueError
-            If ``label`` is not a known class.
-        """
-        check_is_fitted(self)
-        found = np.flatnonzero(self.classes_ == label)
-        if not len(found):
-            raise ValueError(f"{label!r} is not a known class; the known classes are {enumerated(self.classes_)}.")
-        return axes.ellipsoid_axes(self._boundaries, int(found[0]))
-
-    def shared_axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]:
-        """Axes along which class means differ, as in linear discriminant analysis; all classes share them.
-
-        Returns
-        -------
-        directions : ndarray of shape (n_axes, n_features)
-            ``X @ directions.T`` are coordinates in units of the standard deviation within classes, uncorrelated within
-            classes and between class means. At most one axis less than classes, and none with a trainer.
-        variances : ndarray of shape (n_axes,)
-            Variance of the class means along each axis, largest first.
-        poles : ndarray of shape (n_axes, 2)
-            The two classes of ``classes_`` whose means are farthest apart along each axis, from low to high.
-        """
-        check_is_fitted(self)
-        directions, variances, ends = axes.shared_axes(self._boundaries)
-        return directions, variances, self.classes_[ends]
+        warn_of_degenerate(self.classes_, fitted.degenerate)
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
         margins, assigned, _ = self._scored(X, of_all=False)
@@ -479,10 +355,9 @@ class EllipsoidOpenSetClassifier(KeepsHeldOutMixin, BoundaryOpenSetClassifier):
         [True, False]
         """
         scores = self.score_samples(X)
-        if self.held_out_scores_ is None:
+        if (held_out := self.held_out_scores_) is None:
             raise ValueError(
                 "No known sample was held out of the fit, so that there are no scores to compare with; fit with at "
                 "least two different samples of some class (with a trainer, better three)."
             )
-        as_low = np.searchsorted(self.held_out_scores_, scores, side="right")
-        return (1 + as_low) / (len(self.held_out_scores_) + 1)
+        return (1 + np.searchsorted(held_out, scores, side="right")) / (len(held_out) + 1)

@@ -4,25 +4,29 @@
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_memory
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_memory, validate_data
 
-from .._core.validation import enumerated
+from .._core.labels import as_kind_of, as_labels, positions
+from .._core.spelling import refuse_other_spellings
+from .._core.validation import check_squares, enumerated, naming_rows, read_features
 from .._core.warn import warn
 from .._held_out.scores import Expected
 from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.duplicates import equal_samples, find_duplicates
 from .._samples.training_samples import TrainingSamples
-from .._torch.devices import resolve_device, resolve_seed
+from .._torch.devices import explain_out_of_memory, resolve_device, resolve_seed
 from .._version import __version__
 from .math.boundaries import Boundaries, Chosen, Fitted
 from .math.closed_form import Prepared, finish, prepare
@@ -50,6 +54,21 @@ class Method:
     device: torch.device
     memory: Any
 
+    def needs(self, n_classes: int, n_samples: int, n_features: int) -> str:
+        """Say what takes the most memory."""
+        raise NotImplementedError
+
+    def least_bytes(self, samples: TrainingSamples, n_varying: int) -> float:
+        """Count the bytes that are there at once, at least, for the features that vary."""
+        raise NotImplementedError
+
+    def enough_memory(self, samples: TrainingSamples, n_classes: int) -> AbstractContextManager[None]:
+        """Let a block that needs more memory than there is end in one sentence, or not begin."""
+        X, is_on_cpu = samples.features, self.device.type == "cpu"
+        least_bytes = self.least_bytes(samples, int((np.ptp(X, axis=0) > 0).sum())) if is_on_cpu else 0
+        remedies = "reduce the number of features (PCA)" + ("" if is_on_cpu else " or use device='cpu'")
+        return explain_out_of_memory(self.needs(n_classes, *X.shape), remedies, least_bytes)
+
 
 class ClosedForm(Method):
     """Ellipsoids from covariances."""
@@ -61,7 +80,7 @@ class ClosedForm(Method):
         return f"{n_samples} samples and the axes of {n_classes} classes, {n_features} numbers each"
 
     def least_bytes(self, samples: TrainingSamples, n_varying: int) -> float:
-        """Count numbers of 8 bytes that are there at once, for the features that vary: samples, and axes of classes."""
+        """Count numbers of 8 bytes: samples, and axes of classes."""
         n_axes = int(np.minimum(np.bincount(samples.classes) - 1, n_varying).sum())
         return float(8 * n_varying * (len(samples) + n_axes))
 
@@ -88,7 +107,11 @@ class ClosedForm(Method):
         return training.with_validation(features, codes, weights, units, opened)
 
     def fit(
-        self, samples: TrainingSamples, classes: NDArray[Any], earlier: Boundaries | None, same: Mapping[int, int]
+        self,
+        samples: TrainingSamples,
+        classes: NDArray[Any],
+        earlier: Boundaries | None = None,
+        same: Mapping[int, int] = MappingProxyType({}),
     ) -> tuple[Fitted, TrainingSamples]:
         """Fit to samples; after an earlier fit, with what that one chose."""
         chosen = None if earlier is None else earlier.chosen
@@ -160,7 +183,11 @@ class Training(Method):
         return training.with_validation(features[known], codes[known], np.ones(n_known), units, features[~known])
 
     def fit(
-        self, given: TrainingSamples, classes: NDArray[Any], earlier: Boundaries | None, same: Mapping[int, int]
+        self,
+        given: TrainingSamples,
+        classes: NDArray[Any],
+        earlier: Boundaries | None = None,
+        same: Mapping[int, int] = MappingProxyType({}),
     ) -> tuple[Fitted, TrainingSamples]:
         """Train matrices; ``same`` classes, by their new and their old numbers, keep those of an ``earlier`` training.
 
@@ -193,6 +220,26 @@ def method_of(classifier: Any) -> ClosedForm | Training:
     method = ClosedForm if classifier.trainer is None else Training
     given = classifier.alpha, classifier.beta, Expected.by(classifier), classifier.trainer, classifier.random_state
     return method(*given, classifier.duplicates, resolve_device(classifier.device), classifier.memory)
+
+
+def read_validation(classifier: Any, X: ArrayLike | None, y: ArrayLike | None) -> tuple[NDArray[Any], Codes] | None:
+    """Validate the validation samples, and give the numbers of their classes; ``None`` without them."""
+    if X is None and y is None:
+        return None
+    if X is None or y is None:
+        given, missing = ("X_val", "y_val") if y is None else ("y_val", "X_val")
+        raise ValueError(
+            f"{given} is given without {missing}: pass the features and the labels of the validation samples."
+        )
+    X, y = read_features(X), as_labels(y, "y_val")
+    with naming_rows(X):
+        X = np.asarray(validate_data(classifier, X, dtype=(np.float64, np.float32), reset=False))
+    if len(X) != len(y):
+        raise ValueError(f"X_val has {len(X)} rows, but y_val has {len(y)} labels; pass one label for each row.")
+    check_squares(X)
+    labels = as_kind_of(y, classifier.classes_, "y_val", "y")
+    refuse_other_spellings(labels, classifier.classes_, classifier.open_label_)
+    return X, positions(labels, classifier.classes_)
 
 
 def warn_of_few(

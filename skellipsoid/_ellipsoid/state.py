@@ -106,7 +106,6 @@ STATE: dict[str, Rule | Record] = {
         chosen=_CHOSEN,
         n_nearest=COUNT,
     ),
-    "held_out_scores_": or_none(floats("n_held_out")),
     "_held_out": HELD_OUT,
     "traffic_": TRAFFIC,
     "asking_": ASKING,
@@ -121,8 +120,6 @@ STATE: dict[str, Rule | Record] = {
 
 def check(classifier: Any, sizes: Sizes) -> None:
     """Raise an error for what no rule of ``STATE`` says."""
-    if classifier.held_out_scores_ is not None:
-        refuse((np.diff(classifier.held_out_scores_) < 0).any(), "held_out_scores_ must be in ascending order")
     if classifier._kept is not None:
         sampled = np.isin(np.arange(sizes["n_classes"]), classifier._kept.classes)
         if classifier._learned is not None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .duplicates import equal_samples, find_duplicates, in_order
-from .samples import Samples
+from .samples import Samples, find_scale
 
 if TYPE_CHECKING:  # most baselines need no torch
     import torch
@@ -53,6 +53,26 @@ class TrainingSamples:
     def with_open(self, features: NDArray[Any]) -> "TrainingSamples":
         """Append open samples."""
         return self.appended({"open_features": features, "open_validates": _undecided(features)})
+
+    def with_open_apart(self, n_classes: int) -> "TrainingSamples":
+        """Take samples with the number ``n_classes``, which are open, out of the known ones."""
+        is_known = self.classes < n_classes
+        opened = {"open_features": self.features[~is_known], "open_validates": self.validates[~is_known]}
+        return replace(self.where(is_known), **opened)
+
+    def standardized(self, *, rescales: bool) -> tuple["TrainingSamples", float]:
+        """Subtract the mean of the known samples and divide by their scale, which is 1 unless the method ``rescales``.
+
+        Statistics are in double precision: a large shift costs nothing.
+        """
+        X, weights = self.features, self.weights / self.weights.sum()
+        mean = weights @ X.astype(np.float64, copy=False)
+        # Adam amplifies the rounding of a mean: a constant feature must become exactly 0.
+        constant = np.ptp(X, axis=0) == 0
+        mean[constant] = X[0, constant]
+        scale = find_scale(X, mean, weights) if rescales else 1.0
+        features, opened = (((part - mean) / scale).astype(np.float32) for part in (X, self.open_features))
+        return replace(self, mean=mean, features=features, open_features=opened), scale
 
     def with_validation(
         self,

@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 from torch import Tensor
 
 from .._core.base import BoundaryOpenSetClassifier
+from .._core.fit_steps import warn_of_degenerate
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import CLASSIFIER, NUMBER, TRAINED, Rule, floats
 from .._ellipsoid.math.geometry import class_spheres
@@ -53,7 +54,7 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
         # A class that is one point is as large as the others typically are.
         typical = np.median(radii[~degenerate]) if not degenerate.all() else self.scale_ * spheres.radii[0].item()
         self.radii_ = np.where(degenerate, typical, radii)
-        self._warn_of_degenerate(degenerate)
+        warn_of_degenerate(self.classes_, degenerate)
 
     @abstractmethod
     def _find_radii(self, features: Floats, classes: Integers, weights: Floats) -> Floats:

@@ -17,7 +17,7 @@ from .._core.sklearn import HasMethods
 from .._core.state_rules import ESTIMATOR, THRESHOLDED, Rule, Sizes, floats, optional, or_none, refuse, require
 from .._samples.samples import find_scale
 from .._samples.training_samples import TrainingSamples
-from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
+from ._threshold import Floats, Integers, Scored, ThresholdedClassifier, in_double
 
 #: Probabilities nearer to 0 or 1 count as this near: their logits stay finite.
 _SMALLEST_PROBABILITY = 1e-15
@@ -75,12 +75,17 @@ class LogitClassifier(ThresholdedClassifier):
         return not isinstance(self.estimator, FrozenEstimator)
 
     def _fit_boundaries(self, samples: TrainingSamples) -> None:
+        self._check_can_hold_out(samples)
+        samples = in_double(samples)
+        self._fit_scores(samples)
+        self._set_threshold(samples)
+
+    def _check_can_hold_out(self, samples: TrainingSamples) -> None:
         if self.threshold == "auto" and not self._can_refit() and not len(samples.open_features):
             raise ValueError(
                 "threshold='auto' fits without some of the classes, which a FrozenEstimator cannot; pass the estimator "
                 f"itself, samples labelled {self.open_label_!r}, or another threshold."
             )
-        super()._fit_boundaries(samples)
 
     def _fit_scores(self, samples: TrainingSamples) -> None:
         X, classes, weights = samples.features, samples.classes, samples.weights

@@ -14,7 +14,7 @@ from .._core.warn import warn
 from .._samples.training_samples import TrainingSamples
 from ._logit_classifier import LogitClassifier, centred
 from ._shared_docs import shared_docs
-from ._threshold import Floats, Integers, Scored
+from ._threshold import Floats, Integers, Scored, in_double
 
 _LARGEST_EXPONENT = 100.0
 #: Share of training samples that the unknown may win without a warning.
@@ -129,8 +129,11 @@ class OpenMaxClassifier(LogitClassifier):
     }
 
     def _fit_boundaries(self, samples: TrainingSamples) -> None:
-        super()._fit_boundaries(samples)
-        shares = self._probabilities(self._logits(samples.features.astype(np.float64, copy=False)))
+        self._check_can_hold_out(samples)
+        samples = in_double(samples)
+        self._fit_scores(samples)
+        self._set_threshold(samples)
+        shares = self._probabilities(self._logits(samples.features))
         unknown_share = float(np.mean(shares[:, 0] > shares[:, 1:].max(axis=1)))
         if unknown_share > _MOST_UNKNOWN:
             warn(

@@ -71,18 +71,18 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         return True
 
     def _fit_boundaries(self, samples: TrainingSamples) -> None:
-        known, opened = (X.astype(np.float64, copy=False) for X in (samples.features, samples.open_features))
-        samples = replace(samples, features=known, open_features=opened)
+        samples = in_double(samples)
         self._fit_scores(samples)
+        self._set_threshold(samples)
+
+    def _set_threshold(self, samples: TrainingSamples) -> None:
+        """Take the threshold that is given, or read it off held-out samples, and keep their scores."""
         if self.threshold == "paper":
             self.threshold_ = self._paper_threshold
-        elif isinstance(self.threshold, str):
-            self._choose(samples)
-        else:
+            return
+        if not isinstance(self.threshold, str):
             self.threshold_ = float(self.threshold)
-
-    def _choose(self, samples: TrainingSamples) -> None:
-        """Read the threshold off held-out samples, and keep their scores."""
+            return
         held_out, parts = self._held_out_scores(samples) if self._can_refit() else (None, [])
         scored = self._fitted_scores(samples) if held_out is None else held_out
         if self.threshold == "auto" and held_out is not None and self._scores_as_new:
@@ -168,6 +168,12 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
 
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
         return self._score(X.astype(np.float64, copy=False)).by_class.astype(X.dtype)
+
+
+def in_double(samples: TrainingSamples) -> TrainingSamples:
+    """Give samples in double precision."""
+    known, opened = (X.astype(np.float64, copy=False) for X in (samples.features, samples.open_features))
+    return replace(samples, features=known, open_features=opened)
 
 
 def _table_of(

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from .._core.fit_steps import check_classes, several_groups
 from .._core.labels import cast_open_label
 from .._core.norms import usual_norms
 from .._core.sklearn import validate_params
@@ -114,7 +115,8 @@ def fit(
     fitted.open_label_ = cast_open_label(fitted.open_label, labels)
     is_open = labels == fitted.open_label_
     fitted.classes_ = labels[~is_open]
-    fitted._check_classes(int(counts.sum()), int(counts[is_open].sum()))
+    n_samples, n_open = int(counts.sum()), int(counts[is_open].sum())
+    check_classes(fitted.classes_, fitted.open_label_, fitted.open_label, n_samples, n_open)
     # Second pass: the draw. Class K are the open samples.
     starts = np.cumsum([0, *(part.counts.sum() for part in found)])
     coder = delayed(fitted, traverse=False)  # it knows the classes
@@ -226,7 +228,7 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
     device, known = resolve_device(fitted.device), found.codes < n_classes
     features = torch.from_numpy(((found.features - mean) / scale).astype(np.float32)).to(device)
     codes, keys = found.codes[known], found.keys[known]
-    groups = fitted._check_single_groups(in_order(keys), np.arange(len(codes)), codes)
+    groups = several_groups(in_order(keys), np.arange(len(codes)), codes, fitted.classes_)
     is_counted = priorities(keys, seed) <= limits[codes]  # the others came with groups that other classes drew
     share = moments.counts / np.bincount(codes[is_counted], minlength=n_classes)
     samples = replace(

@@ -197,7 +197,7 @@ def test_scores_of_a_model_that_held_nothing_out_and_has_numbers_for_classes(
     codes = np.unique(labels, return_inverse=True)[1]
     classifier = EllipsoidOpenSetClassifier()
     pipeline = make_pipeline(SupConTextEncoder(tiny_model, finetune="none"), classifier).fit(texts, codes)
-    classifier.held_out_scores_ = classifier._held_out = None
+    classifier._held_out = None
     save(pipeline, tmp_path / "model")
     record = json.loads(predicted(tmp_path / "model", ["alarm"], give_input, capsys, "--scores", "--json")[0])
     assert record["p_value"] is None

@@ -180,7 +180,7 @@ def test_frames_pipelines_and_single_classes(blobs):
     assert "text" not in explain(model, frame)
     single = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0)
     single.fit(frame[y == 0], y[y == 0])
-    single.held_out_scores_ = None
+    single._held_out = None
     why = explain(single, frame)
     assert (why.runner_up == 0).all()
     np.testing.assert_array_equal(why.runner_up_margin, why.margin)
