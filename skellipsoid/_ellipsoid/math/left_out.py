@@ -187,11 +187,10 @@ class LeftOutSets:
             if not len(mine):
                 continue
             of_change, of_label = changes[mine], labels[mine]
-            # Pairs of one class stand together, so that a chunk has few classes; or those of one set, if it is large.
-            if sets.members.shape[1] == 1:
-                keys = of_label * (len(sets.members) * (n_classes + 1)) + of_change
-            else:
-                keys = of_change * n_classes + of_label
+            # Pairs of one set stand together: what changes without it is computed once. Sets of one class do, too, so
+            # that few classes score the samples of a chunk.
+            of_class = sets.touched[place[mine, 1], 0] * (len(sets.members) * (n_classes + 1))
+            keys = (of_class + of_change) * n_classes + of_label
             _, pair, counts = torch.unique(keys, return_inverse=True, return_counts=True)
             of_pair = mine[torch.argsort(pair, stable=True)]
             starts = counts.cumsum(0) - counts
