@@ -125,9 +125,7 @@ def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
     def along(values: Tensor) -> Tensor:
         return values @ axes if is_wide else values.index_select(1, columns)
 
-    offsets = torch.cat(
-        [along(features[part].double() - means[classes[part]]).to(features.dtype) for part in chunks]
-    )
+    offsets = torch.cat([along(features[part].double() - means[classes[part]]).to(features.dtype) for part in chunks])
     sets = LeftOutSets(samples, degenerate, offsets)
     freedom = float(sets.freedoms.sum())
     values, vectors = torch.linalg.eigh(_pooled_scatter(samples, degenerate, offsets, axes) / freedom)
