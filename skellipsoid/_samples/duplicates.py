@@ -12,7 +12,7 @@ of the linkage the neighbours are counted among clusters, so that a hundred copi
 In a table of rounded or binary columns equal samples need not be duplicates: h is at least the rounding error.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -46,6 +46,8 @@ CUTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 
 MOST_ROWS = 2048
 #: Of so many samples the median is the origin of differences; it need not be that of all.
 MOST_OF_MEDIAN = 64
+#: So many values are sorted faster than divided at their median.
+MOST_SORTED = 1024
 #: Of more samples so many, evenly drawn, say how large rounding errors are.
 MOST_TYPICAL = 2**16
 
@@ -87,10 +89,11 @@ def find_duplicates(features: NDArray[Any], classes: Integers, copies: Integers 
     equal = equal_samples(features, classes)
     first, counts = np.unique(equal, return_index=True)[1], np.bincount(equal, copies)
     distinct = features[first]
-    typical = distinct[:: len(distinct) // MOST_TYPICAL + 1].astype(np.float64)
-    rounding = _rounding(typical)
+    typical = distinct[:: len(distinct) // MOST_TYPICAL + 1]
+    columns = np.sort(np.ascontiguousarray(typical.T), axis=1)
+    rounding, middle = _rounding(columns), columns[:, [(len(typical) - 1) // 2, len(typical) // 2]]
     # Samples of a small class that differ by less are equal.
-    error = 1e-5 * float(np.median(np.linalg.norm(typical - np.median(typical, axis=0), axis=1)))
+    error = 1e-5 * _median(np.linalg.norm(typical - middle.mean(axis=1, dtype=np.float64), axis=1))
     # The density of a class with few samples is estimated from all classes together.
     everywhere = cache(lambda: _densities(distinct[:: len(distinct) // MOST_ROWS + 1].astype(np.float64), rounding))
 
@@ -138,12 +141,16 @@ def in_order(labels: NDArray[Any]) -> Integers:
     return numbers[inverse.ravel()]
 
 
-def _rounding(distinct: Floats) -> Floats:
-    """Mean squared rounding difference of each column: gap² / 6 for two errors, uniform over a gap."""
-    hidden, gaps = np.zeros(distinct.shape[1]), np.diff(np.sort(distinct.T), axis=1)
-    n_values = 1 + np.count_nonzero(gaps, axis=1)
-    for column in np.flatnonzero((n_values > 1) & (n_values < len(distinct) / 2)):  # most values repeat
-        hidden[column] = np.median(gaps[column][gaps[column] > 0]) ** 2 / 6
+def _rounding(columns: NDArray[Any]) -> Floats:
+    """Mean squared rounding difference of each feature: gap² / 6 for two errors, uniform over a gap.
+
+    The values of a feature are a row of ``columns``, in ascending order.
+    """
+    hidden, n_samples = np.zeros(len(columns)), columns.shape[1]
+    n_values = 1 + np.count_nonzero(columns[:, 1:] != columns[:, :-1], axis=1)
+    for number in np.flatnonzero((n_values > 1) & (n_values < n_samples / 2)):  # most values repeat
+        gaps = np.diff(columns[number].astype(np.float64))
+        hidden[number] = _median(gaps[gaps > 0]) ** 2 / 6
     return hidden
 
 
@@ -208,11 +215,11 @@ def _density(distances: Floats) -> _Density | None:
     if farthest < FEWEST_NEIGHBORS:
         return None
     rank = farthest // 2
-    nearest = np.argpartition(distances, (1, rank, farthest), axis=1)[:, : farthest + 1]
-    sorted_distances = np.take_along_axis(distances, nearest, axis=1)
-    radius = sorted_distances[:, rank]
+    nearest = distances.argpartition((1, rank, farthest), axis=1)[:, : farthest + 1]
+    every = np.arange(len(distances))
+    closest, radius, far = (distances[every, nearest[:, place]] for place in (1, rank, farthest))
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_ratio = np.log(sorted_distances[:, farthest] / radius)
+        log_ratio = np.log(far / radius)
     log_ratio[~np.isfinite(log_ratio)] = 0
     # The neighbourhood's ratio or the class's, whichever is larger: heavy tails have fewer dimensions inside.
     log_ratio = np.maximum(log_ratio[nearest].mean(axis=1), _median(log_ratio))
@@ -221,13 +228,17 @@ def _density(distances: Floats) -> _Density | None:
     # In the tails, where samples are rare, the class's median distance is used.
     radius = np.minimum(radius, _median(radius))
     # Column 0 is the sample itself.
-    return _Density(radius, np.log(farthest / rank) / log_ratio, rank, _median(sorted_distances[:, 1]))
+    return _Density(radius, np.log(farthest / rank) / log_ratio, rank, _median(closest))
 
 
 def _median(values: Floats) -> float:
-    """Median of a few values, for which ``numpy.median`` takes several times as long."""
-    ordered, n_below = np.sort(values), (len(values) - 1) // 2
-    return float(ordered[n_below] + ordered[len(values) // 2]) / 2
+    """Median, for which ``numpy.median`` takes several times as long if values are few."""
+    ordered, low, high = values.copy(), (len(values) - 1) // 2, len(values) // 2
+    if len(ordered) > MOST_SORTED:
+        ordered.partition((low, high))
+    else:
+        ordered.sort()
+    return float(ordered[low] + ordered[high]) / 2
 
 
 def _densities(part: Floats, rounding: Floats) -> list[tuple[_Density, float]]:
@@ -281,19 +292,20 @@ def _near(
     tree = _Tree.of(condensed)
     typical = _typical(tree, condensed, distances)
     linked = []
-    clusters = tree.cut(error)
-    if len(clusters.first) <= FEWEST_NEIGHBORS:
+    n_equal, *n_clusters = tree.n_clusters([error, *(cut * typical for cut in CUTS)])
+    if n_equal <= FEWEST_NEIGHBORS:
+        clusters = tree.cut(error)
         linked += [
             Linked(by_chance(), numbers[members]) for members in clusters.members(np.flatnonzero(clusters.sizes > 1))
         ]
     if len(part) <= FEWEST_NEIGHBORS:
         return linked
     n_before = len(part)
-    for cut in CUTS:
-        clusters = tree.cut(cut * typical)
-        if len(clusters.first) == n_before:  # those of the level before, if any
+    for cut, n_now in zip(CUTS, n_clusters, strict=True):
+        if n_now == n_before:  # those of the level before, if any
             continue
-        n_before, density = len(clusters.first), _density(distances[np.ix_(clusters.first, clusters.first)])
+        n_before, clusters = n_now, tree.cut(cut * typical)
+        density = _density(distances[clusters.first[:, np.newaxis], clusters.first])
         if density is None:
             break
         places = np.flatnonzero(clusters.sizes > 1)
@@ -342,10 +354,16 @@ class _Tree(NamedTuple):
         leaves[places[:n_samples]] = np.arange(n_samples)
         return cls(np.append(np.full(n_samples, -1.0), merges[:, 2]), above, places, sizes, leaves)
 
+    def n_clusters(self, heights: Sequence[float]) -> list[int]:
+        """Give the number of clusters of each ``cut``: merged clusters stand in the order of their heights."""
+        n_samples = len(self.leaves)
+        found: list[int] = (n_samples - self.heights[n_samples:].searchsorted(heights, side="right")).tolist()
+        return found
+
     def cut(self, height: float) -> _Clusters:
         """Give the clusters whose samples are all within a distance of each other."""
-        tops = np.flatnonzero((self.heights <= height) & (self.above > height))
-        tops = tops[np.argsort(self.starts[tops])]
+        tops = ((self.heights <= height) & (self.above > height)).nonzero()[0]
+        tops = tops[self.starts[tops].argsort()]
         starts = self.starts[tops]
         first = np.minimum.reduceat(self.leaves, starts)
         return _Clusters(first, starts, self.sizes[tops], self.heights[tops], self.leaves)
@@ -353,12 +371,12 @@ class _Tree(NamedTuple):
 
 def _typical(tree: _Tree, condensed: Floats, distances: Floats) -> float:
     """Median distance within the class; among clusters, if most pairs of samples are near duplicates."""
-    typical = float(np.median(condensed))
+    typical = _median(condensed)
     while True:
-        first = tree.cut(typical).first
-        if len(first) <= FEWEST_NEIGHBORS:
+        if tree.n_clusters([typical])[0] <= FEWEST_NEIGHBORS:
             return typical
-        wider = float(np.median(squareform(distances[np.ix_(first, first)], checks=False)))
+        first = tree.cut(typical).first
+        wider = _median(squareform(distances[first[:, np.newaxis], first], checks=False))
         if wider <= 2 * typical:
             return typical
         typical = wider

@@ -359,3 +359,11 @@ def test_pairwise_distances_are_symmetric():
     found = duplicates.pairwise(rows)
     np.testing.assert_allclose(found, squareform(pdist(rows)), atol=1e-7)
     np.testing.assert_array_equal(found, found.T)
+
+
+@pytest.mark.parametrize("decimals", [1, 9], ids=["equal distances", "distinct distances"])
+def test_clusters_are_counted_as_they_are_cut(decimals):
+    rows = np.random.default_rng(0).normal(size=(50, 3)).round(decimals)
+    tree = duplicates._Tree.of(pdist(rows))
+    heights = [-0.5, 0.0, *np.unique(tree.heights), *np.linspace(0.01, 6, 40)]
+    assert tree.n_clusters(heights) == [len(tree.cut(height).first) for height in heights]

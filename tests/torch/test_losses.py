@@ -9,7 +9,7 @@ import torch
 from torch.nn.functional import normalize
 
 from skellipsoid._encoders.torch.objectives import nearest_mean
-from skellipsoid._torch.distances import euclidean
+from skellipsoid._torch.distances import euclidean, nearest_of
 from skellipsoid._torch.losses import (
     contraction_loss,
     expansion_loss,
@@ -211,6 +211,15 @@ def test_the_nearest_mean_is_found_among_near_ones():
     near = some_rows()[:1] + 1e-4 * torch.arange(-15, 15).unsqueeze(1)  # 30 means
     learner = SimpleNamespace(class_means=lambda: (near, torch.ones(30)))
     assert nearest_mean(learner, near).tolist() == list(range(30))
+
+
+@pytest.mark.parametrize("origin", [0, 1e7], ids=["", "where products are rounding alone"])
+@pytest.mark.parametrize("n_others", [2, 40])
+def test_nearest_others_are_those_of_the_differences(n_others, origin):
+    rows = origin + tensor(np.random.default_rng(0).normal(size=(200, 5)))
+    others = origin + tensor(np.random.default_rng(1).normal(size=(n_others, 5)))
+    expected = (rows.unsqueeze(1) - others).square().sum(2).argsort(dim=1)[:, :3]
+    torch.testing.assert_close(nearest_of(rows, others, 3), expected)
 
 
 # Radii, on cases that were worked out by hand

@@ -119,10 +119,13 @@ def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
     means = class_means(samples)
     origin = means.mean(0)
     varies = _varying(samples)
-    axes = _span(features, origin) if varies.sum() > samples.n_all else torch.diag(varies.to(origin))[:, varies]
-    offsets = torch.cat(
-        [((features[part].double() - means[classes[part]]) @ axes).to(features.dtype) for part in chunks]
-    )
+    is_wide, columns = bool(varies.sum() > samples.n_all), torch.nonzero(varies).flatten()
+    axes = _span(features, origin) if is_wide else torch.diag(varies.to(origin))[:, columns]
+
+    def along(values: Tensor) -> Tensor:
+        return values @ axes if is_wide else values.index_select(1, columns)
+
+    offsets = torch.cat([along(features[part].double() - means[classes[part]]).to(features.dtype) for part in chunks])
     sets = LeftOutSets(samples, degenerate, offsets)
     freedom = float(sets.freedoms.sum())
     values, vectors = torch.linalg.eigh(_pooled_scatter(samples, degenerate, offsets, axes) / freedom)
@@ -135,7 +138,7 @@ def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
         axes=axes,
         back=axes.T,
         offsets=offsets,
-        means=(means - origin) @ axes,
+        means=along(means - origin),
         sets=sets,
         within=values,
         variances_of_means=torch.zeros_like(values),

@@ -137,13 +137,17 @@ class LeftOutSets:
         #: Degrees of freedom of each sample's own class without its set.
         self.own_freedoms = torch.empty_like(samples.weights)
         self.of_size: list[Sets] = []
-        for mine in of_like_size(runs.sizes):
+        classes = samples.classes.cpu().numpy()
+        for numbers in of_like_size(runs.sizes):
+            mine = numbers[np.argsort(classes[runs.table(numbers)[:, 0]], kind="stable")]
             sets = self._sets(samples, runs.table(mine), degenerate)
             at_once = max(1, most_elements(offsets.device) // (offsets.shape[1] * sets.members.shape[1]))
             parts = torch.split(torch.arange(len(mine)), at_once)
             traces = [_traces(sets.at(part), offsets) for part in parts]
-            scored = np.flatnonzero(np.isin(runs.numbers, mine))
-            places = torch.from_numpy(np.searchsorted(mine, runs.numbers[scored])).to(self.place)
+            place = np.full(len(runs.sizes), -1)
+            place[mine] = np.arange(len(mine))
+            scored = np.flatnonzero(place[runs.numbers] >= 0)
+            places = torch.from_numpy(place[runs.numbers[scored]]).to(self.place)
             of_samples = torch.from_numpy(scored).to(self.place)
             self.place[of_samples] = torch.stack([torch.full_like(places, len(self.of_size)), places], dim=1)
             is_own = sets.touched[places] == samples.classes[of_samples].unsqueeze(1)
@@ -187,11 +191,9 @@ class LeftOutSets:
             if not len(mine):
                 continue
             of_change, of_label = changes[mine], labels[mine]
-            # Pairs of one class stand together, so that a chunk has few classes; or those of one set, if it is large.
-            if sets.members.shape[1] == 1:
-                keys = of_label * (len(sets.members) * (n_classes + 1)) + of_change
-            else:
-                keys = of_change * n_classes + of_label
+            # Pairs of one set stand together: what changes without it is computed once. Sets of one class do, too, so
+            # that few classes score the samples of a chunk.
+            keys = of_change * n_classes + of_label
             _, pair, counts = torch.unique(keys, return_inverse=True, return_counts=True)
             of_pair = mine[torch.argsort(pair, stable=True)]
             starts = counts.cumsum(0) - counts

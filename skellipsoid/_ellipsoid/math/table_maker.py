@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..._held_out.table import KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut, ranks_and_gaps
 from ..._samples.samples import Floats, Integers, Samples
-from ..._torch.distances import euclidean
+from ..._torch.distances import nearest_of
 from . import class_sizes
 from .boundaries import N_NEAREST
 from .covariance import HeldOutSamples
@@ -96,7 +96,7 @@ class TableMaker:
         enlarged = (1 - of_unit.clamp_max(0.5)).rsqrt().unsqueeze(1)
         deviations = self.frame.offsets[sources].double() * enlarged
         positions = drawn.means.of(self.frame.means) + deviations
-        assigned = _nearest(euclidean(positions, self.frame.means))
+        assigned = nearest_of(positions, self.frame.means, N_NEAREST)
         return HeldOutSamples(SYNTHETIC, sources, assigned, positions)
 
     def tables(
