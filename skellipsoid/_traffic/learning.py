@@ -158,8 +158,9 @@ def learn_from_traffic(
     picked : bool, default=False
         Whether users picked the labels when they were asked (:func:`predict_set`): one of three classes, or the
         ``open_label`` for "none of these". Messages that were answered or left open have none, so how many labels are
-        open says nothing of the share: what was picked is compared with what scores and gaps like these foretell. Pass
-        the whole log, with ``None`` where nobody was asked. ``sample_weight`` is then not used.
+        open says nothing of the share: what was picked is compared with what scores and gaps like these foretell. "None
+        of these" may be of a class that was not offered: such messages do not join the real open samples. Pass the
+        whole log, with ``None`` where nobody was asked. ``sample_weight`` is then not used.
 
     Returns
     -------
