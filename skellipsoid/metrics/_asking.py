@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length
 
 from .._core.answers import read_label_problem, read_labels
-from .._core.validation import read_weights
 
 _ACTIONS = ("answer", "ask", "open")
 
@@ -77,23 +76,23 @@ def asking_report(
     (1.0, 0.0)
     """
     true, action, classes = read_labels(y_true, "y_true"), np.asarray(result["action"]), np.asarray(result["classes"])
-    check_consistent_length(true, action, classes)
+    check_consistent_length(true, action, classes, sample_weight)
     strange = np.setdiff1d(action, _ACTIONS)
     if len(strange) or classes.ndim != 2:
         what = f"the action {str(strange[0])!r}" if len(strange) else f"classes of {classes.ndim} dimensions"
         raise ValueError(f"result holds {what}; pass what predict_set returns.")
-    weight, n_offered = read_weights(sample_weight, len(true)), classes.shape[1]
+    n_offered = classes.shape[1]
     # Each of the classes that are offered is an answer of its own.
     problem = read_label_problem(
         np.repeat(true, n_offered),
         classes.ravel(),
         open_label=open_label,
         labels=labels,
-        sample_weight=np.repeat(weight, n_offered),
+        sample_weight=None if sample_weight is None else np.repeat(np.asarray(sample_weight), n_offered),
         pred_name="classes",
     )
     truth, offered = problem.true[::n_offered], problem.predicted.reshape(-1, n_offered)
-    weight, action = weight[weight > 0], action[weight > 0]
+    weight, action = problem.weight[::n_offered], action[problem.present[::n_offered]]
     is_known, is_right = truth < len(problem.classes), (offered == truth[:, np.newaxis]).any(axis=1)
     answered, asked = action == "answer", action == "ask"
 

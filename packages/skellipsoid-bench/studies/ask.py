@@ -328,9 +328,9 @@ def print_goals(rows):
         "open answered": lambda mean, _: mean["open answered"] <= MOST_OPEN_ANSWERED,
     }
     print(
-        f"*near*, served at most {NEAR} points less than the oracle; *wrong* at most {MOST_WRONG}, *asked* at most "
+        f"*near*, served at most {NEAR} points less than the oracle; *wrong* at most {MOST_WRONG},\n*asked* at most "
         f"{MOST_KNOWN_ASKED}, *open asked* at most {MOST_OPEN_ASKED} and *open answered* at most {MOST_OPEN_ANSWERED} "
-        "percent; *all* of these.\n"
+        "percent;\n*all* of these.\n"
     )
     cases = {}
     for row in rows:
