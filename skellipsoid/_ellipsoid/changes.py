@@ -187,7 +187,9 @@ def _joined(clf: Any, kept: TrainingSamples, learned: Learned | None, classes: N
     used = _without_outliers(clf, kept, features, codes, codes < len(classes), order - (len(learned) - n_new))
     if used.any():
         kept = kept.with_samples(features[used], codes[used], None, clf.duplicates, weight=WEIGHT)
-    return kept.with_open(features[codes == len(classes)])
+    # "None of these" is what users pick of known messages, too, whose class was not offered.
+    is_open = (codes == len(classes)) & np.isnan(learned.gaps[order])
+    return kept.with_open(features[is_open])
 
 
 def _without_outliers(

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 from sklearn.linear_model import LogisticRegression
 
-from .line import shares_of_messages
+from .line import Figure, shares_of_messages
 from .log_model import CANDIDATES, CENTRES, EVIDENCE, LogModel, NormalScores, bins_of
 from .scores import Floats, HeldOutScores, Integers
 from .table import N_FIRST
@@ -67,6 +67,17 @@ class Shares(NamedTuple):
     open_answered: float
 
 
+class Questions(NamedTuple):
+    """What zones are expected to ask about: a share of known messages, and one of open ones."""
+
+    asked: Figure
+    open_asked: Figure
+
+    def rounded(self) -> dict[str, list[float]]:
+        """Give each share with its standard deviation."""
+        return {name: [round(figure.mean, 4), round(figure.error, 4)] for name, figure in self._asdict().items()}
+
+
 class Ranks:
     """How often the right class is among the first ones, by score and gap, and how the gaps lie at each score.
 
@@ -106,6 +117,12 @@ class Ranks:
         if number == 0 or self.gaps is None:
             return -NO_LIMIT
         return float(self.gaps.inverse(GAPS[number - 1 : number])[0])
+
+    def number_of(self, gap: float) -> int:
+        """Give the candidate of a gap, as ``gap_of``."""
+        if gap <= -NO_LIMIT:
+            return 0
+        return int(np.abs(GAPS - self.normal_gaps(np.array([gap]))).argmin()) + 1
 
     @cached_property
     def _u(self) -> Floats:
@@ -321,7 +338,7 @@ def place_zones(
     """
     costs, ranks = costs or Costs(), Ranks(held_out, n_classes)
     masses = Masses.of(ranks, found, scores)
-    at = int(np.abs(CANDIDATES - ranks.scores(np.array([offset]))).argmin()) + 1
+    at = _bin_of(ranks, offset)
     if miss_rate is None:
         bins = place_by_costs(masses, at, costs)
     else:
@@ -343,6 +360,28 @@ def place_zones(
 def least_missed(held_out: HeldOutScores, found: LogModel, scores: Floats, n_classes: int) -> float:
     """Of known messages, the share that is missed if every message is asked about."""
     return Masses.of(Ranks(held_out, n_classes), found, scores).shares(0, len(CENTRES), 0).missed
+
+
+def foretell_questions(
+    held_out: HeldOutScores, found: LogModel, zones: Zones, n_classes: int, scores: Floats | None = None
+) -> Questions:
+    """Foretell how much zones ask about, in a log of these ``scores`` or in traffic to come."""
+    ranks = Ranks(held_out, n_classes)
+    low, high = (_bin_of(ranks, limit) for limit in (zones.low, zones.high))
+    gap, bins = ranks.number_of(zones.gap), np.arange(len(CENTRES))
+    parts = shares_of_messages(found, ranks.scores, np.zeros(0) if scores is None else scores)
+    figures = []
+    for part, of_gaps in zip(parts, (ranks.of_known, ranks.of_open), strict=True):
+        is_asked = (bins >= low) - (bins >= high) * of_gaps[:, gap:].sum(axis=1)
+        figures.append(Figure.of(found.weights, part @ is_asked / np.maximum(part.sum(axis=1), 1e-12)))
+    return Questions(*figures)
+
+
+def _bin_of(ranks: Ranks, limit: float) -> int:
+    """Give the first bin of scores that is above a limit."""
+    if abs(limit) >= NO_LIMIT:
+        return 0 if limit < 0 else len(CENTRES)
+    return int(np.abs(CANDIDATES - ranks.scores(np.array([limit]))).argmin()) + 1
 
 
 def costs_of(asking: Mapping[str, float] | None) -> tuple[Costs | None, float | None]:

@@ -15,7 +15,8 @@ from .._core.pipelines import read_estimator
 from .._core.results import Result
 from .._core.validation import is_number
 from .._core.warn import warn
-from .._held_out.asking import Costs, Ranks, least_missed, place_zones
+from .._held_out.asking import Costs, Ranks, Zones, foretell_questions, least_missed, place_zones
+from .._held_out.line import foretell
 from .._held_out.log_model import CONFUSION, LogModel, Unknowns
 from .._held_out.scores import Floats, HeldOutScores
 from .._held_out.table import N_FIRST, gap_of
@@ -184,6 +185,24 @@ def zones_of(classifier: Any) -> Mapping[str, float] | None:
         return asking_known(classifier, HeldOutScores.of(classifier, "predict_set")).asking
     except (TypeError, ValueError):
         return None
+
+
+def foretold(classifier: Any, held_out: HeldOutScores, found: LogModel, scores: Floats) -> dict[str, list[float]]:
+    """Foretell what a classifier does with messages: each share with its standard deviation.
+
+    Also how many it asks about, if it can.
+    """
+    n_classes = len(classifier.classes_)
+    of_limit = foretell(held_out, found, classifier.offset_, n_classes, scores).rounded()
+    zones = zones_of(classifier)
+    if zones is None:
+        return of_limit
+    return of_limit | foretell_questions(held_out, found, as_zones(zones), n_classes, scores).rounded()
+
+
+def as_zones(asking: Mapping[str, float]) -> Zones:
+    """Give the zones among the numbers of ``asking_``."""
+    return Zones(*(asking[name] for name in Zones._fields))
 
 
 class Known(NamedTuple):

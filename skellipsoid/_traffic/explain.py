@@ -15,6 +15,7 @@ from .._core.warn import warn
 from .._ellipsoid.axes import decompose
 from .._encoders.text_features import TextFeatures
 from ..baselines._neighbors import nearest
+from .asking import first_classes, predict_set, zones_of
 
 _MEMBERS = ("predict", "predict_known", "class_margins", "shared_axes")
 #: Smallest share of the squared distance for which the shared axes explain the answers.
@@ -62,8 +63,9 @@ def explain(
         - ``nearest_class``: the class that the sample is assigned to, also if it is open (``predict_known``).
         - ``margin``: its margin, 1 at the centre, 0 on the boundary, negative outside.
         - ``p_value``: ``known_p_value``; if the classifier has held-out scores.
-        - ``runner_up``, ``runner_up_margin``: the other class with the largest margin; with a single known class, this
-          class.
+        - ``action``: ``"answer"``, ``"ask"`` or ``"open"``, as :func:`predict_set` says; if the classifier can ask.
+        - ``runner_up``, ``runner_up_margin``: the second class in the order of ``decision_function``, and its margin;
+          with a single known class, this class.
         - ``shared_share``, ``own_share``, ``other_share``: shares of the three parts in (1 − margin)²; their sum is 1.
         - ``from_1``, ``to_1``: poles of the shared axis with the largest contribution; ``from_2``, … of the next ones.
         - ``share_1``, …: their shares of (1 − margin)²; 0 at the centre itself.
@@ -109,6 +111,8 @@ def explain(
     found["margin"] = classifier.score_samples(features)
     if getattr(classifier, "held_out_scores_", None) is not None:
         found["p_value"] = classifier.known_p_value(features)
+    if zones_of(classifier) is not None:
+        found["action"] = predict_set(classifier, features).action
     found |= _runner_up(classifier, features, found["nearest_class"], found["margin"])
     found |= _shares(classifier, checked, found["nearest_class"], found["margin"], n_axes)
     if n_neighbors:
@@ -139,11 +143,9 @@ def _runner_up(
 ) -> dict[str, NDArray[Any]]:
     if len(classifier.classes_) == 1:
         return {"runner_up": nearest.copy(), "runner_up_margin": margin.copy()}
-    margins = classifier.class_margins(features)
-    numbers = np.arange(len(margins))
-    margins[numbers, np.searchsorted(classifier.classes_, nearest)] = -np.inf
-    best = margins.argmax(axis=1)
-    return {"runner_up": classifier.classes_[best], "runner_up_margin": margins[numbers, best]}
+    first, margins = first_classes(classifier, features)[0][:, :2], classifier.class_margins(features)
+    second = np.where(classifier.classes_[first[:, 1]] == nearest, first[:, 0], first[:, 1])  # where rounding decides
+    return {"runner_up": classifier.classes_[second], "runner_up_margin": margins[np.arange(len(margins)), second]}
 
 
 def _shares(

@@ -20,9 +20,9 @@ from .._ellipsoid.changes import kept_samples, with_learned
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.learned import Learned, check_reach, find_learned, in_units_of_X, learned_of, standardized, with_usual
 from .._held_out.asking import costs_of
-from .._held_out.line import Forecast, foretell, place_limit
+from .._held_out.line import place_limit
 from .._held_out.scores import Floats, HeldOutScores, Integers
-from .asking import first_classes, zones_placed
+from .asking import first_classes, foretold, ranked_scores, zones_placed
 from .log import MEMBERS, Log, read_log, score
 
 #: Labelled messages are scored without themselves in so many parts.
@@ -158,8 +158,9 @@ def learn_from_traffic(
     picked : bool, default=False
         Whether users picked the labels when they were asked (:func:`predict_set`): one of three classes, or the
         ``open_label`` for "none of these". Messages that were answered or left open have none, so how many labels are
-        open says nothing of the share: what was picked is compared with what scores and gaps like these foretell. Pass
-        the whole log, with ``None`` where nobody was asked. ``sample_weight`` is then not used.
+        open says nothing of the share: what was picked is compared with what scores and gaps like these foretell. "None
+        of these" may be of a class that was not offered: such messages do not join the real open samples. Pass the
+        whole log, with ``None`` where nobody was asked. ``sample_weight`` is then not used.
 
     Returns
     -------
@@ -168,8 +169,9 @@ def learn_from_traffic(
         says what was learned: ``n_samples``, the new ``classes``, and of the labelled known messages the share that the
         given estimator ``rejected`` and the share that was ``foretold``. ``before`` and ``after`` foretell what the
         given and the new estimator do with messages to come: of known ones the shares ``right``, ``wrong`` and
-        ``rejected``, of open ones ``noticed``, each with its standard deviation. Labelled messages tell it, scored
-        without themselves. ``traffic_`` is as after :func:`set_operating_point`.
+        ``rejected``, of open ones ``noticed``, each with its standard deviation; with :func:`predict_set`, ``asked``
+        and ``open_asked``. Labelled messages tell it, scored without themselves. ``traffic_`` is as after
+        :func:`set_operating_point`.
 
     Raises
     ------
@@ -231,13 +233,13 @@ def learn_from_traffic(
     log = _scored_without_themselves(classifier, learned, messages, names, others)
     held_now = HeldOutScores.of(learned, "learn_from_traffic")
     found = log.fit(held_now)
-    n_classes = len(learned.classes_)
-    learned.offset_, learned.traffic_ = place_limit(held_now, found, log.scores, n_classes), found.traffic()
+    learned.offset_ = place_limit(held_now, found, log.scores, len(learned.classes_))
+    learned.traffic_ = found.traffic()
     learned.asking_ = zones_placed(learned, found, log.scores, *costs_of(classifier.asking_))
     of_messages = log.scores[: len(messages)], log.labels.is_right
     learned._learned = replace(learned._learned, scores=of_messages[0], right=of_messages[1])
-    was = foretell(held_out, before.fit(held_out), classifier.offset_, len(classifier.classes_), before.scores)
-    now = foretell(held_now, found, learned.offset_, n_classes, log.scores)
+    was = foretold(classifier, held_out, before.fit(held_out), before.scores)
+    now = foretold(learned, held_now, found, log.scores)
     change = _described(classifier, learned, before, held_out, {"before": was, "after": now})
     learned.changes_ = [*classifier.changes_, change]
     if hasattr(named, "feature_names_in_"):
@@ -360,7 +362,7 @@ def _described(
     learned: EllipsoidOpenSetClassifier,
     before: Log,
     held_out: HeldOutScores,
-    forecasts: dict[str, Forecast],
+    forecasts: dict[str, dict[str, list[float]]],
 ) -> dict[str, Any]:
     """Say what was learned, in numbers that can be checked."""
     is_known, labelled = ~before.labels.is_open & before.is_drawn, before.labels.labelled
@@ -373,7 +375,7 @@ def _described(
         "classes": new.tolist(),
         "rejected": None if np.isnan(rejected) else round(float(rejected), 4),
         "foretold": round(float(foretold), 4),
-        **{name: found.rounded() for name, found in forecasts.items()},
+        **forecasts,
     }
 
 

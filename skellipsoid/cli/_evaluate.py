@@ -12,7 +12,8 @@ from .._core.messages import shortened
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.spelling import refuse_other_spellings
 from .._held_out.table import FEWEST_OF_CLASS
-from ..metrics import open_set_report
+from .._traffic.asking import predict_set, zones_of
+from ..metrics import asking_report, open_set_report
 from ..plotting._pictures import require_matplotlib, save_picture
 from ._text_files.read import read_table
 from ._trade_off import MEMBERS, tested_trade_off
@@ -43,6 +44,8 @@ def evaluate(options: argparse.Namespace) -> None:
     classifier, features = read_estimator(pipeline, texts, MEMBERS, "evaluate")
     predicted = classifier.predict(features)
     print(f"\n{report(classifier, truth, predicted)}")
+    if zones_of(classifier) is not None:
+        print(f"\n{_asked(classifier, truth, predict_set(classifier, features))}")
     advice = "choose one on other texts than you report on"
     if not options.quiet and (table := tested_trade_off(classifier, features, truth, advice)):
         print(f"\n{table}")
@@ -64,6 +67,29 @@ def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str
     """Format the open-set report; undefined values are nan, and averages leave them out."""
     found = _report(classifier, truth, predicted)
     return "\n".join(map(printable, str(found).split("\n")))  # labels of a model may hold anything
+
+
+def _asked(classifier: Any, truth: NDArray[Any], found: Any) -> str:
+    """Say what becomes of texts where a question can be asked."""
+    figures = asking_report(truth, found, open_label=classifier.open_label_, labels=classifier.classes_)
+    shares = {name: 100 * share for name, share in figures.items()}
+    known = truth != classifier.open_label_
+    lines = ["With questions (predict --ask):"]
+    if known.any():
+        helped = 100 - shares["missed"] - shares["served"]
+        to_person = 100 - shares["served"] - shares["wrong"] - shares["asked"]
+        lines.append(
+            f"of 100 known texts {shares['served']:.0f} are answered right, {shares['wrong']:.0f} wrong, "
+            f"{shares['asked']:.0f} are asked about ({helped:.0f} with the right label among the candidates), "
+            f"{abs(to_person):.0f} go to a person"
+        )
+    if not known.all():
+        to_person = 100 - shares["open_asked"] - shares["open_answered"]
+        lines.append(
+            f"of 100 new ones {shares['open_answered']:.0f} are answered, {shares['open_asked']:.0f} are asked about, "
+            f"{abs(to_person):.0f} go to a person"
+        )
+    return "\n".join(lines)
 
 
 def intents(classifier: Any) -> str | None:

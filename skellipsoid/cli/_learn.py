@@ -13,7 +13,9 @@ from .._core.messages import named, numbered
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.validation import enumerated
 from .._encoders.text_features import TextFeatures
+from .._traffic.asking import ASK, first_classes, predict_set, zones_of
 from .._traffic.learning import choose_to_label, learn_from_traffic
+from .._traffic.log import MEMBERS
 from ._ahead import check_unlabelled
 from ._change import check_names, save_where_asked
 from ._given import lines_of_input, with_content
@@ -36,14 +38,14 @@ def review(options: argparse.Namespace) -> None:
     encoder = split_estimator(model)[0][0]
     keeps = isinstance(encoder, TextFeatures) and len(getattr(encoder, "training_texts_", ())) > 0
     answers = list(answered(model, [texts[row] for row in chosen.rows], scores=False, n_neighbors=int(keeps)))
-    nearest = _nearest_classes(model, [texts[row] for row in chosen.rows])
+    candidates, is_asked = _candidates(model, [texts[row] for row in chosen.rows])
     rows = [
         [
             *cells[row],
             number,
             _one_line(texts[row]),
-            answer["label"],
-            *nearest[number - 1],
+            "" if is_asked[number - 1] else answer["label"],
+            *candidates[number - 1],
             _one_line(answer.get("neighbor_1", "")),
             round(1000 * weight),  # a whole number: what has a point is a date to some spreadsheets
             "",
@@ -62,14 +64,15 @@ def review(options: argparse.Namespace) -> None:
     )
 
 
-def _nearest_classes(model: Any, texts: list[str]) -> list[list[Any]]:
-    """Three classes that each text may be of, the likeliest first; empty where there are fewer."""
-    classifier, features = read_estimator(model, texts, ("class_margins",), "review")
-    margins, rows = classifier.class_margins(features).astype(np.float64), np.arange(len(texts))
-    margins[rows, np.searchsorted(classifier.classes_, classifier.predict_known(features))] = np.inf
-    order = np.argsort(-margins, axis=1, kind="stable")[:, : len(_NEAREST)]
+def _candidates(model: Any, texts: list[str]) -> tuple[list[list[Any]], NDArray[np.bool_]]:
+    """Three classes that each text may be of, the likeliest first; empty where there are fewer. And where to ask."""
+    classifier, features = read_estimator(model, texts, MEMBERS, "review")
+    order = first_classes(classifier, features)[0]
     empty = [""] * (len(_NEAREST) - order.shape[1])
-    return [[*classifier.classes_[codes].tolist(), *empty] for codes in order]
+    is_asked = np.zeros(len(texts), dtype=bool)
+    if zones_of(classifier) is not None:
+        is_asked = predict_set(classifier, features).action == ASK
+    return [[*classifier.classes_[codes].tolist(), *empty] for codes in order], is_asked
 
 
 def _log(options: argparse.Namespace) -> tuple[list[str], list[list[Any]], list[str]]:

@@ -1,6 +1,7 @@
 """The command ``set-limit``: move the limit of a saved model."""
 
 import argparse
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ from .._core.answers import read_closed_set_rows, trade_off_at
 from .._core.pipelines import read_estimator
 from .._core.warn import silenced
 from .._held_out.kept import held_out_rows
-from .._held_out.line import foretell
 from .._held_out.scores import HeldOutScores, read_share
+from .._traffic.asking import foretold
 from .._traffic.log import MEMBERS, read_log, score
 from .._traffic.operating_point import set_operating_point
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
@@ -27,8 +28,8 @@ def set_limit(options: argparse.Namespace) -> None:
     texts, labels, columns = log_of_file(options, classifier)
     if texts is not None:
         log = read_estimator(model, texts, MEMBERS, "set-limit")[1]
-    before, offset, of_classes = _effect(classifier, log), classifier.offset_, classifier.class_offsets_
-    former, weights = _state(classifier), None
+    before, former, weights = _effect(classifier, log), copy(classifier), None
+    offset, of_classes = former.offset_, former.class_offsets_
     if options.rejection_rate is not None:
         _set_rate(classifier, options.rejection_rate)
     else:
@@ -38,7 +39,7 @@ def set_limit(options: argparse.Namespace) -> None:
         )  # with nothing, as fitted
     stays = classifier.offset_ == offset and np.array_equal(classifier.class_offsets_, of_classes)
     learned = getattr(classifier, "traffic_", None)
-    if stays and _state(classifier) == former and options.save is None:
+    if stays and _state(classifier) == _state(former) and options.save is None:
         print(f"The limit stays {_named(offset)}; nothing is written.")
         return
     dropped = ", and limits of single intents are dropped" if of_classes.any() else ""
@@ -49,7 +50,7 @@ def set_limit(options: argparse.Namespace) -> None:
     save_where_asked(model, manifest, options)
     print(f"{moves}{change}.{_learned(learned, labels)}{_asked(classifier, options.miss_rate)}")
     if learned is not None:
-        print(_foretold(classifier, (log, labels, weights), options.open_share, offset))
+        print(_foretold(classifier, (log, labels, weights), options.open_share, former))
 
 
 def _state(classifier: Any) -> tuple[Any, Any]:
@@ -78,15 +79,13 @@ def _learned(learned: Any, labels: Any) -> str:
     return f" Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % are new{source}."
 
 
-def _foretold(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: float) -> str:
+def _foretold(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: Any) -> str:
     """Tell what the former and the present limit do, by the same model of the traffic."""
-    held, n_classes = HeldOutScores.of(classifier, "set-limit"), len(classifier.classes_)
+    held = HeldOutScores.of(classifier, "set-limit")
     with silenced():  # the labels were read before
         log = read_log(classifier, *given, "set-limit")
-    found, scores = log.fit(held, None if share is None else read_share(share)), log.own_scores
-    of_scores = scores if len(scores) else None
-    was, now = (foretell(held, found, offset, n_classes, of_scores) for offset in (former, classifier.offset_))
-    return before_and_after(was.rounded(), now.rounded())
+    found = log.fit(held, None if share is None else read_share(share))
+    return before_and_after(*(foretold(each, held, found, log.own_scores) for each in (former, classifier)))
 
 
 def _set_rate(classifier: Any, rate: float) -> None:

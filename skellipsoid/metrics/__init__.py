@@ -4,6 +4,7 @@ Three families: metrics of labels (a class or *open* for each sample), metrics o
 and the confidence interval of a metric.
 """
 
+from ._asking import asking_report
 from ._bootstrap import BootstrapInterval, bootstrap_interval
 from ._classification import known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
 from ._oscr import oscr_curve, oscr_score
@@ -18,6 +19,7 @@ from ._trade_off_curve import trade_off_curve
 
 __all__ = [
     "BootstrapInterval",
+    "asking_report",
     "bootstrap_interval",
     "fpr_at_tpr",
     "known_f1_score",

@@ -26,7 +26,7 @@ def test_demo_answers_first_and_keeps_the_model(tiny_command, table, tmp_path, t
     loaded = load(folder)
     assert loaded.classes_.tolist() == ["alarm", "balance", "light", "weather"]
     lines = out.splitlines()
-    assert len(lines) == 13
+    assert len(lines) == 14
     for i, answer in enumerate(loaded.predict(sentences)):
         said, *near = lines[3 * i : 3 * i + 3]
         assert said == f"{sentences[i]!r}: {'open' if answer == '-1' else answer}"
@@ -40,8 +40,11 @@ def test_demo_answers_first_and_keeps_the_model(tiny_command, table, tmp_path, t
     counts = r"Of 6 known requests (\d) are answered right, (\d) wrong, (\d) go to a person"
     found = re.fullmatch(rf"{counts}; of 2 unknown ones \d are noticed\.", lines[8])
     assert sum(map(int, found.groups())) == 6
-    assert lines[10] == "(Tested on 8 texts that it was not trained on; --report prints all results.)"
-    assert lines[12] == f"The model is in {folder}; label lines with: skellipsoid predict --model {folder}"
+    assert re.fullmatch(
+        r"A bot that asks back \(predict --ask\) asks about \d+ to \d+ of 100 known .* of 100 new ones\.", lines[10]
+    )
+    assert lines[11] == "(Tested on 8 texts that it was not trained on; --report prints all results.)"
+    assert lines[13] == f"The model is in {folder}; label lines with: skellipsoid predict --model {folder}"
     # The model that is kept and that of the test embed each text once.
     # A bar is one line, whatever the number of its updates.
     assert sum("embedding: 100%" in line for line in err.split("\n")) == 1

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from skellipsoid import choose_to_label, estimate_open_share, learn_from_traffic, load
+from skellipsoid import choose_to_label, estimate_open_share, learn_from_traffic, load, predict_set
 from skellipsoid._core.files import write_sheet
 from skellipsoid.cli import main
 
@@ -68,14 +68,17 @@ def test_review_and_learn_are_those_of_python(folder, log, tmp_path, capsys):
     asked = [row["message"] for row in rows]
     features = model[:-1].transform(asked)
     assert [row["nearest_class_1"] for row in rows] == model[-1].predict_known(features).tolist()
-    for row, margins in zip(rows, model[-1].class_margins(features), strict=True):
-        others = [name for name in model.classes_[np.argsort(-margins)] if name != row["nearest_class_1"]]
-        assert [row["nearest_class_2"], row["nearest_class_3"]] == others[:2]
+    in_order = model.classes_[np.argsort(-model[-1].decision_function(features), axis=1, kind="stable")]
+    assert [[row[name] for name in nearest] for row in rows] == in_order[:, :3].tolist()
     labels = read(review.with_name("review-labels.tsv"))
     assert [row["label"] for row in labels] == [*model.classes_, "-1"]
     assert [row["message"] for row in rows] == [texts[row] for row in chosen.rows]
     assert [int(row["ticket"]) for row in rows] == (1000 + chosen.rows).tolist()
-    assert [row["proposed_label"] for row in rows] == model.predict([row["message"] for row in rows]).tolist()
+    action = predict_set(model, asked).action
+    assert {*action} > {"ask"}
+    # Where the model would ask, nothing is proposed beside the three candidates.
+    proposed = np.where(action == "ask", "", model.predict(asked))
+    assert [row["proposed_label"] for row in rows] == proposed.tolist()
     # Whole numbers: spreadsheets read others as dates, or write them with a comma.
     assert [int(row["weight"]) for row in rows] == [round(1000 * weight) for weight in chosen.weights.tolist()]
     assert {row["label"] for row in rows} == {""}
@@ -99,6 +102,10 @@ def test_review_and_learn_are_those_of_python(folder, log, tmp_path, capsys):
     assert out[2].startswith(f"Of the labelled known messages {100 * told['rejected']:.0f} % went to a person; ")
     assert out[3].startswith("Of 100 known messages to come, right: ")
     assert out[3].count(" ± ") == 8
+    assert out[4].startswith(
+        "Asked about by predict --ask, of 100 known: {:.0f} ± ".format(100 * told["before"]["asked"][0])
+    )
+    assert f"; of 100 new: {100 * told['before']['open_asked'][0]:.0f} ± " in out[4]
     assert "learn (20 samples)" in (folder / "README.md").read_text(encoding="utf-8")
 
 

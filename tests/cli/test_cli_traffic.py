@@ -288,7 +288,9 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
     assert json.loads((folder / "skellipsoid.json").read_bytes())["provenance"] == provenance
     said = capsys.readouterr().out.splitlines()
     if learned is not None:
-        both = said.pop()
+        asked, both = said.pop(), said.pop()
+        assert asked.startswith("Asked about by predict --ask, of 100 known: ")
+        assert asked.count(" ± ") == 4
         assert both.startswith("Of 100 known messages to come, right: ")
         assert both.count(" ± ") == 8  # of right, wrong, to a person and noticed, before and now
     *said, told = said

@@ -31,7 +31,8 @@ def test_train_keeps_a_model_of_all_texts(tiny_model, table, texts, labels, tmp_
     assert last == f"The model is in {folder}; label lines with: skellipsoid predict --model {folder}\n"
     title, _, *rows = table_.strip().splitlines()
     assert title.startswith("What other limits cost, estimated with held-out texts and held-out intents")
-    rows, forecast = rows[:7], rows[8:]
+    at = next(i for i, row in enumerate(rows) if row.startswith("asked (predict --ask)"))
+    rows, forecast, questions = rows[:7], rows[8 : at - 1], rows[at + 1 :]
     assert forecast[0].startswith("What to expect of users' messages, each with an interval of 90 %.")
     told = [re.findall(r"(\d+) \((\d+)-(\d+)\)", row) for row in forecast[-4:]]
     assert [row.split("  ")[0] for row in forecast[-4:]] == [
@@ -43,6 +44,10 @@ def test_train_keeps_a_model_of_all_texts(tiny_model, table, texts, labels, tmp_
     assert ((figures[..., 1] <= figures[..., 0]) & (figures[..., 0] <= figures[..., 2])).all()
     assert (abs(figures[:, :3, 0].sum(axis=1) - 100) <= 2).all()
     assert (np.diff(figures[1:, 2, 0]) >= 0).all()  # more is rejected where more is new
+    assert [row[:18] for row in questions] == [row[:18] for row in forecast[-4:]]
+    asked = np.array([re.findall(r"(\d+) \((\d+)-(\d+)\)", row) for row in questions], dtype=int)
+    assert asked.shape == (4, 2, 3)  # (n_limits, known open, mean low high)
+    assert ((asked[..., 1] <= asked[..., 0]) & (asked[..., 0] <= asked[..., 2])).all()
     assert "\r" not in err
     loaded = load(folder)
     assert loaded.classes_.tolist() == ["alarm", "balance", "light", "weather"]

@@ -17,10 +17,10 @@ import safetensors.numpy
 from safetensors import SafetensorError
 from sklearn.pipeline import Pipeline
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, __version__, explain, load, save
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, __version__, explain, load, predict_set, save
 from skellipsoid.baselines import KNNOpenSetClassifier
 from skellipsoid.cli import main
-from skellipsoid.metrics import open_set_report
+from skellipsoid.metrics import asking_report, open_set_report
 
 RUN = "import sys; from skellipsoid.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -280,6 +280,15 @@ def test_evaluate_reports_on_a_file(saved, test_table, texts, labels, open_texts
     assert counts == expected
     predicted = load(saved).predict([*texts, *open_texts])
     report, _, costs = report.partition("\n\nWhat other limits cost on these texts")
+    report, _, asked = report.partition("\n\nWith questions (predict --ask):\n")
+    truth = np.array([*labels, *["-1"] * 6])
+    known, opened = (list(map(int, re.findall(r"\d+", line.partition("100")[2]))) for line in asked.splitlines())
+    told = asking_report(truth, predict_set(load(saved), [*texts, *open_texts]))
+    names = ("served", "wrong", "asked")
+    assert known[:3] == [round(100 * told[name]) for name in names]
+    assert known[3] == pytest.approx(100 * (1 - told["missed"] - told["served"]), abs=0.51)
+    assert known[0] + known[1] + known[2] + known[4] == pytest.approx(100, abs=2)
+    assert opened[:2] == [round(100 * told[name]) for name in ("open_answered", "open_asked")]
     assert report == open_set_report([*labels, *["-1"] * 6], predicted, zero_division=np.nan)
     (present,) = [row for row in costs.splitlines() if row.endswith("<- this model")]
     known = predicted[: len(labels)]

@@ -644,7 +644,8 @@ class TestAskingBack:
         np.testing.assert_array_equal(answers["candidates"], expected.classes)
         assert model.predict_set(new, max_classes=1)["classes"].shape == (len(new), 1)
 
-    @pytest.mark.parametrize("kind", ["ellipsoids", "one class", "two classes", "Mahalanobis"])
+    @pytest.mark.parametrize("kind", ["ellipsoids", "one class", "two classes", "Mahalanobis", "a rate"])
+    @pytest.mark.filterwarnings("ignore:Three classes cannot keep")
     def test_of_features(self, kind, tmp_path):
         rng = np.random.default_rng(0)
         n_classes = {"one class": 1, "two classes": 2}.get(kind, 6)
@@ -655,9 +656,12 @@ class TestAskingBack:
         clf = skellipsoid.EllipsoidOpenSetClassifier(random_state=0)
         if kind == "Mahalanobis":
             clf = skellipsoid.baselines.MahalanobisClassifier(threshold="auto")
-        skellipsoid.set_operating_point(clf.fit(X, y), open_share=0.2)
+        skellipsoid.set_operating_point(clf.fit(X, y), open_share=0.2, miss_rate=0.05 if kind == "a rate" else None)
+        if kind == "a rate":
+            clf.class_offsets_ = np.linspace(-0.3, 0.3, n_classes)
         skellipsoid.export_onnx(clf, tmp_path / "model")
         found, expected = OnnxPipeline(tmp_path / "model").predict_set(new), skellipsoid.predict_set(clf, new)
+        assert len(np.unique(expected.action)) >= 2
         np.testing.assert_array_equal(found["action"], expected.action)
         np.testing.assert_array_equal(found["classes"], expected.classes)
 

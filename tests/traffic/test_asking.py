@@ -5,6 +5,7 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+from asking_helpers import drawn, fitted, missed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
@@ -13,31 +14,12 @@ from sklearn.preprocessing import StandardScaler
 from skellipsoid import (
     EliDecide,
     EllipsoidOpenSetClassifier,
-    learn_from_traffic,
-    load,
     predict_set,
-    save,
     set_operating_point,
 )
 from skellipsoid.baselines import BallClassifier, MahalanobisClassifier, SoftmaxOpenSetClassifier
 
 COLUMNS = ["action", "classes", "probability"]
-
-
-def drawn(n_classes, n_of_class, seed, *, n_features=4, spread=2.5):
-    """Training samples and new ones, known and open, of overlapping classes."""
-    rng = np.random.default_rng(seed)
-    means = rng.normal(scale=spread, size=(n_classes + 3, n_features))
-    y = np.repeat(np.arange(n_classes), n_of_class)
-    codes = rng.integers(n_classes + 3, size=3000)
-    X_new = means[codes] + rng.normal(size=(len(codes), n_features))
-    return means[y] + rng.normal(size=(len(y), n_features)), y, X_new, np.where(codes < n_classes, codes, -1)
-
-
-def fitted(X, y, **params):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # few samples of a class
-        return EllipsoidOpenSetClassifier(random_state=0, **params).fit(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +31,6 @@ def case():
 @pytest.fixture
 def clf(case):
     return deepcopy(case[0])
-
-
-def missed(found, truth):
-    """Share of known samples with neither the right answer nor a question that offers it."""
-    is_known = truth != -1
-    return float(np.mean(~(found.classes == truth[:, np.newaxis]).any(axis=1)[is_known]))
 
 
 class TestTheThreeAnswers:
@@ -299,54 +275,3 @@ class TestTheRate:
         with pytest.raises(ValueError, match=msg):
             set_operating_point(clf, **given)
         assert (clf.offset_, clf.asking_) == before
-
-
-@pytest.fixture(scope="module", params=[0.1, 0.4])
-def picks(request):
-    """A classifier, a log with this share of open messages, their truth, and what was picked."""
-    X, y, X_new, truth = drawn(10, 30, 11)
-    clf = fitted(X, y)
-    rng = np.random.default_rng(0)
-    known, opened = (rng.permutation(np.flatnonzero((truth != -1) == part)) for part in (True, False))
-    n_open = round(600 * request.param)
-    rows = rng.permutation(np.append(known[: 600 - n_open], opened[:n_open]))
-    set_operating_point(clf, ask_costs={"wrong": 10, "person": 4})
-    found = predict_set(clf, X_new[rows])
-    is_offered = (found.classes == truth[rows][:, np.newaxis]).any(axis=1) & (truth[rows] != -1)
-    given = np.where(is_offered, truth[rows], -1).astype(object)
-    given[found.action != "ask"] = None
-    return clf, X_new[rows], truth[rows], given
-
-
-class TestWhatUsersPick:
-    """Labels come from questions alone: of the others nobody knows anything."""
-
-    def test_the_share_stays_right(self, picks):
-        clf, log, truth, given = picks
-        traffic = learn_from_traffic(clf, log, given, picked=True).traffic_
-        assert traffic["low"] - 0.03 < np.mean(truth == -1) < traffic["high"] + 0.03
-        assert abs(traffic["open_share"] - np.mean(truth == -1)) < 0.12
-
-    def test_what_is_foretold_happens(self, picks):
-        clf, log, truth, given = picks
-        learned = learn_from_traffic(clf, log, given, picked=True)
-        is_known, rejected = truth != -1, learned.predict(log) == -1
-        told = learned.changes_[-1]["after"]
-        assert abs(np.mean(rejected[is_known]) - told["rejected"][0]) < 0.12
-        assert abs(np.mean(rejected[~is_known]) - told["noticed"][0]) < 0.2
-        assert learned.changes_[-1]["rejected"] is None  # of what was asked about that says nothing
-
-    def test_it_is_kept_and_read_later(self, picks, tmp_path):
-        clf, log, truth, given = picks
-        learned = learn_from_traffic(clf, log, given, picked=True)
-        save(learned, tmp_path / "model")
-        loaded = load(tmp_path / "model")
-        np.testing.assert_array_equal(loaded._learned.gaps, learned._learned.gaps)
-        assert loaded.asking_ == learned.asking_
-        again = set_operating_point(loaded, log, np.where(np.arange(len(log)) < 1, truth, None)).traffic_
-        assert again["low"] - 0.03 < np.mean(truth == -1) < again["high"] + 0.03
-
-    def test_weights_beside_are_refused(self, picks):
-        clf, log, _, given = picks
-        with pytest.raises(ValueError, match=r"^picked says how messages came to their labels"):
-            learn_from_traffic(clf, log, given, picked=True, sample_weight=np.ones(len(log)))

@@ -1,5 +1,7 @@
 """Promise: an explanation repeats the answer of predict, and its parts add up to the score."""
 
+from copy import deepcopy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, explain
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, explain, predict_set
 from skellipsoid.datasets import load_assistant_intents, make_open_blobs
 
 
@@ -39,11 +41,17 @@ def test_explanation_is_what_the_classifier_says(blobs, clf):
     np.testing.assert_array_equal(why.nearest_class, clf.predict_known(X))
     np.testing.assert_array_equal(why.margin, clf.score_samples(X))
     np.testing.assert_array_equal(why.p_value, clf.known_p_value(X))
-    margins = clf.class_margins(X)
-    for row in range(len(X)):
-        others = {c: margins[row, k] for k, c in enumerate(clf.classes_) if c != why.nearest_class[row]}
-        assert why.runner_up[row] == max(others, key=others.get)
-        assert why.runner_up_margin[row] == max(others.values())
+    np.testing.assert_array_equal(why.action, predict_set(clf, X).action)
+    order, margins = np.argsort(-clf.decision_function(X), axis=1), clf.class_margins(X)
+    np.testing.assert_array_equal(why.runner_up, clf.classes_[order[:, 1]])
+    np.testing.assert_array_equal(why.runner_up_margin, margins[np.arange(len(X)), order[:, 1]])
+
+
+def test_a_classifier_that_cannot_ask_has_no_action(blobs, clf):
+    older = deepcopy(clf)
+    older._held_out = {name: column for name, column in clf._held_out.items() if name not in ("ranks", "gaps")}
+    assert "action" not in explain(older, blobs[0])
+    assert "p_value" in explain(older, blobs[0])
 
 
 def shares_and_deviations(clf, X, n_axes):

@@ -142,11 +142,14 @@ def test_what_is_foretold_comes(world):
         told = (learned := quietly(learn_from_traffic, base, X, with_labels(y, 60))).changes_[-1]
         for name, model in (("before", base), ("after", learned)):
             answers, is_known = model.predict(later), truth != -1
+            asked = skellipsoid.predict_set(model, later).action == "ask"
             found = {
                 "right": np.mean((answers == truth)[is_known]),
                 "wrong": np.mean(((answers != truth) & (answers != -1))[is_known]),
                 "rejected": np.mean(answers[is_known] == -1),
                 "noticed": np.mean(answers[~is_known] == -1),
+                "asked": np.mean(asked[is_known]),
+                "open_asked": np.mean(asked[~is_known]),
             }
             assert told[name].keys() == found.keys()
             for key, share in found.items():

@@ -1,0 +1,108 @@
+"""Promise: share, limits and figures stay right when labels come from questions alone."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from asking_helpers import drawn, fitted
+
+from skellipsoid import learn_from_traffic, load, predict_set, save, set_operating_point
+from skellipsoid.metrics import asking_report, open_set_f1_score
+
+
+class Picked(NamedTuple):
+    """A classifier, a log and its truth, what users picked, what was learned, and messages of the next day."""
+
+    clf: Any
+    log: Any
+    truth: Any
+    given: Any
+    learned: Any
+    fresh: Any
+    fresh_truth: Any
+
+    @property
+    def open_share(self):
+        """Give the open share of the log."""
+        return np.mean(self.truth == -1)
+
+
+@pytest.fixture(scope="module", params=[0.1, 0.4])
+def picked(request):
+    X, y, X_new, truth = drawn(10, 30, 11)
+    clf = fitted(X, y)
+    rng = np.random.default_rng(0)
+    known, opened = (rng.permutation(np.flatnonzero((truth != -1) == part)) for part in (True, False))
+    n_open = round(600 * request.param)
+    rows = rng.permutation(np.append(known[: 600 - n_open], opened[:n_open]))
+    later = np.append(known[600 - n_open : 1200 - 2 * n_open], opened[n_open : 2 * n_open])
+    set_operating_point(clf, ask_costs={"wrong": 10, "person": 4})
+    found = predict_set(clf, X_new[rows])
+    is_offered = (found.classes == truth[rows][:, np.newaxis]).any(axis=1) & (truth[rows] != -1)
+    given = np.where(is_offered, truth[rows], -1).astype(object)
+    given[found.action != "ask"] = None
+    learned = learn_from_traffic(clf, X_new[rows], given, picked=True)
+    return Picked(clf, X_new[rows], truth[rows], given, learned, X_new[later], truth[later])
+
+
+def test_the_share_stays_right(picked):
+    traffic = picked.learned.traffic_
+    assert traffic["low"] - 0.03 < picked.open_share < traffic["high"] + 0.03
+    assert abs(traffic["open_share"] - picked.open_share) < 0.12
+
+
+def test_the_limit_stays_near_the_best_one(picked):
+    scores, answers = picked.learned.score_samples(picked.fresh), picked.learned.predict_known(picked.fresh)
+
+    def f1(offset):
+        return open_set_f1_score(picked.fresh_truth, np.where(scores < offset, -1, answers), labels=range(10))
+
+    assert f1(picked.learned.offset_) > max(f1(offset) for offset in np.quantile(scores, np.linspace(0, 1, 41))) - 0.03
+
+
+def test_the_figures_of_the_limit_stay_right(picked):
+    is_known, rejected = picked.truth != -1, picked.learned.predict(picked.log) == -1
+    change = picked.learned.changes_[-1]
+    assert abs(np.mean(rejected[is_known]) - change["after"]["rejected"][0]) < 0.12
+    assert abs(np.mean(rejected[~is_known]) - change["after"]["noticed"][0]) < 0.2
+    assert change["rejected"] is None  # of what was asked about that says nothing
+
+
+def test_the_figures_of_the_zones_stay_right(picked):
+    found, told = asking_report(picked.fresh_truth, predict_set(picked.learned, picked.fresh)), picked.learned.asking_
+    for name in ("served", "wrong", "asked", "missed"):
+        assert found[name] == pytest.approx(told[name], abs=0.1), name
+    for name in ("open_asked", "open_answered"):
+        assert found[name] == pytest.approx(told[name], abs=0.2), name
+
+
+def test_none_of_these_is_no_open_sample(picked):
+    is_none = picked.given == -1
+    assert (is_none & (picked.truth != -1)).any()  # their class was not offered
+    assert not (picked.learned.held_out_.label == -1).any()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_the_share_that_is_asked_is_foretold_with_its_error(picked, when):
+    model = {"before": picked.clf, "after": picked.learned}[when]
+    found, told = asking_report(picked.truth, predict_set(model, picked.log)), picked.learned.changes_[-1][when]
+    for name in ("asked", "open_asked"):
+        mean, error = told[name]
+        assert 0 < error < 0.25
+        assert abs(found[name] - mean) < max(3 * error, 0.12)
+
+
+def test_it_is_kept_and_read_later(picked, tmp_path):
+    save(picked.learned, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded._learned.gaps, picked.learned._learned.gaps)
+    assert loaded.asking_ == picked.learned.asking_
+    assert loaded.changes_ == picked.learned.changes_
+    one = np.where(np.arange(len(picked.log)) < 1, picked.truth, None)
+    again = set_operating_point(loaded, picked.log, one).traffic_
+    assert again["low"] - 0.03 < picked.open_share < again["high"] + 0.03
+
+
+def test_weights_beside_are_refused(picked):
+    with pytest.raises(ValueError, match=r"^picked says how messages came to their labels"):
+        learn_from_traffic(picked.clf, picked.log, picked.given, picked=True, sample_weight=np.ones(len(picked.log)))
