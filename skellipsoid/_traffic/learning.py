@@ -22,7 +22,7 @@ from .._ellipsoid.learned import Learned, check_reach, find_learned, in_units_of
 from .._held_out.asking import costs_of
 from .._held_out.line import place_limit
 from .._held_out.scores import Floats, HeldOutScores, Integers
-from .asking import first_classes, foretold, ranked_scores, zones_placed
+from .asking import first_classes, foretold, zones_placed
 from .log import MEMBERS, Log, read_log, score
 
 #: Labelled messages are scored without themselves in so many parts.

@@ -92,9 +92,9 @@ def rows_of():
 def report():
     """Print the table."""
     found = rows_of()
-    print("Accuracy among known messages, percent: the default / logistic regression with C by cross-validation, on the\n"
-          "same features (frozen MiniLM, three layers). With labels: means of six draws, and the standard error of the\n"
-          "difference over them.\n")
+    print("Accuracy among known messages, percent: the default / logistic regression with C by cross-validation, on the")
+    print("same features (frozen MiniLM, three layers). With labels: means of three draws, and the standard error of the")
+    print("difference over them.\n")
     lines = [["case", *("as trained" if m == 0 else f"{m} labels" for m in COUNTS)]]
     for case, title in CASES.items():
         cells = [title]

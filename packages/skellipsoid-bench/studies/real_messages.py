@@ -111,10 +111,11 @@ def draws_of(train):
 def write_cases(options):
     """Write texts, labels and labelled rows for the methods that run elsewhere."""
     for name, train, messages in all_cases(options):
+        drawn = {m: [labelled(messages, m, draw).tolist() for draw in range(draws_of(train))] for m in counts_of(name)}
         case = {
             "train": [train.texts.tolist(), train.y.tolist()],
             "messages": [messages.texts.tolist(), messages.y.tolist()],
-            "labelled": {m: [labelled(messages, m, draw).tolist() for draw in range(draws_of(train))] for m in counts_of(name)},
+            "labelled": drawn,
         }
         (HOME / f"{name}.json").write_text(json.dumps(case), encoding="utf-8")
 

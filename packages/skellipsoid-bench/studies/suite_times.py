@@ -6,8 +6,9 @@ From the folder of the repository, with the arguments of pytest:
     python packages/skellipsoid-bench/studies/suite_times.py -n auto --dist worksteal -m slow
     python packages/skellipsoid-bench/studies/suite_times.py tests/core
 
-``--page docs/contributing.rst`` writes the tables between the two comments of that page, too. Seconds are those of a
-clock, summed over the workers. A fixture's seconds count for the test that asked for it first.
+``--page packages/skellipsoid-bench/results/suite_times.rst`` writes the tables between the two comments of that file,
+too. Seconds are those of a clock, summed over the workers. A fixture's seconds count for the test that asked for it
+first.
 """
 
 import collections
