@@ -4,7 +4,7 @@
     python studies/closed_set.py --data-home ../../../shared/data run       # goes on where it stopped
     python studies/closed_set.py report > results/closed_set.rst
 
-Both as trained, and with 30, 60 or 120 labelled messages of the log, the same rows for both. The default learns from all
+Both as trained, and with 30, 60 or 120 labelled messages of a log, the same rows for both. The default learns from all
 of them and from the log; logistic regression is fitted anew to training texts and labelled known messages. Its C is
 chosen by five-fold cross-validation. Accuracy is of the known messages that were not labelled.
 """
@@ -92,8 +92,12 @@ def rows_of():
 def report():
     """Print the table."""
     found = rows_of()
-    print("Accuracy among known messages, percent: the default / logistic regression with C by cross-validation, on the")
-    print("same features (frozen MiniLM, three layers). With labels: means of three draws, and the standard error of the")
+    print(
+        "Accuracy among known messages, percent: the default / logistic regression with C by cross-validation, on the"
+    )
+    print(
+        "same features (frozen MiniLM, three layers). With labels: means of three draws, and the standard error of the"
+    )
     print("difference over them.\n")
     lines = [["case", *("as trained" if m == 0 else f"{m} labels" for m in COUNTS)]]
     for case, title in CASES.items():
