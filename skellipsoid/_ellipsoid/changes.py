@@ -18,6 +18,8 @@ from .._core.validation import check_groups, check_squares, enumerated, in_memor
 from .._core.warn import warn
 from .._samples.samples import find_outliers
 from .._samples.training_samples import TrainingSamples
+from .._torch.threads import one_thread_each
+from .fit import method_of
 from .learned import WEIGHT, Learned, check_reach, in_units_of_X, standardized
 from .math.covariance import FEWEST_CLASSES_OF_BACKGROUND
 
@@ -141,7 +143,7 @@ def with_learned(
     names : ndarray
         Names that become classes.
     chosen_by : EllipsoidOpenSetClassifier, default=None
-        Fit with whose shares and size are taken; ``None``: they are chosen anew.
+        Fit with whose shares and size are taken, and which has held-out scores; ``None``: they are chosen anew.
     """
     kept, labels = kept_samples(clf), clf.classes_[:0] if learned is None else learned.labels
     classes = np.unique(np.append(clf.classes_, names)) if len(names) else clf.classes_
@@ -278,7 +280,14 @@ def _fitted_anew(
     samples, kept = (part.moved(moved, clf.scale_) for part in (samples, kept))
     samples = replace(samples, groups=changed._check_single_groups(samples.groups, samples.units, samples.classes))
     changed.groups_ = samples.groups
-    changed._fit_samples(samples, clf.scale_, None if anew else chosen_by or clf, same)
+    earlier = chosen_by or clf
+    before = None if anew else earlier._boundaries
+    with one_thread_each():
+        fitted, changed._kept = method_of(changed).fit(samples, classes, before, same, with_held_out=chosen_by is None)
+    changed._store(fitted, samples.mean, clf.scale_)
+    if changed.trainer is not None and not anew and not fitted.losses:  # nothing was trained
+        for name in ("n_iter_", "loss_curve_", "validation_scores_"):
+            setattr(changed, name, getattr(earlier, name))
     changed._learned = learned
     if learned is not None:
         changed._learned = replace(learned, features=learned.features - moved)
