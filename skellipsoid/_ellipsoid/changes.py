@@ -143,7 +143,7 @@ def with_learned(
     names : ndarray
         Names that become classes.
     chosen_by : EllipsoidOpenSetClassifier, default=None
-        Fit with whose shares and size are taken; ``None``: they are chosen anew.
+        Fit with whose shares and size are taken, and which has held-out scores; ``None``: they are chosen anew.
     """
     kept, labels = kept_samples(clf), clf.classes_[:0] if learned is None else learned.labels
     classes = np.unique(np.append(clf.classes_, names)) if len(names) else clf.classes_
@@ -283,8 +283,9 @@ def _fitted_anew(
     samples = replace(samples, groups=several_groups(samples.groups, samples.units, samples.classes, classes))
     changed.groups_ = samples.groups
     earlier = chosen_by or clf
+    before = None if anew else earlier._boundaries
     with one_thread_each():
-        fitted, changed._kept = method_of(changed).fit(samples, classes, None if anew else earlier._boundaries, same)
+        fitted, changed._kept = method_of(changed).fit(samples, classes, before, same, with_held_out=chosen_by is None)
     changed._store(fitted, samples.mean, clf.scale_)
     if changed.trainer is not None and not anew and not fitted.losses:  # nothing was trained
         for name in ("n_iter_", "loss_curve_", "validation_scores_"):

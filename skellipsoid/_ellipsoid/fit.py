@@ -112,13 +112,15 @@ class ClosedForm(Method):
         classes: NDArray[Any],
         earlier: Boundaries | None = None,
         same: Mapping[int, int] = MappingProxyType({}),
+        *,
+        with_held_out: bool = True,
     ) -> tuple[Fitted, TrainingSamples]:
-        """Fit to samples; after an earlier fit, with what that one chose."""
+        """Fit to samples; after an earlier fit, with what that one chose, and without held-out scores on request."""
         chosen = None if earlier is None else earlier.chosen
         # After an earlier fit, nothing is drawn but which of very many samples are held out.
         seed = 0 if chosen else resolve_seed(self.random_state)
         cached = check_memory(None if chosen else self.memory).cache(_prepared)
-        prepared = cached(samples, len(classes), str(self.device), seed, chosen, _made_by())
+        prepared = cached(samples, len(classes), str(self.device), seed, chosen, _made_by(), with_held_out)
         fitted = finish(prepared, self.alpha, self.expected)
         trains = samples.validates != 1
         warn_of_few(classes, samples.classes[trains], samples.groups[trains], fitted.degenerate)
@@ -145,7 +147,13 @@ def _sources(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _prepared(
-    training: TrainingSamples, n_classes: int, device: str, seed: int, chosen: Chosen | None, made_by: tuple[str, ...]
+    training: TrainingSamples,
+    n_classes: int,
+    device: str,
+    seed: int,
+    chosen: Chosen | None,
+    made_by: tuple[str, ...],
+    with_held_out: bool,
 ) -> Prepared | Spheres:
     """Compute what does not depend on α and β, of arguments that have a hash; ``made_by`` is what computes it."""
     samples, fresh = training.as_tensors(n_classes, torch.device(device)), None
@@ -153,7 +161,7 @@ def _prepared(
         validates = torch.from_numpy(training.validates == 1).to(device)
         samples, fresh = samples.where(~validates), samples.where(validates)
     opened = torch.from_numpy(training.open_features).to(device)
-    return prepare(samples, opened, seed, chosen, fresh)
+    return prepare(samples, opened, seed, chosen, fresh, with_held_out)
 
 
 class Training(Method):
@@ -188,6 +196,8 @@ class Training(Method):
         classes: NDArray[Any],
         earlier: Boundaries | None = None,
         same: Mapping[int, int] = MappingProxyType({}),
+        *,
+        with_held_out: bool = True,
     ) -> tuple[Fitted, TrainingSamples]:
         """Train matrices; ``same`` classes, by their new and their old numbers, keep those of an ``earlier`` training.
 

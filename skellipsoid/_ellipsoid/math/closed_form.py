@@ -53,7 +53,7 @@ class Prepared(NamedTuple):
     maker: "TableMaker"
     shapes: LeftOutShapes
     shrinkage: Shrinkage
-    held_out: HeldOut  # of known and of real open samples
+    held_out: HeldOut | Chosen  # of known and of real open samples; or what is given, where nobody asks for them
     sources: Tensor  # known samples whose deviations those of synthetic classes have
     generator: np.random.Generator
     chosen: Chosen | None  # by an earlier fit
@@ -91,9 +91,17 @@ def fit_closed_form(
 
 
 def prepare(
-    samples: Samples, real_open: Tensor, seed: int, given: Chosen | None = None, fresh: Samples | None = None
+    samples: Samples,
+    real_open: Tensor,
+    seed: int,
+    given: Chosen | None = None,
+    fresh: Samples | None = None,
+    with_held_out: bool = True,
 ) -> Prepared | Spheres:
-    """Choose the shapes, and score the samples without their sets; only spheres where no class has a spread."""
+    """Choose the shapes, and score the samples without their sets; only spheres where no class has a spread.
+
+    What is ``given`` needs no scores.
+    """
     spheres = class_spheres(samples)
     if spheres.degenerate.all():
         return spheres
@@ -115,6 +123,8 @@ def prepare(
         nearest = [part._replace(assigned=part.assigned[:, :1]) for part in maker.held_out_samples(subset)]
         shrinkage = Shrinkage(frame.spherical, *_choose_shares(maker, nearest))
     shapes = LeftOutShapes(frame, shrinkage.between)
+    if given and not with_held_out:
+        return Prepared(spheres, maker, shapes, shrinkage, given, scored, rng, given, fresh)
     parts = maker.held_out_samples(_drawn_sets(samples, scored, rng))
     held_out = maker.tables(shapes, parts, [shrinkage.shared])[0]
     return Prepared(spheres, maker, shapes, shrinkage, held_out, parts[-1].sources, rng, given, fresh)
@@ -125,8 +135,12 @@ def finish(prepared: Prepared | Spheres, alpha: float, expected: Expected) -> Fi
     if isinstance(prepared, Spheres):
         return _fit_degenerate(prepared)
     spheres, maker, shapes, shrinkage, held_out, sources, generator, given, fresh = prepared
+    degenerate = spheres.degenerate.cpu().numpy()
+    if isinstance(held_out, Chosen):
+        scale, mean_error = held_out.scale_of_large, held_out.mean_error
+        return Fitted(_boundaries(prepared, 1.0, scale * maker.typical_growth(mean_error), mean_error), degenerate)
     rng = copy.deepcopy(generator)  # another α draws the same classes
-    distance, mean_error, frame = _mean_distance(held_out), held_out.mean_error, maker.frame
+    distance, mean_error = _mean_distance(held_out), held_out.mean_error
     if not given and (synthetic := maker.synthetic(sources, alpha, rng)):
         table = maker.table_of_synthetic(synthetic, shapes, shrinkage.shared, mean_error)
         held_out = HeldOut.joined([held_out, table], mean_error)
@@ -134,20 +148,25 @@ def finish(prepared: Prepared | Spheres, alpha: float, expected: Expected) -> Fi
         held_out = maker.with_fresh(held_out, fresh, shapes, shrinkage.shared)
     typical_growth = maker.typical_growth(mean_error)
     scale = given.scale_of_large * typical_growth if given else _choose_scale(held_out, expected)
+    return Fitted(_boundaries(prepared, distance, scale, mean_error), degenerate, held_out.kept(scale))
+
+
+def _boundaries(prepared: Prepared, distance: float, scale: float, mean_error: float) -> Boundaries:
+    """Give the boundaries at a radius scale; ``distance`` is the mean one of held-out samples, or any."""
+    spheres, maker, shapes, shrinkage = prepared[:4]
+    frame, growths = maker.frame, maker.growths(mean_error)
     # A common factor alone: radii and distances are multiplied by radius / distance, and no answer depends on it. With
     # it, radii are near the mean distance of a sample to its class mean, which the paper begins with.
     radius = float(spheres.radii[~spheres.degenerate].mean())
-    growths = maker.growths(mean_error)
-    boundaries = Boundaries.of(
+    return Boundaries.of(
         frame.origin,
         frame.means @ frame.back,
         shapes.centres @ frame.back,
         shapes.shapes(shrinkage.shared, (radius / distance) ** 2, growths, radius * scale / distance),
         moments=shapes.moments(),
-        chosen=Chosen(shrinkage, scale / typical_growth, mean_error),
+        chosen=Chosen(shrinkage, scale / maker.typical_growth(mean_error), mean_error),
         n_nearest=N_NEAREST,
     )
-    return Fitted(boundaries, spheres.degenerate.cpu().numpy(), held_out.kept(scale))
 
 
 def _choose_scale(held_out: HeldOut, expected: Expected) -> float:
