@@ -3,6 +3,7 @@
 ``method_of`` is the one place that chooses between them.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -42,7 +43,7 @@ Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Method:
+class Method(ABC):
     """Parameters of a classifier that a fit reads."""
 
     alpha: float
@@ -54,13 +55,13 @@ class Method:
     device: torch.device
     memory: Any
 
+    @abstractmethod
     def needs(self, n_classes: int, n_samples: int, n_features: int) -> str:
         """Say what takes the most memory."""
-        raise NotImplementedError
 
+    @abstractmethod
     def least_bytes(self, samples: TrainingSamples, n_varying: int) -> float:
         """Count the bytes that are there at once, at least, for the features that vary."""
-        raise NotImplementedError
 
     def enough_memory(self, samples: TrainingSamples, n_classes: int) -> AbstractContextManager[None]:
         """Let a block that needs more memory than there is end in one sentence, or not begin."""
