@@ -70,18 +70,18 @@ def check_classes(classes: NDArray[Any], open_label: Any, given: Any, n_samples:
     if not len(classes):
         raise ValueError(
             f"Every one of the {n_samples} samples has the open label {open_label!r}: y must hold at least "
-            "one known class; pass another open_label if this label is a class of yours."
+            "one known class; pass another open label if this label is a class of yours."
         )
     if len(classes) < 2 and n_open:
         warn(
             f"{n_open} samples with the label {open_label!r} were read as open, which leaves the single "
-            f"class {classes[:1].tolist()[0]!r}; pass another open_label if that label is a class of yours."
+            f"class {classes[:1].tolist()[0]!r}; pass another open label if that label is a class of yours."
         )
     elif n_open and set(classes.tolist()) in ({0, 1}, {"0", "1"}) and str(given) == "-1":
         warn(
             f"{n_open} samples with the label {open_label!r} were read as open, beside the classes 0 and "
-            "1: if that label is a class of yours, pass another open_label, for instance -2; if these samples are "
-            "open, label them -2 and pass open_label=-2."
+            "1: if that label is a class of yours, pass another open label, for instance -2; if these samples are "
+            "open, label them -2 and pass -2 as the open label."
         )
 
 
