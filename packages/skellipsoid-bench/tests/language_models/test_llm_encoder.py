@@ -296,6 +296,7 @@ def test_the_benchmark_runs_it_by_its_name(tiny_causal, tmp_path):
         ratios=[0.5],
         seeds=[0],
         results=tmp_path / "r.jsonl",
+        cache=tmp_path / "cache",
     )
     assert "tiny LLM" in str(records)
 
