@@ -97,6 +97,9 @@ FUNCTIONS += [metrics.fpr_at_tpr, skellipsoid_bench.holm, metrics.known_f1_score
 FUNCTIONS += [metrics.open_f1_score, metrics.open_set_accuracy, metrics.open_set_aupr, metrics.open_set_auroc]
 FUNCTIONS += [metrics.open_set_f1_score, metrics.open_set_report, metrics.oscr_curve, metrics.oscr_score]
 FUNCTIONS += [skellipsoid_bench.paired_test, metrics.trade_off_curve, skellipsoid.find_duplicates]
+FUNCTIONS += [metrics.asking_report]
+#: What "predict_set" gives for sixty samples.
+ASKED = {"action": ["answer", "ask", "open"] * 20, "classes": [["a", "-1"], ["b", "c"], ["-1", "-1"]] * 20}
 #: Functions of a fitted model and data: of features, and of texts by a Pipeline.
 ON_MODELS = [skellipsoid.add_classes, skellipsoid.compare, skellipsoid.discover_classes, skellipsoid.explain]
 ON_MODELS += [skellipsoid.estimate_open_share, skellipsoid.predict_open_proba, skellipsoid.remove_classes]
@@ -104,6 +107,7 @@ ON_MODELS += [skellipsoid.set_operating_point, skellipsoid.learn_from_traffic, s
 ON_MODELS += [skellipsoid.predict_set, metrics.open_set_accuracy_scorer, metrics.open_set_f1_scorer]
 #: What functions take besides.
 MORE = {
+    metrics.asking_report: {"result": ASKED},
     metrics.bootstrap_interval: {"metric": lambda y: open_set_accuracy(y, y), "n_resamples": 9, "random_state": 0},
     skellipsoid.explain: {"n_axes": 1, "n_neighbors": 2},
     skellipsoid.predict_open_proba: {"open_share": 0.3},
