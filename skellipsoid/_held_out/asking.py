@@ -14,7 +14,8 @@ from scipy.special import expit, ndtr
 from sklearn.linear_model import LogisticRegression
 
 from .line import Figure, shares_of_messages
-from .log_model import CANDIDATES, CENTRES, EVIDENCE, LogModel, NormalScores, bins_of
+from .log_model import CANDIDATES, CENTRES, EVIDENCE, LogModel, bins_of
+from .normal_scores import NormalScores
 from .scores import Floats, HeldOutScores, Integers
 from .table import N_FIRST
 

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .log_model import CANDIDATES, CENTRES, Labels, LogModel, NormalScores, bins_of, model_of
+from .log_model import CANDIDATES, CENTRES, Labels, LogModel, bins_of, model_of
+from .normal_scores import NormalScores
 from .scores import Floats, HeldOutScores
 
 #: The limit is a mean of the candidates. Each counts exp(−loss / NEAR), by its expected loss of F1, or of the cost, to

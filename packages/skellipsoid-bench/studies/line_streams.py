@@ -10,6 +10,7 @@ import numpy as np
 
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._held_out import log_model
+from skellipsoid._held_out.normal_scores import NormalScores
 from skellipsoid._held_out.scores import HeldOutScores
 
 SIZES, SHARES = (100, 300, 1000), (0.02, 0.05, 0.2, 0.5)
@@ -28,7 +29,7 @@ class Case:
         self.held = held = HeldOutScores.of(fit, "real_lines.py")
         self.sorted_known = np.sort(held.known)
         self.few_known = np.quantile(held.known, np.linspace(0, 1, 100))
-        self.normal = log_model.NormalScores(held)
+        self.normal = NormalScores(held)
 
     @property
     def group(self):
