@@ -2,7 +2,7 @@
 
 Nothing is trained iteratively. Every known sample is scored by boundaries without its set (itself, its duplicates, its
 group). Two kinds of samples stand in for open ones: the same samples, scored by the nearest other class, and samples of
-synthetic classes, each between two known ones.
+synthetic classes, each between two known ones. Real open samples join them.
 """
 
 import copy
