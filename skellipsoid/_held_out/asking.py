@@ -40,7 +40,7 @@ NO_LIMIT = float(np.finfo(np.float32).max)
 class Costs(NamedTuple):
     """What a question costs, a wrong answer, and a person to whom a message goes.
 
-    The defaults ask where the question helps more often than not. With them 20 % open and 30 labels serve 83 and 86 %
+    The defaults ask where the question helps more often than not. With them 20 % open and 30 labels serve 81 and 86 %
     of two bots' known messages (skellipsoid-bench/results/ask.rst).
     """
 
