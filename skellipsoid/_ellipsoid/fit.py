@@ -202,7 +202,8 @@ class Training(Method):
     ) -> tuple[Fitted, TrainingSamples]:
         """Train matrices; ``same`` classes, by their new and their old numbers, keep those of an ``earlier`` training.
 
-        The samples that are given back say which of them were validation samples.
+        The samples that are given back say which of them were validation samples. Those are the held-out ones, so that
+        there is nothing to leave out where nobody asks for held-out scores (``with_held_out``).
         """
         settings = self.trainer._settings(self.alpha, self.beta, len(classes))
         samples = given.as_tensors(len(classes), self.device)

@@ -15,7 +15,7 @@ from .._core.pipelines import read_estimator
 from .._core.results import Result
 from .._core.validation import is_number
 from .._core.warn import warn
-from .._held_out.asking import Costs, Ranks, Zones, foretell_questions, least_missed, place_zones
+from .._held_out.asking import Costs, Questions, Ranks, Zones, foretell_questions, least_missed, place_zones
 from .._held_out.line import foretell
 from .._held_out.log_model import CONFUSION, LogModel, Unknowns
 from .._held_out.scores import Floats, HeldOutScores
@@ -188,21 +188,18 @@ def zones_of(classifier: Any) -> Mapping[str, float] | None:
 
 
 def foretold(classifier: Any, held_out: HeldOutScores, found: LogModel, scores: Floats) -> dict[str, list[float]]:
-    """Foretell what a classifier does with messages: each share with its standard deviation.
-
-    Also how many it asks about, if it can.
-    """
-    n_classes = len(classifier.classes_)
-    of_limit = foretell(held_out, found, classifier.offset_, n_classes, scores).rounded()
-    zones = zones_of(classifier)
-    if zones is None:
-        return of_limit
-    return of_limit | foretell_questions(held_out, found, as_zones(zones), n_classes, scores).rounded()
+    """Foretell what a classifier does with messages: each share with its standard deviation."""
+    of_limit = foretell(held_out, found, classifier.offset_, len(classifier.classes_), scores)
+    return of_limit.rounded() | foretold_questions(classifier, held_out, found, scores).rounded()
 
 
-def as_zones(asking: Mapping[str, float]) -> Zones:
-    """Give the zones among the numbers of ``asking_``."""
-    return Zones(*(asking[name] for name in Zones._fields))
+def foretold_questions(
+    classifier: Any, held_out: HeldOutScores, found: LogModel, scores: Floats | None = None
+) -> Questions:
+    """Foretell how much a classifier asks about, in a log of these ``scores`` or in traffic to come."""
+    asking = asking_known(classifier, held_out).asking
+    zones = Zones(*(asking[name] for name in Zones._fields))
+    return foretell_questions(held_out, found, zones, len(classifier.classes_), scores)
 
 
 class Known(NamedTuple):

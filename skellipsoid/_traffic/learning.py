@@ -180,7 +180,7 @@ def learn_from_traffic(
     ValueError
         If ``y`` holds no label, labels of another kind than the classes, or a class or the open label in another
         spelling, if lengths differ, if the classifier kept no samples, or if all labelled messages were learned before.
-        If ``picked`` comes with ``sample_weight``, or the model was saved in a format that cannot ask.
+        If ``picked`` comes with ``sample_weight``.
 
     Warns
     -----
@@ -368,13 +368,13 @@ def _described(
     is_known, labelled = ~before.labels.is_open & before.is_drawn, before.labels.labelled
     is_rejected = _below(classifier, before.scores[labelled], before.assigned[labelled])[is_known]
     rejected = np.average(is_rejected, weights=before.labels.counts[is_known]) if is_known.any() else np.nan
-    foretold = np.average(_below(classifier, held_out.known, held_out.assigned), weights=held_out.weights)
+    expected = np.average(_below(classifier, held_out.known, held_out.assigned), weights=held_out.weights)
     new = np.setdiff1d(learned.classes_, classifier.classes_)
     return {
         **learned.changes_[-1],
         "classes": new.tolist(),
         "rejected": None if np.isnan(rejected) else round(float(rejected), 4),
-        "foretold": round(float(foretold), 4),
+        "foretold": round(float(expected), 4),
         **forecasts,
     }
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from .._core.answers import read_closed_set_rows, trade_off_at
 from .._core.pipelines import less_class_offsets
-from .._held_out.asking import Questions, foretell_questions, place_zones
+from .._held_out.asking import foretell_questions, place_zones
 from .._held_out.kept import held_out_rows
 from .._held_out.line import Figure, foretell, place_limit
 from .._held_out.scores import HeldOutScores
-from .._traffic.asking import as_zones, zones_of
+from .._traffic.asking import foretold_questions
 from .._traffic.log import Log, expected_traffic
 
 #: Shares of known texts that the table's rows reject at most.
@@ -42,19 +42,18 @@ def held_out_trade_off(classifier: Any) -> str | None:
 def traffic_forecast(classifier: Any) -> str:
     """Foretell how users' messages are answered: as fitted, and with the limit for the shares that operators have."""
     held, log, n_classes = HeldOutScores.of(classifier, "train"), Log.empty(), len(classifier.classes_)
-    rows = [("as fitted", foretell(held, expected_traffic(held), classifier.offset_, n_classes))]
-    questions = [expected_questions(classifier, held)]
+    found = expected_traffic(held)
+    rows = [("as fitted", foretell(held, found, classifier.offset_, n_classes))]
+    questions = [foretold_questions(classifier, held, found)]
     for share in _SHARES:
         found = log.fit(held, share)
         limit = place_limit(held, found, log.scores, n_classes)
         rows.append((f"limit for {100 * share:.0f} % new", foretell(held, found, limit, n_classes)))
-        if questions[0] is not None:
-            zones = place_zones(held, found, log.scores, limit, n_classes).zones
-            questions.append(foretell_questions(held, found, zones, n_classes))
+        zones = place_zones(held, found, log.scores, limit, n_classes).zones
+        questions.append(foretell_questions(held, found, zones, n_classes))
     asked = [
         f"{name:18}" + "".join(f"{written(figure):>14}" for figure in each)
-        for (name, _), each in zip(rows, questions, strict=False)
-        if each is not None
+        for (name, _), each in zip(rows, questions, strict=True)
     ]
     return "\n".join(
         [
@@ -64,17 +63,11 @@ def traffic_forecast(classifier: Any) -> str:
             "                           of 100 known messages               of 100 new ones",
             "                        right        wrong     to a person         noticed",
             *(f"{name:18}" + "".join(f"{written(figure):>14}" for figure in found[:4]) for name, found in rows),
-            *(["", _ASKED_OF, *asked] if asked else []),
+            "",
+            _ASKED_OF,
+            *asked,
         ]
     )
-
-
-def expected_questions(classifier: Any, held: HeldOutScores) -> Questions | None:
-    """Foretell how much of users' messages a classifier asks about; ``None`` if it cannot ask."""
-    zones = zones_of(classifier)
-    if zones is None:
-        return None
-    return foretell_questions(held, expected_traffic(held), as_zones(zones), len(classifier.classes_))
 
 
 def forecast_sentence(classifier: Any) -> str | None:
@@ -83,18 +76,14 @@ def forecast_sentence(classifier: Any) -> str | None:
         held = HeldOutScores.of(classifier, "demo")
     except ValueError:
         return None
-    found = foretell(held, expected_traffic(held), classifier.offset_, len(classifier.classes_))
-    right, wrong, rejected, noticed = map(_limits, found[:4])
-    sentence = (
-        f"Of 100 known messages of users, expect {right} to be answered right, {wrong} wrong, {rejected} to go to a "
-        f"person; of 100 new ones {noticed} to be noticed."
-    )
-    asked = expected_questions(classifier, held)
-    if asked is None:
-        return sentence
+    found = expected_traffic(held)
+    of_limit = foretell(held, found, classifier.offset_, len(classifier.classes_))
+    right, wrong, rejected, noticed = map(_limits, of_limit[:4])
+    asked, open_asked = map(_limits, foretold_questions(classifier, held, found))
     return (
-        f"{sentence}\nA bot that asks back (predict --ask) asks about {_limits(asked.asked)} of 100 known messages "
-        f"and about {_limits(asked.open_asked)} of 100 new ones."
+        f"Of 100 known messages of users, expect {right} to be answered right, {wrong} wrong, {rejected} to go to a "
+        f"person; of 100 new ones {noticed} to be noticed.\nA bot that asks back (predict --ask) asks about {asked} of "
+        f"100 known messages and about {open_asked} of 100 new ones."
     )
 
 
@@ -109,13 +98,11 @@ def before_and_after(before: Mapping[str, Sequence[float]], after: Mapping[str, 
         was, now = (f"{100 * found[name][0]:.0f} ± {100 * found[name][1]:.0f}" for found in (before, after))
         return f"{was} before, {now} now"
 
-    sentence = (
+    return (
         f"Of 100 known messages to come, right: {both('right')}; wrong: {both('wrong')}; to a person: "
-        f"{both('rejected')}. Of 100 new ones, noticed: {both('noticed')}."
+        f"{both('rejected')}. Of 100 new ones, noticed: {both('noticed')}.\n"
+        f"Asked about by predict --ask, of 100 known: {both('asked')}; of 100 new: {both('open_asked')}."
     )
-    if "asked" not in before or "asked" not in after:  # a model that cannot ask
-        return sentence
-    return f"{sentence}\nAsked about by predict --ask, of 100 known: {both('asked')}; of 100 new: {both('open_asked')}."
 
 
 def written(figure: Figure) -> str:
