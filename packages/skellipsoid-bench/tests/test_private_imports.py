@@ -1,7 +1,9 @@
 """Promise: what this distribution takes of skellipsoid is public, but for the modules listed here."""
 
 import ast
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import skellipsoid_bench
 
@@ -54,3 +56,17 @@ def test_the_computations_know_no_estimator():
         for name in imported(path):
             assert not name.startswith("sklearn"), path
             assert not name.startswith("skellipsoid_bench.literature._") or "._torch" in name, path
+
+
+def test_what_studies_import_is_there():
+    """They take private names too, and none of them runs in CI."""
+    studies, missing = sorted((ROOT.parent / "studies").glob("*.py")), []
+    assert studies
+    for path in studies:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("skellipsoid"):
+                module = import_module(node.module)
+                inside = {each.name for each in iter_modules(getattr(module, "__path__", []))}
+                names = {alias.name for alias in node.names if not hasattr(module, alias.name)}
+                missing += [(path.name, name) for name in names - inside]
+    assert missing == []
