@@ -232,13 +232,16 @@ def padded(ranks, n_features=7, n_weightings=2, seed=0):
 def test_squared_norms_are_those_of_each_row_alone(ranks, n_rows, of_one_class):
     given, axes, weights, starts = padded(ranks)
     rng = np.random.default_rng(1)
-    rows, classes = rng.normal(size=(n_rows, 7)), rng.integers(len(ranks), size=n_rows)
+    samples, rows, centres = rng.normal(size=(9, 7)), rng.integers(9, size=n_rows), rng.normal(size=(len(ranks), 7))
+    classes = rng.integers(len(ranks), size=n_rows)
     if of_one_class:
         classes[:] = len(ranks) - 1
     own = [slice(*pair) for pair in pairwise(starts)]
-    expected = [(axes[own[k]] @ row) ** 2 @ weights[own[k]] for row, k in zip(rows, classes, strict=True)]
-    found = given.squared_norms(torch.from_numpy(rows), torch.from_numpy(classes))
-    np.testing.assert_allclose(found, np.reshape(expected, (n_rows, 2)), rtol=1e-12)
+    offsets = samples[rows] - centres[classes]
+    expected = [(axes[own[k]] @ offset) ** 2 @ weights[own[k]] for offset, k in zip(offsets, classes, strict=True)]
+    along, squares = given.squared_norms(*map(torch.from_numpy, (samples, rows, classes, centres)), whole=True)
+    np.testing.assert_allclose(along, np.reshape(expected, (n_rows, 2)), rtol=1e-12)
+    np.testing.assert_allclose(squares, np.square(offsets).sum(axis=1), rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_rows", [1, 30, 1000])

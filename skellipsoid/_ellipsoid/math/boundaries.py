@@ -92,9 +92,9 @@ class Scorer(NamedTuple):
         """Classes with the ``nearest`` means, their distances, and what the least of is that of the assigned."""
         coordinates = self.metric.coordinates(features)
         nearest = self.metric.nearest(coordinates, self.n_nearest)
-        n_nearest, labels = nearest.shape[1], nearest.flatten()
-        repeated = coordinates.unsqueeze(1).expand(-1, n_nearest, -1).reshape(-1, coordinates.shape[1])
-        distances = assigned_norms(repeated, labels, self.centres, self.factors) / self.radii[labels]
+        labels = nearest.flatten()
+        rows = torch.arange(len(nearest), device=nearest.device).repeat_interleave(nearest.shape[1])
+        distances = assigned_norms(coordinates, labels, self.centres, self.factors, rows) / self.radii[labels]
         distances = distances.view(nearest.shape)
         return nearest, distances, self._compared(nearest, distances)
 

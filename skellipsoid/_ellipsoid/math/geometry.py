@@ -150,23 +150,27 @@ class PaddedFactors(NamedTuple):
                 along = torch.bmm(offsets, bucket.axes[some, :n_axes].transpose(1, 2))
                 squares = along.square_() @ bucket.weights[some, :n_axes]
                 residual = None if self.residual is None else self.residual[own].unsqueeze(1)
-                found.append(_norms(offsets, squares, residual))
+                found.append(_norms(squares, None if residual is None else offsets.square_().sum(-1), residual))
         by_bucket = torch.cat(found)
         return (by_bucket if len(self.axes.members) == 1 else by_bucket[torch.cat(self.axes.members).argsort()]).T
 
 
-def _norms(offsets: Tensor, squares: Tensor, residual: Tensor | None) -> Tensor:
-    """‖A_k d‖₂ from both sums; overwrites d."""
-    norms = squares[..., 0]
-    if residual is not None:
-        off = offsets.square_().sum(-1).sub_(squares[..., 1]).clamp_min_(0)
+def _norms(along: Tensor, whole: Tensor | None, residual: Tensor | None) -> Tensor:
+    """‖A_k d‖₂ from both sums along the axes, (…, 1 or 2), and from ‖d‖²."""
+    norms = along[..., 0]
+    if residual is not None and whole is not None:
+        off = whole.sub(along[..., 1]).clamp_min_(0)
         norms = torch.where(residual > 0, norms.addcmul(off, residual), norms)
     # Squares beyond the precision are infinite, and their difference is NaN: such samples are infinitely far.
     return norms.sqrt().nan_to_num_(nan=torch.inf, posinf=torch.inf)
 
 
-def assigned_norms(features: Tensor, assigned: Tensor, centroids: Tensor, shapes: PaddedFactors) -> Tensor:
-    """‖A_j (z − c_j)‖₂ of every sample for its assigned class j alone, (n_samples,)."""
-    offsets = centroids.index_select(0, assigned).sub_(features)
+def assigned_norms(
+    features: Tensor, assigned: Tensor, centroids: Tensor, shapes: PaddedFactors, rows: Tensor | None = None
+) -> Tensor:
+    """‖A_j (z − c_j)‖₂ of every sample for its assigned class j alone, (n_samples,); or of samples in ``rows``."""
+    if rows is None:
+        rows = torch.arange(len(features), device=features.device)
     residual = None if shapes.residual is None else shapes.residual[assigned]
-    return _norms(offsets, shapes.axes.squared_norms(offsets, assigned), residual)
+    found = shapes.axes.squared_norms(features, rows, assigned, centroids, whole=residual is not None)
+    return _norms(*found, residual)

@@ -68,12 +68,19 @@ class Tiles:
         of_others = torch.searchsorted(ends, tiles, right=True).clamp_max_(n_classes - 1)
         return cls(sources, of_others, places, size, n_classes)
 
-    def gather(self, values: Tensor) -> Tensor:
-        """Put values of samples in their places, (n_tiles, size, …)."""
+    def gather(self, values: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Put values of samples, or those of ``rows`` for each sample, in their places, (n_tiles, size, …)."""
         if not self.n_first:
-            return values.unsqueeze(1)
+            return (values if rows is None else values.index_select(0, rows)).unsqueeze(1)
         shape = len(self.sources) // self.size, self.size, *values.shape[1:]
-        return values.index_select(0, self.sources).view(shape)
+        return values.index_select(0, self.sources if rows is None else rows[self.sources]).view(shape)
+
+    def subtract(self, values: Tensor, by_class: Tensor) -> Tensor:
+        """Subtract the vectors of their classes, (n_classes, n), from tiles, (n_tiles, size, n), in place."""
+        values[: self.n_first].sub_(by_class.unsqueeze(1)[: self.n_first])
+        if len(self.classes):
+            values[self.n_first :].sub_(by_class.index_select(0, self.classes).unsqueeze(1))
+        return values
 
     def scatter(self, values: Tensor) -> Tensor:
         """Take what was computed in each place back to its sample, (n_samples, …)."""
@@ -91,6 +98,15 @@ class Tiles:
                 found = torch.cat([found, torch.bmm(given[self.n_first :], by_class.index_select(0, self.classes))])
         return found.view(*values.shape[:-1], by_class.shape[2])
 
+    def left_product(self, by_class: Tensor, values: Tensor) -> Tensor:
+        """Multiply the matrices of the classes, (n_classes, m, n), by tiles, (n_tiles, n, size)."""
+        if not self.n_first:
+            return torch.bmm(by_class.index_select(0, self.classes), values)
+        found = torch.bmm(by_class, values[: self.n_first])
+        if not len(self.classes):
+            return found
+        return torch.cat([found, torch.bmm(by_class.index_select(0, self.classes), values[self.n_first :])])
+
 
 class Bucket(NamedTuple):
     """Classes with about equally many axes."""
@@ -99,11 +115,15 @@ class Bucket(NamedTuple):
     weights: Tensor  # (n_own, n_axes, n_weightings) zeros pad
     ranks: list[int]  # (n_own,) numbers of axes without padding
 
-    def squared_norms(self, coordinates: Tensor, classes: Tensor) -> Tensor:
-        """Σ_j w_j ⟨v_j, x⟩² of samples x by the axes of their classes, (n_samples, n_weightings)."""
+    def squared_norms(
+        self, samples: Tensor, rows: Tensor, classes: Tensor, centres: Tensor, whole: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Compute what ``PaddedAxes.squared_norms`` does, for the classes of this bucket."""
         tiles = Tiles.of(classes, len(self.axes))
-        squares = tiles.product(tiles.gather(coordinates), self.axes.transpose(1, 2)).square_()
-        return tiles.scatter(tiles.product(squares, self.weights))
+        offsets = tiles.subtract(tiles.gather(samples, rows), centres)
+        squares = tiles.left_product(self.axes, offsets.mT).square_()
+        along = tiles.scatter(tiles.left_product(self.weights.mT, squares).mT)
+        return along, tiles.scatter(offsets.square_().sum(2)) if whole else None
 
 
 @dataclass(frozen=True)
@@ -130,17 +150,29 @@ class PaddedAxes:
             bucket[own], place[own] = number, torch.arange(len(own), device=axes.device)
         return cls(buckets, found, bucket, place)
 
-    def squared_norms(self, coordinates: Tensor, classes: Tensor) -> Tensor:
-        """Σ_j w_j ⟨v_j, x⟩² of samples x by the axes of their classes, (n_samples, n_weightings)."""
+    def squared_norms(
+        self, samples: Tensor, rows: Tensor, classes: Tensor, centres: Tensor, *, whole: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Σ_j w_j ⟨v_j, d⟩² by the axes of a class, (n_pairs, n_weightings), and if ``whole`` ‖d‖², (n_pairs,).
+
+        d is the difference of the sample in a row of ``samples`` and the centre of a class. The rows are those of the
+        pairs, and each pair has its class.
+        """
         if len(self.buckets) == 1:
-            return self.buckets[0].squared_norms(coordinates, classes)
-        found = coordinates.new_empty(len(coordinates), self.buckets[0].weights.shape[2])
+            return self.buckets[0].squared_norms(samples, rows, classes, centres, whole)
+        along = samples.new_empty(len(rows), self.buckets[0].weights.shape[2])
+        squares = samples.new_empty(len(rows)) if whole else None
         buckets = self.bucket[classes]
-        counts = (buckets == torch.arange(len(self.buckets), device=coordinates.device).unsqueeze(1)).sum(1).tolist()
-        for bucket, own in zip(self.buckets, torch.split(buckets.argsort(stable=True), counts), strict=True):
+        counts = (buckets == torch.arange(len(self.buckets), device=samples.device).unsqueeze(1)).sum(1).tolist()
+        of_bucket = torch.split(buckets.argsort(stable=True), counts)
+        for bucket, members, own in zip(self.buckets, self.members, of_bucket, strict=True):
             if len(own):
-                found[own] = bucket.squared_norms(coordinates.index_select(0, own), self.place[classes[own]])
-        return found
+                places = self.place[classes[own]]
+                found, off = bucket.squared_norms(samples, rows[own], places, centres[members], whole)
+                along[own] = found
+                if squares is not None and off is not None:
+                    squares[own] = off
+        return along, squares
 
 
 def of_like_size(sizes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
