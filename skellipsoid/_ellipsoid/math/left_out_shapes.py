@@ -23,7 +23,7 @@ from .frames import Frame
 from .left_out import Chunk, Sets
 from .low_rank import LowRank, low_rank_changes
 from .refits import Refit, refit, refit_is_faster
-from .views import view_of
+from .views import n_coordinates, view_of
 
 
 class LeftOutShapes:
@@ -126,8 +126,9 @@ class LeftOutShapes:
 
         def n_elements(sets: Sets, n_scored: int) -> int:
             if is_large(sets):
-                return 2 * n_axes * (n_own + n_scored) + len(shares) * n_own * (n_own + n_scored)
-            return 4 * n_axes * (sets.members.shape[1] + n_scored)
+                return (2 * n_axes + len(shares) * n_own) * (n_own + n_scored)
+            size = sets.members.shape[1]
+            return (2 * n_coordinates(frame, size) + len(shares) * n_own) * (size + n_scored) + n_axes * size
 
         chunks = frame.sets.chunks(samples.sources, samples.assigned, n_elements, held_out)
         map_parts(score, chunks, 16 * n_samples * n_axes, found.device)

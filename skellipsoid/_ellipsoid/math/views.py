@@ -44,11 +44,17 @@ class View:
         return torch.cat([given[..., :n_first], given[..., n_first:] @ self.basis[numbers].mT], dim=2)
 
 
+def n_coordinates(frame: Frame, size: int) -> int:
+    """Number of coordinates of a view of sets of so many samples."""
+    n_few = min(len(frame.means), frame.n_axes) + size
+    return n_few if n_few <= MOST_COORDINATES * frame.n_axes else frame.n_axes
+
+
 def view_of(frame: Frame, background: Background, sets: Sets, *, as_it_is: bool = False) -> View:
     """Choose few coordinates, unless there are about as many as axes, or the frame is wanted ``as_it_is``."""
     size, n_first = sets.members.shape[1], min(len(frame.means), frame.n_axes)
     offsets = frame.offsets[sets.members].double()
-    if as_it_is or n_first + size > MOST_COORDINATES * frame.n_axes:
+    if as_it_is or n_coordinates(frame, size) == frame.n_axes:
         shares = torch.full_like(frame.within, 1 / frame.n_axes)
         return View(frame, background, frame.means, frame.variances_of_means, shares, offsets, None)
     off = offsets[..., n_first:]
