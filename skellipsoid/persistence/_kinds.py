@@ -137,8 +137,9 @@ _GROUP = "skellipsoid.estimators"
 #: Classes that were part of this package, by the distribution that has them now.
 _ELSEWHERE = dict.fromkeys(
     (
-        *("CLABClassifier", "CLABTextEncoder", "CrossEntropyTextEncoder", "DAADBTextEncoder", "DEClassifier"),
-        *("KNNCLTextEncoder", "MOGBClassifier", "MOGBTextEncoder"),
+        *("ADBClassifier", "CLABClassifier", "CLABTextEncoder", "CrossEntropyTextEncoder", "DAADBTextEncoder"),
+        *("DEClassifier", "DOCClassifier", "KNNCLTextEncoder", "MOGBClassifier", "MOGBTextEncoder"),
+        "OpenMaxClassifier",
     ),
     "skellipsoid-bench",
 )

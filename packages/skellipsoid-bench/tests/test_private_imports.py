@@ -27,7 +27,13 @@ PRIVATE = [
     "skellipsoid._encoders.torch.token_table",
     "skellipsoid._encoders.training_texts",
     "skellipsoid._torch.devices",
+    "skellipsoid._torch.losses",  # this and the loop below of learned radii
     "skellipsoid._torch.progress",
+    "skellipsoid._torch.training_loop",
+    "skellipsoid.baselines._balls",  # templates, and paragraphs of their docstrings
+    "skellipsoid.baselines._logit_classifier",
+    "skellipsoid.baselines._shared_docs",
+    "skellipsoid.baselines._threshold",
     "skellipsoid.cli._text_files.read",  # files of texts
 ]
 
