@@ -299,7 +299,7 @@ def _fitted(
     moved = samples.constants()
     samples, kept = (part.moved(moved, clf.scale_) for part in (samples, changed._kept))
     samples = replace(samples, groups=several_groups(samples.groups, samples.units, samples.classes, classes))
-    changed.groups_ = samples.groups
+    changed.groups_ = samples.groups_of_rows()
     boundaries = None if earlier is None else earlier._boundaries
     with one_thread_each():
         # Where another one chose, that one has the held-out scores.

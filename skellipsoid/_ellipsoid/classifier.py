@@ -95,7 +95,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     offset_, class_offsets_ : float, ndarray of shape (n_classes,)
         ``predict`` answers open below their sum, the limit. 0 after ``fit``; :func:`set_operating_point` changes them.
     groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were held out together; those with −1 were not used.
+        Samples with the same number were held out together; those with −1 were not used. After a change of the classes
+        these are the samples that the classifier keeps: known ones with their copies, then open ones.
     changes_ : list of dict
         Changes of the classes since ``fit``: what was done, to which classes, with how many samples, and when.
     held_out_scores_ : ndarray of shape (n_held_out,) or None
