@@ -85,13 +85,10 @@ class Ranks:
     Parameters
     ----------
     held_out : HeldOutScores
-        With ranks.
     n_classes : int
     """
 
     def __init__(self, held_out: HeldOutScores, n_classes: int) -> None:
-        ranks = held_out.ranks
-        self.ranks = np.zeros(len(held_out.known), dtype=np.int64) if ranks is None else ranks
         self.held_out, self.n_classes = held_out, n_classes
         self.scores = NormalScores(held_out)
         self._z = self.scores(held_out.known)
@@ -164,7 +161,7 @@ class Ranks:
             if n_first >= self.n_classes:
                 models.append(_SURE)
                 continue
-            is_among = (self.ranks >= 1) & (self.ranks <= n_first)
+            is_among = (self.held_out.ranks >= 1) & (self.held_out.ranks <= n_first)
             models.append(LogisticRegression().fit(features, np.append(is_among, [True, False]), weights))
         return models
 
@@ -324,7 +321,6 @@ def place_zones(
     Parameters
     ----------
     held_out : HeldOutScores
-        With ranks.
     found : LogModel
         Of the log, or of what is expected of the traffic.
     scores : ndarray of shape (n_messages,)

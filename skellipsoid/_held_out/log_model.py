@@ -353,9 +353,8 @@ def right_of(held_out: HeldOutScores, normal: NormalScores) -> Floats:
 
 
 def offered_of(held_out: HeldOutScores, normal: NormalScores) -> Floats:
-    """Log-odds that its class is among the first three, (n_bins,); without a place it is."""
-    ranks = held_out.ranks
-    return _log_odds_of(held_out, normal, np.ones(len(held_out.known), dtype=bool) if ranks is None else ranks > 0)
+    """Log-odds that its class is among the first three, (n_bins,)."""
+    return _log_odds_of(held_out, normal, held_out.ranks > 0)
 
 
 def _log_odds_of(held_out: HeldOutScores, normal: NormalScores, right: NDArray[np.bool_]) -> Floats:

@@ -57,12 +57,12 @@ class HeldOutScores(NamedTuple):
     weights: Floats  # (n_known,)
     opened: Floats  # (n_open,)
     open_weights: Floats  # (n_open,)
+    ranks: Integers  # (n_known,) place of the own class, 1 to 3, or 0
+    gaps: Floats  # (n_known,) between the first two classes
+    open_gaps: Floats  # (n_open,)
     synthetic: Floats = np.zeros(0)  # (n_synthetic,) samples of synthetic classes
     real: Floats = np.zeros(0)  # (n_real,) training samples with the open label, without learned messages
     expected: Expected = Expected()
-    ranks: Integers | None = None  # (n_known,) place of the own class, 1 to 3, or 0
-    gaps: Floats = np.zeros(0)  # (n_known,) between the first two classes
-    open_gaps: Floats = np.zeros(0)  # (n_open,)
 
     @classmethod
     def of(cls, classifier: Any, caller: str) -> "HeldOutScores":
@@ -100,7 +100,6 @@ class HeldOutScores(NamedTuple):
         # Learned messages stand at the end; they count as labels of a log.
         learned = getattr(classifier, "_learned", None)
         n_learned = 0 if learned is None else int((~np.isin(learned.labels, classifier.classes_)).sum())
-        real = scores[is_real]
-        of_open = scores[opened], weights[opened], scores[is_synthetic], real[: len(real) - n_learned]
-        ranks, gaps = held_out["ranks"][known], held_out["gaps"]
-        return cls(*of_known, *of_open, Expected.by(classifier), ranks, gaps[known], gaps[opened])
+        gaps, real = held_out["gaps"], scores[is_real]
+        of_open = scores[opened], weights[opened], held_out["ranks"][known], gaps[known], gaps[opened]
+        return cls(*of_known, *of_open, scores[is_synthetic], real[: len(real) - n_learned], Expected.by(classifier))

@@ -164,8 +164,8 @@ class HeldOut:
         )
         scores = -self.distances
         known = scores[is_known], self.assigned[is_known], self.classes[is_known], self.weights[is_known]
-        of_open = scores[opened], self.weights[opened], scores[is_synthetic], scores[is_real]
-        return HeldOutScores(*known, *of_open, expected)
+        of_open = scores[opened], self.weights[opened], self.ranks[is_known], self.gaps[is_known], self.gaps[opened]
+        return HeldOutScores(*known, *of_open, scores[is_synthetic], scores[is_real], expected)
 
     def with_fresh(self, fresh: "HeldOut") -> "HeldOut":
         """Append fresh samples, which nothing was fitted to, and give the known ones their location and spread."""

@@ -59,8 +59,7 @@ def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
     TypeError
         If the classifier is another one, or has no ``held_out_``.
     ValueError
-        If its fit held out no sample, if it was saved in a format that did not keep which place the right class had
-        (before 9), if ``max_classes`` is not 1, 2 or 3, or if ``X`` is not valid.
+        If its fit held out no sample, if ``max_classes`` is not 1, 2 or 3, or if ``X`` is not valid.
 
     See Also
     --------

@@ -78,7 +78,7 @@ class Log(NamedTuple):
     def fit(self, held_out: HeldOutScores, open_share: float | tuple[float, float] | None = None) -> LogModel:
         """Fit the model of the log's scores."""
         labels, is_picked = self.labels, ~np.isnan(self.gaps)
-        if is_picked.any() and held_out.ranks is not None:
+        if is_picked.any():
             odds = np.full(len(self.gaps), np.nan)
             scores = self.scores[labels.labelled][is_picked]
             odds[is_picked] = Ranks(held_out, N_FIRST).gap_odds(scores, self.gaps[is_picked])

@@ -17,7 +17,7 @@ from .._core.sklearn import validate_params
 from .._core.warn import warn
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.fit import warn_of_few
-from .._ellipsoid.math.closed_form import fit_closed_form
+from .._ellipsoid.math.closed_form import finish, prepare
 from .._held_out.scores import Expected
 from .._held_out.table import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOut
 from .._samples.duplicates import in_order
@@ -236,7 +236,7 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
         moments=moments.standardized(mean, scale),
         n_represented=torch.from_numpy(np.where(is_counted, share[codes], 0.0)).to(device),
     )
-    result = fit_closed_form(samples, features[~known], fitted.alpha, Expected.by(fitted), seed)
+    result = finish(prepare(samples, features[~known], seed), fitted.alpha, Expected.by(fitted))
     is_random = priorities(keys, seed) <= limits[:n_classes].min()
     fitted._store(result._replace(held_out=_of_random_samples(result.held_out, samples, is_random)), mean, scale)
     fitted._kept, fitted._learned, fitted.changes_, fitted.groups_ = None, None, [], groups

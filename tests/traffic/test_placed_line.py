@@ -16,11 +16,17 @@ from skellipsoid.metrics import open_set_f1_score
 # The model
 
 
+def held_out(known, assigned, classes, opened):
+    """Scores of samples of weight 1, each of whose classes is the first, without gaps."""
+    one, of_open = np.ones(len(known)), np.ones(len(opened))
+    return HeldOutScores(known, assigned, classes, one, opened, of_open, one.astype(np.int64), one, of_open)
+
+
 def scored(n=500, shift=0.0, seed=0):
     """Held-out scores that are uniform: no normal distribution."""
     rng = np.random.default_rng(seed)
-    codes, one = np.zeros(n, dtype=np.int64), np.ones(n)
-    return HeldOutScores(rng.random(n) - shift, codes, codes, one, rng.random(n) - 0.8, one)
+    codes = np.zeros(n, dtype=np.int64)
+    return held_out(rng.random(n) - shift, codes, codes, rng.random(n) - 0.8)
 
 
 def test_normal_scores_are_normal_whatever_the_scores_are_and_go_back():
@@ -36,8 +42,8 @@ def test_normal_scores_are_normal_whatever_the_scores_are_and_go_back():
 
 @pytest.mark.parametrize("known", [[0.5], [0.5, 0.5, 0.5], [0.1, 0.7]])
 def test_few_or_equal_held_out_scores_are_no_error(known):
-    one, codes = np.ones(len(known)), np.zeros(len(known), dtype=np.int64)
-    held = HeldOutScores(np.array(known), codes, codes, one, np.zeros(0), np.zeros(0))
+    codes = np.zeros(len(known), dtype=np.int64)
+    held = held_out(np.array(known), codes, codes, np.zeros(0))
     found = Log.unlabelled(np.linspace(-1, 1, 20), np.zeros(20, dtype=np.int64)).fit(held)
     assert np.isfinite([*found.traffic().values()]).all()
 
@@ -62,8 +68,7 @@ def made_up(shift=0.0, share=0.1, place=2.4, width=0.6, n=400, n_classes=20, see
     known = 0.3 * rng.normal(size=600) + 0.4
     right = rng.random(600) < 0.98
     assigned = np.where(right, classes, (classes + 1) % n_classes)
-    one = np.ones(600)
-    held = HeldOutScores(known, assigned, classes, one, 0.3 * (0.6 * rng.normal(size=600) - 2.2) + 0.4, one)
+    held = held_out(known, assigned, classes, 0.3 * (0.6 * rng.normal(size=600) - 2.2) + 0.4)
     is_open = np.zeros(n, dtype=bool)
     is_open[rng.permutation(n)[: max(1, round(share * n))]] = True
     z = np.where(is_open, -place + width * rng.normal(size=n), rng.normal(size=n) - shift)

@@ -60,36 +60,6 @@ class Prepared(NamedTuple):
     fresh: Samples | None  # known validation samples
 
 
-def fit_closed_form(
-    samples: Samples,
-    real_open: Tensor,
-    alpha: float,
-    expected: Expected,
-    seed: int,
-    given: Chosen | None = None,
-    fresh: Samples | None = None,
-) -> Fitted:
-    """Fit one ellipsoid per class in closed form, to features of unit scale.
-
-    Parameters
-    ----------
-    samples : Samples
-        Known samples, at least one of each class.
-    real_open : Tensor of shape (n_open, n_features)
-        Samples that are known to be open; may be empty.
-    alpha : float
-        As of ``EllipsoidOpenSetClassifier``.
-    expected : Expected
-        Of the traffic.
-    seed : int
-    given : Chosen, optional
-        Shares, radius scale and e of an earlier fit. Nothing is chosen then.
-    fresh : Samples, optional
-        Known validation samples. They have no part in means and shapes, and say how far out new samples lie.
-    """
-    return finish(prepare(samples, real_open, seed, given, fresh), alpha, expected)
-
-
 def prepare(
     samples: Samples,
     real_open: Tensor,
@@ -100,7 +70,19 @@ def prepare(
 ) -> Prepared | Spheres:
     """Choose the shapes, and score the samples without their sets; only spheres where no class has a spread.
 
-    What is ``given`` needs no scores.
+    Parameters
+    ----------
+    samples : Samples
+        Known samples, at least one of each class, of unit scale.
+    real_open : Tensor of shape (n_open, n_features)
+        Samples that are known to be open; may be empty.
+    seed : int
+    given : Chosen, optional
+        Shares, radius scale and e of an earlier fit. Nothing is chosen then.
+    fresh : Samples, optional
+        Known validation samples. They have no part in means and shapes, and say how far out new samples lie.
+    with_held_out : bool, default=True
+        Whether samples are scored without their sets, too, where nothing is chosen.
     """
     spheres = class_spheres(samples)
     if spheres.degenerate.all():
