@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from .._core.answers import read_closed_set_rows, trade_off_at
 from .._core.pipelines import less_class_offsets
 from .._held_out.asking import foretell_questions, place_zones
 from .._held_out.kept import held_out_rows
@@ -13,6 +12,7 @@ from .._held_out.line import Figure, foretell, place_limit
 from .._held_out.scores import HeldOutScores
 from .._traffic.asking import foretold_questions
 from .._traffic.log import Log, expected_traffic
+from ..metrics._answers import read_closed_set_rows, trade_off_at
 
 #: Shares of known texts that the table's rows reject at most.
 _RATES = (0.02, 0.05, 0.1, 0.2)
