@@ -20,9 +20,9 @@ PRIVATE = [
     "skellipsoid._core.validation",
     "skellipsoid._encoders.torch.backbone",
     "skellipsoid._encoders.torch.contrastive",  # the training of a text model
-    "skellipsoid._encoders.torch.layers",  # of DE
     "skellipsoid._encoders.torch.model_lookup",
     "skellipsoid._encoders.torch.positions",  # this and the next two of a language model
+    "skellipsoid._encoders.torch.rows",
     "skellipsoid._encoders.torch.text_modules",
     "skellipsoid._encoders.torch.token_table",
     "skellipsoid._encoders.training_texts",

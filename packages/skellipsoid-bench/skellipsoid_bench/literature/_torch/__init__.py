@@ -1,5 +1,5 @@
 """Computations of the published methods, in torch.
 
-``objectives`` and ``losses`` (how their text encoders are trained), ``dynamic_ensemble``, and of boundaries
-``granular_balls`` and ``radii``.
+``objectives`` and ``losses`` (how their text encoders are trained), ``dynamic_ensemble`` and ``layers`` (DE), and of
+boundaries ``granular_balls`` and ``radii``.
 """
