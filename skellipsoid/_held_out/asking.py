@@ -15,8 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from .line import Figure, shares_of_messages
 from .log_model import CANDIDATES, CENTRES, EVIDENCE, LogModel, bins_of
-from .normal_scores import NormalScores
-from .scores import Floats, HeldOutScores, Integers
+from .scores import Floats, HeldOutScores, Integers, NormalScores
 from .table import N_FIRST
 
 #: Candidates of the gap, as normal scores of the gaps of held-out known samples; the bin i ends at the candidate i.

@@ -5,8 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .log_model import CANDIDATES, CENTRES, Labels, LogModel, bins_of, model_of
-from .normal_scores import NormalScores
-from .scores import Floats, HeldOutScores
+from .scores import Floats, HeldOutScores, NormalScores
 
 #: The limit is a mean of the candidates. Each counts exp(−loss / NEAR), by its expected loss of F1, or of the cost, to
 #: the best one.

@@ -16,8 +16,7 @@ from .._core.validation import check_squares, check_weights, only_column, read_w
 from .._ellipsoid.learned import Learned, find_learned, learned_of, with_usual
 from .._held_out.asking import Ranks
 from .._held_out.log_model import Labels, LogModel, model_of
-from .._held_out.normal_scores import NormalScores
-from .._held_out.scores import Floats, HeldOutScores, Integers
+from .._held_out.scores import Floats, HeldOutScores, Integers, NormalScores
 from .._held_out.table import N_FIRST
 
 #: What the classifier must have.

@@ -13,8 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from .._core.pipelines import read_estimator
 from .._core.validation import is_number
 from .._held_out.log_model import CENTRES, Unknowns, falling, open_probability
-from .._held_out.normal_scores import NormalScores
-from .._held_out.scores import Floats, HeldOutScores
+from .._held_out.scores import Floats, HeldOutScores, NormalScores
 from .log import MEMBERS, Log, score
 
 SMALLEST_SHARE, LARGEST_SHARE = 0.001, 0.999

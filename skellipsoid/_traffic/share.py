@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.pipelines import check_samples, split_estimator
 from .._core.results import Result
 from .._held_out.log_model import bins_of
-from .._held_out.normal_scores import NormalScores
-from .._held_out.scores import HeldOutScores
+from .._held_out.scores import HeldOutScores, NormalScores
 from .log import Log, read_log
 
 #: Above this share hardly any sample tells how known traffic scores.

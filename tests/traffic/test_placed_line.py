@@ -7,8 +7,7 @@ import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier, set_operating_point
 from skellipsoid._held_out.line import foretell, limit_of, place_limit
-from skellipsoid._held_out.normal_scores import NormalScores
-from skellipsoid._held_out.scores import TRAFFIC, Expected, HeldOutScores
+from skellipsoid._held_out.scores import TRAFFIC, Expected, HeldOutScores, NormalScores
 from skellipsoid._traffic.log import Log
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score

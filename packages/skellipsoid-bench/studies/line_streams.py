@@ -10,8 +10,7 @@ import numpy as np
 
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._held_out import log_model
-from skellipsoid._held_out.normal_scores import NormalScores
-from skellipsoid._held_out.scores import HeldOutScores
+from skellipsoid._held_out.scores import HeldOutScores, NormalScores
 
 SIZES, SHARES = (100, 300, 1000), (0.02, 0.05, 0.2, 0.5)
 

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from skellipsoid._core.state_rules import TRAINED, Rule
-from skellipsoid._torch.training_loop import auto_batch_size
 from skellipsoid.base import resolve_device, resolve_seed
 from skellipsoid.baselines._balls import CentroidBallClassifier
 
@@ -17,6 +16,10 @@ from ._arrays import Floats, Integers
 from ._docs import published_docs
 from ._sklearn import Interval, StrOptions
 from ._torch.radii import Draw, RadiusSettings, learn_radii
+
+#: Batches that an epoch is cut into, so that small data sets need few epochs too, and the sizes of a batch; chosen by
+#: hand.
+_STEPS_PER_EPOCH, _SMALLEST_BATCH, _LARGEST_BATCH = 16, 16, 128
 
 
 @published_docs
@@ -141,7 +144,8 @@ class ADBClassifier(CentroidBallClassifier):
         device = resolve_device(self.device)
         rng = np.random.default_rng(resolve_seed(self.random_state))
         draw = self._draw(features, classes, device, rng)
-        settings = self._radius_settings(auto_batch_size(len(features)))
+        batch_size = min(max(len(features) // _STEPS_PER_EPOCH, _SMALLEST_BATCH), _LARGEST_BATCH)
+        settings = self._radius_settings(batch_size)
         of_samples = torch.from_numpy(classes).to(device), torch.from_numpy(weights).to(device)
         radii, history = learn_radii(draw, *of_samples, len(self.classes_), settings, rng)
         self.n_iter_, self.loss_curve_ = history.n_iter, history.losses
