@@ -195,7 +195,7 @@ def test_the_page_lists_the_rooms_in_the_order_of_their_imports():
 
 def test_files_of_one_name_do_the_same():
     names = Counter(path.name for path in ROOT.rglob("*.py"))
-    alike = {"__init__.py", "base.py", "fit.py", "asking.py"}  # a template, a fit, and asking back, in two rooms
+    alike = {"__init__.py", "base.py", "fit.py"}  # a template, and a fit, in two rooms
     assert {name for name, count in names.items() if count > 1} == alike
 
 

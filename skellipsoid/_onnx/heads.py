@@ -11,8 +11,8 @@ from torch import Tensor
 
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.math.tiles import PaddedAxes
-from .._held_out.asking import NO_LIMIT
 from .._held_out.table import N_FIRST
+from .._held_out.zones import NO_LIMIT
 from ..baselines import (
     BallClassifier,
     EnergyClassifier,

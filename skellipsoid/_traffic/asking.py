@@ -15,11 +15,11 @@ from .._core.pipelines import read_estimator
 from .._core.results import Result
 from .._core.validation import is_number
 from .._core.warn import warn
-from .._held_out.asking import Costs, Questions, Ranks, Zones, foretell_questions, least_missed, place_zones
 from .._held_out.line import foretell
 from .._held_out.log_model import CONFUSION, LogModel, Unknowns
 from .._held_out.scores import Floats, HeldOutScores
 from .._held_out.table import N_FIRST, gap_of
+from .._held_out.zones import Costs, Questions, Ranks, Zones, foretell_questions, least_missed, place_zones
 from .log import MEMBERS, expected_traffic
 from .proba import of_scores
 

@@ -19,9 +19,9 @@ from .._core.warn import silenced, warn
 from .._ellipsoid.changes import kept_samples, with_learned
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.learned import Learned, check_reach, find_learned, in_units_of_X, learned_of, standardized, with_usual
-from .._held_out.asking import costs_of
 from .._held_out.line import place_limit
 from .._held_out.scores import Floats, HeldOutScores, Integers
+from .._held_out.zones import costs_of
 from .asking import first_classes, foretold, zones_placed
 from .log import MEMBERS, Log, read_log, score
 

@@ -14,10 +14,10 @@ from .._core.pipelines import read_estimator
 from .._core.spelling import refuse_other_spellings, warn_of_strangers
 from .._core.validation import check_squares, check_weights, only_column, read_weight_shares, read_weights
 from .._ellipsoid.learned import Learned, find_learned, learned_of, with_usual
-from .._held_out.asking import Ranks
 from .._held_out.log_model import Labels, LogModel, model_of
 from .._held_out.scores import Floats, HeldOutScores, Integers, NormalScores
 from .._held_out.table import N_FIRST
+from .._held_out.zones import Ranks
 
 #: What the classifier must have.
 MEMBERS = ("score_samples", "predict_known", "classes_")

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from .._core.pipelines import less_class_offsets
-from .._held_out.asking import foretell_questions, place_zones
 from .._held_out.kept import held_out_rows
 from .._held_out.line import Figure, foretell, place_limit
 from .._held_out.scores import HeldOutScores
+from .._held_out.zones import foretell_questions, place_zones
 from .._traffic.asking import foretold_questions
 from .._traffic.log import Log, expected_traffic
 from ..metrics._answers import read_closed_set_rows, trade_off_at

@@ -35,8 +35,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
 from skellipsoid import EllipsoidOpenSetClassifier, predict_open_proba, set_operating_point
-from skellipsoid._held_out.asking import Costs
 from skellipsoid._held_out.scores import HeldOutScores
+from skellipsoid._held_out.zones import Costs
 from skellipsoid._traffic.asking import actions, asking_known, first_classes
 
 RESULTS = Path(__file__).parents[1] / "results" / "ask.jsonl"
