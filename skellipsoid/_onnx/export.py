@@ -17,8 +17,8 @@ from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.probes import check_answers
-from .._traffic.asking import zones_of
 from .._traffic.operating_point import TunedOperatingPointCV
+from .._traffic.predict_set import zones_of
 from .._version import __version__
 from ..persistence._folder import Files, manifest_bytes, sha256
 from .folder import (

@@ -22,8 +22,8 @@ from .._ellipsoid.learned import Learned, check_reach, find_learned, in_units_of
 from .._held_out.line import place_limit
 from .._held_out.scores import Floats, HeldOutScores, Integers
 from .._held_out.zones import costs_of
-from .asking import first_classes, foretold, zones_placed
 from .log import MEMBERS, Log, read_log, score
+from .predict_set import first_classes, foretold, zones_placed
 
 #: Labelled messages are scored without themselves in so many parts.
 N_PARTS = 5

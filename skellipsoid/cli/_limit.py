@@ -10,11 +10,11 @@ from .._core.pipelines import read_estimator
 from .._core.warn import silenced
 from .._held_out.kept import held_out_rows
 from .._held_out.scores import HeldOutScores, read_share
-from .._traffic.asking import foretold
 from .._traffic.log import MEMBERS, read_log, score
 from .._traffic.operating_point import set_operating_point
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from .._traffic.operating_point.set import open_set_classifier
+from .._traffic.predict_set import foretold
 from ..metrics._answers import read_closed_set_rows, trade_off_at
 from ._change import save_where_asked
 from ._trade_off import before_and_after

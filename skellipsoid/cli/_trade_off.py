@@ -10,8 +10,8 @@ from .._held_out.kept import held_out_rows
 from .._held_out.line import Figure, foretell, place_limit
 from .._held_out.scores import HeldOutScores
 from .._held_out.zones import foretell_questions, place_zones
-from .._traffic.asking import foretold_questions
 from .._traffic.log import Log, expected_traffic
+from .._traffic.predict_set import foretold_questions
 from ..metrics._answers import read_closed_set_rows, trade_off_at
 
 #: Shares of known texts that the table's rows reject at most.

@@ -18,8 +18,8 @@ from .._core.spelling import refuse_other_spellings
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
 from .._held_out.scores import HeldOutScores
-from .._traffic.asking import predict_set
 from .._traffic.explain import explain
+from .._traffic.predict_set import predict_set
 from ..persistence._folder import CachedModel, shown
 from ..persistence._load import find, load_with_manifest
 from ._beside import FIRST_CALL, Answering

@@ -17,8 +17,8 @@ from ..._held_out.kept import KeepsHeldOutMixin
 from ..._held_out.line import place_limit
 from ..._held_out.log_model import LogModel
 from ..._held_out.scores import HeldOutScores, read_share
-from ..asking import read_asking, zones_placed
 from ..log import Log, read_log
+from ..predict_set import read_asking, zones_placed
 from .offsets import check_rates, offset_of_rate
 
 
