@@ -20,7 +20,7 @@ from paper_helpers import (
 from sklearn.metrics import f1_score
 
 from skellipsoid._ellipsoid.math.geometry import Factors
-from skellipsoid._ellipsoid.paper.fit import (
+from skellipsoid._ellipsoid.paper.ellipsoids import (
     Fixed,
     PaperValidator,
     as_fitted,
@@ -330,7 +330,7 @@ def stop_after(monkeypatch, scores, **changes):
         seen.append(trainer.ellipsoids.components.clone())
         return loss
 
-    monkeypatch.setattr("skellipsoid._ellipsoid.paper.fit.known_f1", lambda validation: left.pop(0))
+    monkeypatch.setattr("skellipsoid._ellipsoid.paper.ellipsoids.known_f1", lambda validation: left.pop(0))
     monkeypatch.setattr(BoundaryTrainer, "_run_epoch", noted)
     return seen, learn(replace(SETTINGS, max_iter=len(scores), **changes))[2]
 

@@ -10,7 +10,7 @@ from sklearn.metrics import f1_score
 from skellipsoid._ellipsoid.math.closed_form import MOST_VALIDATION, _subset_for_shapes
 from skellipsoid._ellipsoid.math.geometry import Factors, assigned_norms
 from skellipsoid._ellipsoid.math.table_maker import MOST_OF_SET
-from skellipsoid._ellipsoid.paper.fit import PaperValidator
+from skellipsoid._ellipsoid.paper.ellipsoids import PaperValidator
 from skellipsoid._held_out.table import (
     KNOWN,
     N_CANDIDATES,
