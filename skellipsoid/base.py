@@ -15,8 +15,8 @@ place boundaries or train a text model:
 Names that begin with an underscore may change in any version: pin the version that a method was written for.
 """
 
-from ._core.base import BoundaryOpenSetClassifier
 from ._core.labels import as_kind_of, as_labels, cast_open_label
+from ._core.open_set_classifier import BoundaryOpenSetClassifier
 from ._core.texts import check_texts
 from ._core.validation import check_groups, unfit
 from ._core.warn import warn

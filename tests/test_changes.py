@@ -24,7 +24,7 @@ from skellipsoid import (
     refresh,
     remove_classes,
 )
-from skellipsoid._ellipsoid import fit as shell
+from skellipsoid._ellipsoid import methods as shell
 
 
 def classifier(**parameters):

@@ -20,9 +20,9 @@ from .._core.warn import warn
 from .._samples.samples import find_outliers
 from .._samples.training_samples import TrainingSamples
 from .._torch.threads import one_thread_each
-from .fit import method_of
 from .learned import WEIGHT, Learned, check_reach, in_units_of_X, standardized
 from .math.covariance import FEWEST_CLASSES_OF_BACKGROUND
+from .methods import method_of
 
 #: No new class.
 NO_NAMES: NDArray[Any] = np.empty(0)

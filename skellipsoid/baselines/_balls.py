@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from .._core.base import BoundaryOpenSetClassifier
 from .._core.fit_steps import warn_of_degenerate
+from .._core.open_set_classifier import BoundaryOpenSetClassifier
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import CLASSIFIER, NUMBER, Rule, floats
 from .._ellipsoid.math.geometry import class_spheres

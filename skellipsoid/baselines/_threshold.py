@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._core.base import BaseOpenSetClassifier
+from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.sklearn import StrOptions
 from .._core.state_rules import THRESHOLDED, Rule
 from .._core.warn import warn

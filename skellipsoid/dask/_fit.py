@@ -16,8 +16,8 @@ from .._core.norms import usual_norms
 from .._core.sklearn import validate_params
 from .._core.warn import warn
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
-from .._ellipsoid.fit import warn_of_few
 from .._ellipsoid.math.closed_form import finish, prepare
+from .._ellipsoid.methods import warn_of_few
 from .._held_out.scores import Expected
 from .._held_out.table import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOut
 from .._samples.duplicates import in_order

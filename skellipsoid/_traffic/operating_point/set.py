@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core.base import BaseOpenSetClassifier
+from ..._core.open_set_classifier import BaseOpenSetClassifier
 from ..._core.pipelines import split_estimator
 from ..._core.validation import is_number
 from ..._core.warn import warn
