@@ -15,7 +15,7 @@ from scipy.stats import norm, qmc
 from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
-from .scores import TRAFFIC, Expected, Floats, HeldOutScores, Integers, NormalScores, Share
+from .scores import TRAFFIC, Expected, Floats, Integers, NormalScores, ReferenceScores, Share
 
 #: Candidates of the line, and the centres of the bins that they divide; the bin i ends at the candidate i.
 CANDIDATES = np.linspace(-4.5, 1.5, 61)
@@ -180,7 +180,7 @@ def falling(probabilities: Floats) -> Floats:
     return np.asarray(np.maximum.accumulate(probabilities[::-1])[::-1])
 
 
-def open_of(held_out: HeldOutScores, normal: NormalScores, *, is_unseen: bool = False) -> tuple[float, float]:
+def open_of(held_out: ReferenceScores, normal: NormalScores, *, is_unseen: bool = False) -> tuple[float, float]:
     """Usual place and width of open messages.
 
     The mean of those of texts and of samples of held-out classes; the place, less those of synthetic classes. Known
@@ -346,7 +346,7 @@ def bins_of(z: Floats) -> Integers:
     return np.asarray(np.searchsorted(CANDIDATES, z))
 
 
-def _log_odds_of(held_out: HeldOutScores, normal: NormalScores, right: NDArray[np.bool_]) -> Floats:
+def _log_odds_of(held_out: ReferenceScores, normal: NormalScores, right: NDArray[np.bool_]) -> Floats:
     """Log-odds in each bin of what is ``right`` of held-out samples, (n_bins,): a logistic regression."""
     if right.all() or not right.any():
         return np.full(len(CENTRES), 10.0 if right.all() else -10.0)
@@ -356,7 +356,7 @@ def _log_odds_of(held_out: HeldOutScores, normal: NormalScores, right: NDArray[n
 
 
 def model_of(
-    held_out: HeldOutScores,
+    held_out: ReferenceScores,
     scores: Floats,
     copies: Integers,
     labels: Labels,

@@ -49,8 +49,8 @@ def read_share(open_share: Any) -> Share:
     return (float(limits[0]), float(limits[1])) if limits[0] < limits[1] else float(limits[0])
 
 
-class HeldOutScores(NamedTuple):
-    """Scores of known samples that were held out, and of samples whose class was held out."""
+class ReferenceScores(NamedTuple):
+    """What new scores are compared with: those of held-out known samples, and of samples whose class was held out."""
 
     known: Floats  # (n_known,)
     assigned: Integers  # (n_known,) class that scores
@@ -66,7 +66,7 @@ class HeldOutScores(NamedTuple):
     expected: Expected = Expected()
 
     @classmethod
-    def of(cls, classifier: Any, caller: str) -> "HeldOutScores":
+    def of(cls, classifier: Any, caller: str) -> "ReferenceScores":
         """Read them off a fitted classifier.
 
         Raises
@@ -112,7 +112,7 @@ class NormalScores:
     Both ways, continued as a line beyond the lowest.
     """
 
-    def __init__(self, held_out: HeldOutScores) -> None:
+    def __init__(self, held_out: ReferenceScores) -> None:
         known, weights = _merged(held_out.known, held_out.weights)
         levels = (np.cumsum(weights) - weights / 2) / weights.sum()
         chosen = np.linspace(levels[0], levels[-1], min(len(known), 101))

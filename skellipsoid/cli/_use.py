@@ -17,7 +17,7 @@ from .._core.pipelines import split_estimator
 from .._core.spelling import refuse_other_spellings
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
-from .._held_out.scores import HeldOutScores
+from .._held_out.scores import ReferenceScores
 from .._traffic.explain import explain
 from .._traffic.predict_set import predict_set
 from ..persistence._folder import CachedModel, shown
@@ -124,7 +124,7 @@ def answering(options: argparse.Namespace) -> Answering:
     if not (scores or options.explain):
         n_neighbors = 0
     if options.ask:
-        HeldOutScores.of(classifier, "--ask")  # or an error
+        ReferenceScores.of(classifier, "--ask")  # or an error
     answer = partial(answered, pipeline, scores=scores, n_neighbors=n_neighbors, asks=options.ask)
     return Answering(manifest["manifest_sha256"], classifier.open_label_, answer)
 

@@ -19,7 +19,7 @@ from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.math.closed_form import finish, prepare
 from .._ellipsoid.methods import warn_of_few
 from .._held_out.scores import Expected
-from .._held_out.table import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOut
+from .._held_out.table import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOutTable
 from .._samples.duplicates import in_order
 from .._samples.samples import Samples, usable_scale
 from .._torch.devices import resolve_device, resolve_seed
@@ -243,7 +243,9 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
     warn_of_few(fitted.classes_, codes, groups, result.degenerate)
 
 
-def _of_random_samples(held_out: HeldOut | None, samples: Samples, is_random: NDArray[np.bool_]) -> HeldOut | None:
+def _of_random_samples(
+    held_out: HeldOutTable | None, samples: Samples, is_random: NDArray[np.bool_]
+) -> HeldOutTable | None:
     """Keep held-out scores of those samples alone that are a random sample of all data; each counts the same.
 
     Of rare classes a larger share was drawn. With them all, p-values would be those of other proportions.

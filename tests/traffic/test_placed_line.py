@@ -7,7 +7,7 @@ import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier, set_operating_point
 from skellipsoid._held_out.line import foretell, limit_of, place_limit
-from skellipsoid._held_out.scores import TRAFFIC, Expected, HeldOutScores, NormalScores
+from skellipsoid._held_out.scores import TRAFFIC, Expected, NormalScores, ReferenceScores
 from skellipsoid._traffic.log import Log
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
@@ -18,7 +18,7 @@ from skellipsoid.metrics import open_set_f1_score
 def held_out(known, assigned, classes, opened):
     """Scores of samples of weight 1, each of whose classes is the first, without gaps."""
     one, of_open = np.ones(len(known)), np.ones(len(opened))
-    return HeldOutScores(known, assigned, classes, one, opened, of_open, one.astype(np.int64), one, of_open)
+    return ReferenceScores(known, assigned, classes, one, opened, of_open, one.astype(np.int64), one, of_open)
 
 
 def scored(n=500, shift=0.0, seed=0):
@@ -52,7 +52,7 @@ def test_weights_of_held_out_samples_are_copies():
     weights = np.random.default_rng(0).integers(1, 4, size=40)
     rows = np.repeat(np.arange(40), weights)
     weighted = NormalScores(held._replace(weights=weights.astype(float)))
-    repeated = NormalScores(HeldOutScores(*(column[rows] for column in held[:4]), *held[4:]))
+    repeated = NormalScores(ReferenceScores(*(column[rows] for column in held[:4]), *held[4:]))
     grid = np.linspace(0.1, 0.9, 30)
     np.testing.assert_allclose(weighted(grid), repeated(grid), atol=0.12)
 
@@ -176,7 +176,7 @@ def test_what_the_constructor_expects_is_the_limit_of_the_fit(parameters):
     """The limit that the model places by what is expected alone is 0 in the scores of the fit."""
     X, y = make_open_blobs(1200, 6, n_known=6, open_share=0.0, random_state=1)
     clf = EllipsoidOpenSetClassifier(random_state=0, **parameters).fit(X, y)
-    assert limit_of(HeldOutScores.of(clf, "test"), 6) == pytest.approx(0, abs=1e-4)
+    assert limit_of(ReferenceScores.of(clf, "test"), 6) == pytest.approx(0, abs=1e-4)
     share = parameters.get("open_share", TRAFFIC)
     assert set_operating_point(clf, open_share=share).offset_ == pytest.approx(0, abs=1e-4)
     if parameters:

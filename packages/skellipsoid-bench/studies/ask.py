@@ -35,7 +35,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
 from skellipsoid import EllipsoidOpenSetClassifier, predict_open_proba, set_operating_point
-from skellipsoid._held_out.scores import HeldOutScores
+from skellipsoid._held_out.scores import ReferenceScores
 from skellipsoid._held_out.zones import Costs
 from skellipsoid._traffic.predict_set import actions, asking_known, first_classes
 
@@ -136,7 +136,7 @@ def judged_case(train, known, opened):
     probabilities = predict_open_proba(clf, X)
 
     def zones():
-        asking = asking_known(clf, HeldOutScores.of(clf, "study")).asking
+        asking = asking_known(clf, ReferenceScores.of(clf, "study")).asking
         return actions(clf, asking, scored.scores, scored.assigned, gaps)
 
     def two():

@@ -16,7 +16,7 @@ from ..._core.warn import warn
 from ..._held_out.kept import KeepsHeldOutMixin
 from ..._held_out.line import place_limit
 from ..._held_out.log_model import LogModel
-from ..._held_out.scores import HeldOutScores, read_share
+from ..._held_out.scores import ReferenceScores, read_share
 from ..log import Log, read_log
 from ..predict_set import read_asking, zones_placed
 from .offsets import check_rates, offset_of_rate
@@ -158,7 +158,7 @@ def set_operating_point(
     check_rates(rejection_rate, open_acceptance_rate)
     asked_by = read_asking(miss_rate, ask_costs)
     if miss_rate is not None or ask_costs is not None:
-        HeldOutScores.of(classifier, "set_operating_point")  # or an error
+        ReferenceScores.of(classifier, "set_operating_point")  # or an error
     rates = {"rejection_rate": rejection_rate, "open_acceptance_rate": open_acceptance_rate}
     rate = next((name for name, value in rates.items() if value is not None), None)
     costs, found, log = _check_costs(cost_open, cost_reject), None, Log.empty()
@@ -170,7 +170,7 @@ def set_operating_point(
         _check_share_is_there(costs, y)
         offset, traffic = 0.0, None
     else:
-        held_out = HeldOutScores.of(classifier, "set_operating_point")
+        held_out = ReferenceScores.of(classifier, "set_operating_point")
         log, found = _fit_log(held_out, estimator, X, y, sample_weight, open_share)
         offset = place_limit(held_out, found, log.own_scores, len(classifier.classes_), costs)
         traffic = found.traffic()
@@ -184,7 +184,7 @@ def set_operating_point(
 
 
 def _fit_log(
-    held_out: HeldOutScores, estimator: Any, X: Any, y: Any, sample_weight: Any, open_share: Any
+    held_out: ReferenceScores, estimator: Any, X: Any, y: Any, sample_weight: Any, open_share: Any
 ) -> tuple[Log, LogModel]:
     """Read a log, and fit its model; warn if labelled known messages lie farther out than held-out samples."""
     share = None if open_share is None else read_share(open_share)
