@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from ._ellipsoid.elidecide import EliDecide
     from ._encoders.supcon import SupConTextEncoder
     from ._onnx.export import export_onnx
-    from ._traffic.asking import predict_set
     from ._traffic.compare import Comparison, compare
     from ._traffic.discovery import DiscoveredClasses, discover_classes
     from ._traffic.explain import explain
     from ._traffic.learning import choose_to_label, learn_from_traffic
     from ._traffic.monitor import OpenShareMonitor
     from ._traffic.operating_point import TunedOperatingPointCV, set_operating_point
+    from ._traffic.predict_set import predict_set
     from ._traffic.proba import predict_open_proba
     from ._traffic.share import estimate_open_share
     from .baselines._own_score import ScoreOpenSetClassifier
@@ -91,7 +91,7 @@ _MODULE_OF = {
     "load": "persistence",
     "merge_classes": "_change_classes",
     "predict_open_proba": "_traffic.proba",
-    "predict_set": "_traffic.asking",
+    "predict_set": "_traffic.predict_set",
     "push_to_hub": "persistence",
     "refresh": "_change_classes",
     "remove_classes": "_change_classes",

@@ -5,7 +5,6 @@ place boundaries or train a text model:
 
 - ``BoundaryOpenSetClassifier`` checks samples and labels, finds duplicates and answers by margins. A subclass writes
   ``_fit_boundaries``, which gets the ``TrainingSamples``, ``_score_assigned`` and ``_score_all``.
-  ``TextOpenSetClassifier`` is the base of classifiers of texts.
 - ``TrainedTextFeatures`` is the base of text encoders that are trained. Its ``_settings``, a subclass of
   ``TrainingSettings``, names an ``Objective``: the loss of a ``Learner``'s texts, in one ``Stage`` or more.
 - ``as_labels``, ``as_kind_of``, ``cast_open_label``, ``check_texts`` and ``check_groups`` read what
@@ -16,9 +15,8 @@ place boundaries or train a text model:
 Names that begin with an underscore may change in any version: pin the version that a method was written for.
 """
 
-from ._core.base import BoundaryOpenSetClassifier
 from ._core.labels import as_kind_of, as_labels, cast_open_label
-from ._core.text_estimators import TextOpenSetClassifier
+from ._core.open_set_classifier import BoundaryOpenSetClassifier
 from ._core.texts import check_texts
 from ._core.validation import check_groups, unfit
 from ._core.warn import warn
@@ -32,7 +30,6 @@ __all__ = [
     "Learner",
     "Objective",
     "Stage",
-    "TextOpenSetClassifier",
     "TrainedTextFeatures",
     "TrainingSamples",
     "TrainingSettings",

@@ -36,16 +36,13 @@ _BALLS = _BOUNDARY | {"check_classifiers_one_label": _ANSWERED_OPEN}
 _OF_CLASSES: dict[type, dict[str, str]] = {
     EllipsoidOpenSetClassifier: _HALF,
     baselines.BallClassifier: _BALLS,
-    baselines.ADBClassifier: _BALLS,
     baselines.KNNOpenSetClassifier: _NEIGHBORS,
     baselines.LOFOpenSetClassifier: _NEIGHBORS,
     baselines.MahalanobisClassifier: _BOUNDARY,
     baselines.PLDAClassifier: _BOUNDARY,
-    baselines.OpenMaxClassifier: _BOUNDARY,
     baselines.SoftmaxOpenSetClassifier: _HALF,
     baselines.MaxLogitClassifier: _HALF,
     baselines.EnergyClassifier: _HALF,
-    baselines.DOCClassifier: _HALF,
     TunedOperatingPointCV: {
         "check_classifiers_one_label": _ANSWERED_OPEN,  # with a wanted rate of 40 %
         "check_classifiers_train": _ANSWERED_OPEN,

@@ -24,7 +24,7 @@ from skellipsoid import (
     refresh,
     remove_classes,
 )
-from skellipsoid._ellipsoid import fit as shell
+from skellipsoid._ellipsoid import methods as shell
 
 
 def classifier(**parameters):
@@ -181,6 +181,17 @@ class TestEqualToAFit:
             old, np.concatenate([X, X[again]]), np.append(y, y[again]), monkeypatch=monkeypatch, duplicates=duplicates
         )
         assert_same_model(add_classes(old, X[again], y[again]), wanted, X)
+
+    @pytest.mark.parametrize("duplicates", ["once", "off"])
+    def test_each_row_has_a_group(self, duplicates):
+        X, y = wide(6, 30, 20)
+        X, y = np.concatenate([X, X[::3], 50 + X[:4]]), np.concatenate([y, y[::3], np.full(4, -1)])
+        late = (y >= 4) | (np.arange(len(y)) % 5 == 0)
+        found = add_classes(classifier(duplicates=duplicates).fit(X[~late], y[~late]), X[late], y[late])
+        for changed, rows in ((found, y < 6), (remove_classes(found, [0, 1]), (y == -1) | (y >= 2))):
+            wanted = classifier(duplicates=duplicates).fit(X[rows], y[rows]).groups_
+            sizes = [np.unique(groups, return_counts=True)[1] for groups in (changed.groups_, wanted)]
+            assert np.sort(sizes[0]).tolist() == np.sort(sizes[1]).tolist()
 
     def test_copies_say_nothing_new(self):
         X, y = wide(6, 30, 20)

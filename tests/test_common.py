@@ -1,8 +1,9 @@
 """Promise: every classifier of the package passes scikit-learn's checks and this package's own.
 
-The classifiers of ``skellipsoid.baselines`` come from its index. What a check of scikit-learn wants otherwise is listed
-with its reason; a classifier that is not listed skips those of ``BOUNDARY``. Of ``SOURCES`` all checks are fast tests.
-Other classifiers have the validation of one of these: of them only ``OF_THE_CLASS`` and ``OWN_OF_THE_CLASS`` are.
+The classifiers of ``skellipsoid.baselines`` come from its index; those of the literature stand here. What a check of
+scikit-learn wants otherwise is listed with its reason; a classifier that is not listed skips those of ``BOUNDARY``. Of
+``SOURCES`` all checks are fast tests. Other classifiers have the validation of one of these: of them only
+``OF_THE_CLASS`` and ``OWN_OF_THE_CLASS`` are.
 """
 
 import inspect
@@ -39,12 +40,12 @@ from skellipsoid.baselines import (
     EnergyClassifier,
     KNNOpenSetClassifier,
     LOFOpenSetClassifier,
+    MahalanobisClassifier,
     MaxLogitClassifier,
-    OpenMaxClassifier,
 )
 from skellipsoid.utils import expected_failed_checks
 from skellipsoid_bench.language_models import PromptOpenSetClassifier
-from skellipsoid_bench.literature import CLABClassifier, MOGBClassifier
+from skellipsoid_bench.literature import ADBClassifier, CLABClassifier, DOCClassifier, MOGBClassifier, OpenMaxClassifier
 
 #: Parameters for this package's own checks, where the defaults do not suit their few rows.
 PARAMETERS = {
@@ -55,17 +56,19 @@ PARAMETERS = {
     KNNOpenSetClassifier: {"normalize": False},
     OpenMaxClassifier: {"tail_size": 3},
 }
-OTHERS = [getattr(baselines, name) for name in baselines.__all__]
+#: Classifiers of the other distribution, and scikit-learn's checks that they rightly fail. ``xfail_strict`` makes a
+#: needless one an error.
+OF_LITERATURE = {
+    ADBClassifier: expected_failed_checks(BallClassifier()),
+    CLABClassifier: expected_failed_checks(BallClassifier()),
+    DOCClassifier: expected_failed_checks(EnergyClassifier()),
+    MOGBClassifier: expected_failed_checks(EnergyClassifier()),
+    OpenMaxClassifier: expected_failed_checks(MahalanobisClassifier()),
+}
+OTHERS = [*(getattr(baselines, name) for name in baselines.__all__), *OF_LITERATURE]
 CLASSIFIERS = {classifier: PARAMETERS.get(classifier, {}) for classifier in (EllipsoidOpenSetClassifier, *OTHERS)}
 #: Of classes far apart every draw of seeds gives the same balls.
 SEEDLESS = {MOGBClassifier}
-
-#: scikit-learn's checks that classifiers of the other distribution rightly fail. ``xfail_strict`` makes a needless one
-#: an error.
-OF_LITERATURE = {
-    CLABClassifier: expected_failed_checks(BallClassifier()),
-    MOGBClassifier: expected_failed_checks(EnergyClassifier()),
-}
 
 
 def expected_failures(estimator):
@@ -79,7 +82,6 @@ SOURCES = {
     MaxLogitClassifier,  # LogitClassifier
     KNNOpenSetClassifier,  # ThresholdedClassifier
     LOFOpenSetClassifier,  # BaseOpenSetClassifier
-    MOGBClassifier,  # BoundaryOpenSetClassifier
     TunedOperatingPointCV,
 }
 #: Checks of what no template has: the parameters and the state.

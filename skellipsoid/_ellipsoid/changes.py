@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from .._core.warn import warn
 from .._samples.samples import find_outliers
 from .._samples.training_samples import TrainingSamples
 from .._torch.threads import one_thread_each
-from .fit import method_of
 from .learned import WEIGHT, Learned, check_reach, in_units_of_X, standardized
 from .math.covariance import FEWEST_CLASSES_OF_BACKGROUND
+from .methods import method_of
 
 #: No new class.
 NO_NAMES: NDArray[Any] = np.empty(0)
@@ -47,8 +48,8 @@ def without_classes(clf: Any, labels: ArrayLike) -> Any:
     if learned is not None:
         n_gone += int(np.isin(learned.labels, names).sum())
         learned = learned.without(names)
-    change = _change("remove", names, n_gone)
-    return _fitted_anew(clf, kept.where(~gone).with_places(places), clf.classes_[stay], change, places, learned=learned)
+    changed = _begun(clf, clf.classes_[stay], kept.where(~gone).with_places(places), learned, places)
+    return _fitted(clf, changed, _change("remove", names, n_gone), _unaltered(places), clf)
 
 
 def with_merged(clf: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
@@ -68,8 +69,8 @@ def with_merged(clf: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
 
 def refreshed(clf: Any) -> Any:
     """Choose shares and size anew."""
-    change = _change("refresh", clf.classes_[:0], 0)
-    return _fitted_anew(clf, kept_samples(clf), clf.classes_, change, anew=True, learned=clf._learned)
+    changed = _begun(clf, clf.classes_, kept_samples(clf), clf._learned)
+    return _fitted(clf, changed, _change("refresh", clf.classes_[:0], 0))
 
 
 def kept_samples(clf: Any) -> TrainingSamples:
@@ -123,9 +124,10 @@ def with_samples(
         own = None if numbers is None else numbers[used]
         kept = kept.with_samples(features[used], codes[used], own, clf.duplicates)
     kept = kept.with_open(features[is_open])
-    change = _change(what, np.unique(y[~is_open]), len(y))
-    altered = np.searchsorted(classes, np.unique(y[~is_open]))
-    changed = _fitted_anew(clf, kept, classes, change, old, altered, learned=clf._learned)
+    changed = _begun(clf, classes, kept, clf._learned, old)
+    altered = np.unique(y[~is_open])
+    same = _unaltered(old, np.searchsorted(classes, altered))
+    changed = _fitted(clf, changed, _change(what, altered, len(y)), same, clf)
     _widen_norms(changed, X[used], codes[used])
     return changed
 
@@ -153,11 +155,9 @@ def with_learned(
     classes = classes[has_samples | np.isin(classes, labels)]
     old = np.where(np.isin(clf.classes_, classes), np.searchsorted(classes, clf.classes_), -1)
     altered = np.flatnonzero(np.isin(classes, labels))
-    change = _change("learn", classes[altered], n_new)
-    changed = _fitted_anew(
-        clf, kept.with_places(old), classes, change, old, altered, anew=chosen_by is None, chosen_by=chosen_by,
-        learned=learned, n_new=n_new,
-    )  # fmt: skip
+    changed = _begun(clf, classes, kept.with_places(old), learned, None if chosen_by is None else old)
+    change, same = _change("learn", classes[altered], n_new), _unaltered(old, altered)
+    changed = _fitted(clf, changed, change, same, chosen_by, n_new)
     if learned is not None:
         codes = _codes_among(classes, labels)
         is_known = codes < len(classes)
@@ -178,15 +178,17 @@ def _widen_norms(changed: Any, X: NDArray[Any], codes: NDArray[np.int64]) -> Non
         changed._norm_range = np.array([min(usual[0], given[0]), max(usual[1], given[1])])
 
 
-def _joined(clf: Any, kept: TrainingSamples, learned: Learned | None, classes: NDArray[Any], n_new: int) -> Any:
+def _joined(changed: Any, n_new: int) -> TrainingSamples:
     """Add the learned messages to the training samples; in one order, however they came."""
+    kept: TrainingSamples = changed._kept
+    classes, learned = changed.classes_, changed._learned
     if learned is None:
         return kept
     order = np.lexsort(learned.features.T[::-1])
     features, codes = learned.features[order], _codes_among(classes, learned.labels)[order]
-    used = _without_outliers(clf, kept, features, codes, codes < len(classes), order - (len(learned) - n_new))
+    used = _without_outliers(changed, kept, features, codes, codes < len(classes), order - (len(learned) - n_new))
     if used.any():
-        kept = kept.with_samples(features[used], codes[used], None, clf.duplicates, weight=WEIGHT)
+        kept = kept.with_samples(features[used], codes[used], None, changed.duplicates, weight=WEIGHT)
     # "None of these" is what users pick of known messages, too, whose class was not offered.
     is_open = (codes == len(classes)) & np.isnan(learned.gaps[order])
     return kept.with_open(features[is_open])
@@ -239,63 +241,80 @@ def _merged(clf: Any, kept: TrainingSamples, new: Any, labels: NDArray[Any]) -> 
     n_samples += 0 if learned is None else int((learned.labels == new[0]).sum())
     change = _change("merge", labels, n_samples) | {"into": new.tolist()[0]}
     altered = np.array([place] if len(codes) > 1 else [], dtype=np.int64)
-    return _fitted_anew(clf, kept, classes, change, places, altered, learned=learned)
+    changed = _begun(clf, classes, kept, learned, places)
+    return _fitted(clf, changed, change, _unaltered(places, altered), clf)
 
 
-def _fitted_anew(
+def _begun(
     clf: Any,
-    kept: TrainingSamples,
     classes: NDArray[Any],
-    change: dict[str, Any],
-    places: NDArray[np.int64] | tuple[()] = (),
-    altered: NDArray[np.int64] | tuple[()] = (),
-    *,
-    anew: bool = False,
-    chosen_by: Any = None,
+    kept: TrainingSamples,
     learned: Learned | None,
-    n_new: int = 0,
+    places: NDArray[np.int64] | None = None,
 ) -> Any:
-    """Fit a new classifier to the samples that are kept, and to the messages that are ``learned``.
+    """Make a new classifier, which has samples and messages, and is not fitted to them yet.
 
-    ``places`` are the new numbers of the old classes, −1 for those that are removed, and ``altered`` the new
-    numbers of classes with other samples than before. Shares and radius scale are those of this classifier, or of
-    ``chosen_by``, or are chosen ``anew``.
+    ``places`` are the new numbers of the old classes, −1 for those that are removed. The limit stays as it was; without
+    ``places`` it is the fitted boundary.
     """
     changed = clone(clf)
     for name in _CARRIED:
         if hasattr(clf, name):
             setattr(changed, name, getattr(clf, name))
-    changed.classes_ = classes
-    offsets = np.full(len(classes), -np.inf)
-    same = {}
-    for old, new in enumerate(places):
-        if new >= 0:
-            same[int(new)], offsets[new] = old, max(offsets[new], clf.class_offsets_[old])
-    changed.class_offsets_ = np.where(np.isfinite(offsets) & (not anew), offsets, 0.0)
-    changed.offset_, changed.traffic_ = (0.0, None) if anew else (clf.offset_, clf.traffic_)
-    changed.asking_ = None if anew else clf.asking_
-    for number in altered:
-        same.pop(int(number), None)
-    kept = kept.normalized()
-    samples = _joined(clf, kept, learned, classes, n_new)
+    changed.classes_, changed._kept, changed._learned = classes, kept.normalized(), learned
+    changed.offset_, changed.class_offsets_ = 0.0, np.zeros(len(classes))
+    changed.traffic_ = changed.asking_ = None
+    if places is not None:
+        changed.offset_, changed.traffic_, changed.asking_ = clf.offset_, clf.traffic_, clf.asking_
+        offsets, stays = np.full(len(classes), -np.inf), places >= 0
+        np.maximum.at(offsets, places[stays], clf.class_offsets_[stays])
+        changed.class_offsets_ = np.where(np.isfinite(offsets), offsets, 0.0)
+    return changed
+
+
+def _unaltered(places: NDArray[np.int64], altered: NDArray[np.int64] | tuple[()] = ()) -> dict[int, int]:
+    """Old numbers of the classes that have the same samples as before, by their new ones.
+
+    ``altered`` are the new numbers of the others.
+    """
+    same = {int(new): old for old, new in enumerate(places) if new >= 0}
+    return {new: old for new, old in same.items() if new not in altered}
+
+
+def _fitted(
+    clf: Any,
+    changed: Any,
+    change: dict[str, Any],
+    same: Mapping[int, int] = MappingProxyType({}),
+    earlier: Any = None,
+    n_new: int = 0,
+) -> Any:
+    """Fit a classifier that was ``_begun`` to its samples, and to the messages that it has learned.
+
+    ``same`` classes, by their new and their old numbers, have the same samples as before. Shares and radius scale are
+    those of an ``earlier`` classifier, or are chosen anew. The last ``n_new`` messages are new.
+    """
+    learned, classes = changed._learned, changed.classes_
+    samples = _joined(changed, n_new)
     moved = samples.constants()
-    samples, kept = (part.moved(moved, clf.scale_) for part in (samples, kept))
+    samples, kept = (part.moved(moved, clf.scale_) for part in (samples, changed._kept))
     samples = replace(samples, groups=several_groups(samples.groups, samples.units, samples.classes, classes))
-    changed.groups_ = samples.groups
-    earlier = chosen_by or clf
-    before = None if anew else earlier._boundaries
+    changed.groups_ = samples.groups_of_rows()
+    boundaries = None if earlier is None else earlier._boundaries
     with one_thread_each():
-        fitted, changed._kept = method_of(changed).fit(samples, classes, before, same, with_held_out=chosen_by is None)
+        # Where another one chose, that one has the held-out scores.
+        with_held_out = earlier is None or earlier is clf
+        fitted, samples = method_of(changed).fit(samples, classes, boundaries, same, with_held_out=with_held_out)
     changed._store(fitted, samples.mean, clf.scale_)
-    if changed.trainer is not None and not anew and not fitted.losses:  # nothing was trained
+    if changed.trainer is not None and earlier is not None and not fitted.losses:  # nothing was trained
         for name in ("n_iter_", "loss_curve_", "validation_scores_"):
             setattr(changed, name, getattr(earlier, name))
-    changed._learned = learned
+    changed._kept = samples
     if learned is not None:
+        changed._kept = kept.decided_by(samples)
         changed._learned = replace(learned, features=learned.features - moved)
-        changed._kept = kept.decided_by(changed._kept)
     few, many = len(clf.classes_), len(classes)
-    if not anew and clf._boundaries.chosen is not None and few < FEWEST_CLASSES_OF_BACKGROUND <= many:
+    if earlier is not None and clf._boundaries.chosen is not None and few < FEWEST_CLASSES_OF_BACKGROUND <= many:
         warn(
             f"{few} classes are too few for a covariance between classes, so the {many} of now have none "
             "until they are refreshed."

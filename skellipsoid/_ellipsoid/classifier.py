@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.base import Answers, BoundaryOpenSetClassifier
 from .._core.fit_steps import encode, gather_used, read_training, warn_of_degenerate, without_outliers
 from .._core.norms import usual_norms
+from .._core.open_set_classifier import Answers, BoundaryOpenSetClassifier
 from .._core.sklearn import HasMethods, Interval, StrOptions, fit_context, validate_params
 from .._core.state_rules import Record, Rule
 from .._core.validation import select_rows, unfit
@@ -24,9 +24,9 @@ from .._torch.threads import one_thread_each
 from . import scoring, state
 from .attributes import BoundaryAttributesMixin
 from .elidecide import EliDecide
-from .fit import method_of, read_validation
 from .learned import Learned
 from .math.boundaries import Fitted
+from .methods import method_of, read_validation
 
 
 class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, BoundaryOpenSetClassifier):
@@ -95,7 +95,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     offset_, class_offsets_ : float, ndarray of shape (n_classes,)
         ``predict`` answers open below their sum, the limit. 0 after ``fit``; :func:`set_operating_point` changes them.
     groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were held out together; those with −1 were not used.
+        Samples with the same number were held out together; those with −1 were not used. After a change of the classes
+        these are the samples that the classifier keeps: known ones with their copies, then open ones.
     changes_ : list of dict
         Changes of the classes since ``fit``: what was done, to which classes, with how many samples, and when.
     held_out_scores_ : ndarray of shape (n_held_out,) or None

@@ -5,8 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .log_model import CANDIDATES, CENTRES, Labels, LogModel, bins_of, model_of
-from .normal_scores import NormalScores
-from .scores import Floats, HeldOutScores
+from .scores import Floats, NormalScores, ReferenceScores
 
 #: The limit is a mean of the candidates. Each counts exp(−loss / NEAR), by its expected loss of F1, or of the cost, to
 #: the best one.
@@ -56,7 +55,7 @@ class Forecast(NamedTuple):
 
 
 def place_limit(
-    held_out: HeldOutScores,
+    held_out: ReferenceScores,
     found: LogModel,
     scores: Floats,
     n_classes: int,
@@ -66,7 +65,7 @@ def place_limit(
 
     Parameters
     ----------
-    held_out : HeldOutScores
+    held_out : ReferenceScores
         Known samples, at least one. ``expected`` says how much an accepted open sample counts in F1.
     found : LogModel
         Of the log, or of what is expected of the traffic.
@@ -88,7 +87,7 @@ def place_limit(
     return float(normal.inverse(np.asarray(z)))
 
 
-def limit_of(held_out: HeldOutScores, n_classes: int) -> float:
+def limit_of(held_out: ReferenceScores, n_classes: int) -> float:
     """Score below which samples are open, by what is expected of the traffic alone."""
     none = np.zeros(0)
     found = model_of(held_out, none, none.astype(np.int64), Labels.none(0), held_out.expected.open_share)
@@ -96,7 +95,7 @@ def limit_of(held_out: HeldOutScores, n_classes: int) -> float:
 
 
 def foretell(
-    held_out: HeldOutScores, found: LogModel, offset: float, n_classes: int, scores: Floats | None = None
+    held_out: ReferenceScores, found: LogModel, offset: float, n_classes: int, scores: Floats | None = None
 ) -> Forecast:
     """Foretell what an offset does, in a log of these ``scores`` or in traffic to come."""
     normal = NormalScores(held_out)

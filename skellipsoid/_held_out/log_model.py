@@ -15,8 +15,7 @@ from scipy.stats import norm, qmc
 from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
-from .normal_scores import NormalScores
-from .scores import TRAFFIC, Expected, Floats, HeldOutScores, Integers, Share
+from .scores import TRAFFIC, Expected, Floats, Integers, NormalScores, ReferenceScores, Share
 
 #: Candidates of the line, and the centres of the bins that they divide; the bin i ends at the candidate i.
 CANDIDATES = np.linspace(-4.5, 1.5, 61)
@@ -181,7 +180,7 @@ def falling(probabilities: Floats) -> Floats:
     return np.asarray(np.maximum.accumulate(probabilities[::-1])[::-1])
 
 
-def open_of(held_out: HeldOutScores, normal: NormalScores, *, is_unseen: bool = False) -> tuple[float, float]:
+def open_of(held_out: ReferenceScores, normal: NormalScores, *, is_unseen: bool = False) -> tuple[float, float]:
     """Usual place and width of open messages.
 
     The mean of those of texts and of samples of held-out classes; the place, less those of synthetic classes. Known
@@ -347,19 +346,8 @@ def bins_of(z: Floats) -> Integers:
     return np.asarray(np.searchsorted(CANDIDATES, z))
 
 
-def right_of(held_out: HeldOutScores, normal: NormalScores) -> Floats:
-    """Log-odds that a held-out sample of each bin is assigned to its class, (n_bins,): a logistic regression."""
-    return _log_odds_of(held_out, normal, held_out.assigned == held_out.classes)
-
-
-def offered_of(held_out: HeldOutScores, normal: NormalScores) -> Floats:
-    """Log-odds that its class is among the first three, (n_bins,); without a place it is."""
-    ranks = held_out.ranks
-    return _log_odds_of(held_out, normal, np.ones(len(held_out.known), dtype=bool) if ranks is None else ranks > 0)
-
-
-def _log_odds_of(held_out: HeldOutScores, normal: NormalScores, right: NDArray[np.bool_]) -> Floats:
-    """Log-odds in each bin of what is ``right`` of held-out samples."""
+def _log_odds_of(held_out: ReferenceScores, normal: NormalScores, right: NDArray[np.bool_]) -> Floats:
+    """Log-odds in each bin of what is ``right`` of held-out samples, (n_bins,): a logistic regression."""
     if right.all() or not right.any():
         return np.full(len(CENTRES), 10.0 if right.all() else -10.0)
     weights = EVIDENCE * held_out.weights / held_out.weights.sum()
@@ -368,7 +356,7 @@ def _log_odds_of(held_out: HeldOutScores, normal: NormalScores, right: NDArray[n
 
 
 def model_of(
-    held_out: HeldOutScores,
+    held_out: ReferenceScores,
     scores: Floats,
     copies: Integers,
     labels: Labels,
@@ -383,8 +371,8 @@ def model_of(
         labels,
         open_share,
         usual,
-        right_of(held_out, normal),
-        offered_of(held_out, normal) if labels.is_picked.any() else np.zeros(0),
+        _log_odds_of(held_out, normal, held_out.assigned == held_out.classes),
+        _log_odds_of(held_out, normal, held_out.ranks > 0) if labels.is_picked.any() else np.zeros(0),
         bins_of(normal(held_out.real)),
         held_out.expected,
     )

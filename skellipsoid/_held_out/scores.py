@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -48,8 +49,8 @@ def read_share(open_share: Any) -> Share:
     return (float(limits[0]), float(limits[1])) if limits[0] < limits[1] else float(limits[0])
 
 
-class HeldOutScores(NamedTuple):
-    """Scores of known samples that were held out, and of samples whose class was held out."""
+class ReferenceScores(NamedTuple):
+    """What new scores are compared with: those of held-out known samples, and of samples whose class was held out."""
 
     known: Floats  # (n_known,)
     assigned: Integers  # (n_known,) class that scores
@@ -57,15 +58,15 @@ class HeldOutScores(NamedTuple):
     weights: Floats  # (n_known,)
     opened: Floats  # (n_open,)
     open_weights: Floats  # (n_open,)
+    ranks: Integers  # (n_known,) place of the own class, 1 to 3, or 0
+    gaps: Floats  # (n_known,) between the first two classes
+    open_gaps: Floats  # (n_open,)
     synthetic: Floats = np.zeros(0)  # (n_synthetic,) samples of synthetic classes
     real: Floats = np.zeros(0)  # (n_real,) training samples with the open label, without learned messages
     expected: Expected = Expected()
-    ranks: Integers | None = None  # (n_known,) place of the own class, 1 to 3, or 0
-    gaps: Floats = np.zeros(0)  # (n_known,) between the first two classes
-    open_gaps: Floats = np.zeros(0)  # (n_open,)
 
     @classmethod
-    def of(cls, classifier: Any, caller: str) -> "HeldOutScores":
+    def of(cls, classifier: Any, caller: str) -> "ReferenceScores":
         """Read them off a fitted classifier.
 
         Raises
@@ -100,7 +101,40 @@ class HeldOutScores(NamedTuple):
         # Learned messages stand at the end; they count as labels of a log.
         learned = getattr(classifier, "_learned", None)
         n_learned = 0 if learned is None else int((~np.isin(learned.labels, classifier.classes_)).sum())
-        real = scores[is_real]
-        of_open = scores[opened], weights[opened], scores[is_synthetic], real[: len(real) - n_learned]
-        ranks, gaps = held_out["ranks"][known], held_out["gaps"]
-        return cls(*of_known, *of_open, Expected.by(classifier), ranks, gaps[known], gaps[opened])
+        gaps, real = held_out["gaps"], scores[is_real]
+        of_open = scores[opened], weights[opened], held_out["ranks"][known], gaps[known], gaps[opened]
+        return cls(*of_known, *of_open, scores[is_synthetic], real[: len(real) - n_learned], Expected.by(classifier))
+
+
+class NormalScores:
+    """Scores in units of held-out known samples: 0 is their median, 1 a standard deviation of a normal distribution.
+
+    Both ways, continued as a line beyond the lowest.
+    """
+
+    def __init__(self, held_out: ReferenceScores) -> None:
+        known, weights = _merged(held_out.known, held_out.weights)
+        levels = (np.cumsum(weights) - weights / 2) / weights.sum()
+        chosen = np.linspace(levels[0], levels[-1], min(len(known), 101))
+        knots, z = np.interp(chosen, levels, known), norm.ppf(chosen)
+        low, middle = np.interp([0.05, 0.5], levels, known)
+        unit = max(middle - low, 1e-9) / -norm.ppf(0.05)  # the scores of one standard deviation
+        self._scores = np.maximum.accumulate(np.concatenate([[knots[0] - 10 * unit], knots, [knots[-1] + 10 * unit]]))
+        self._z = np.concatenate([[z[0] - 10], z, [z[-1] + 10]])
+
+    def __call__(self, scores: NDArray[np.floating]) -> Floats:
+        """Give normal scores."""
+        return np.asarray(np.interp(scores, self._scores, self._z))
+
+    def inverse(self, z: Floats) -> Floats:
+        """Scores of normal scores."""
+        return np.asarray(np.interp(z, self._z, self._scores))
+
+
+def _merged(scores: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Ascending scores of which no two are equal up to rounding, and the weight of each: copies count as they weigh."""
+    order = np.argsort(scores, kind="stable")
+    order = order[weights[order] > 0]
+    scores, weights = scores[order], weights[order]
+    is_first = np.append(True, np.diff(scores) > 1e-6 * max(float(scores[-1] - scores[0]), 1e-300))
+    return scores[is_first], np.add.reduceat(weights, np.flatnonzero(is_first))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._samples.samples import Floats, effective_number
-from .scores import Expected, HeldOutScores
+from .scores import Expected, ReferenceScores
 
 #: A held-out sample keeps the place of its class among so many.
 N_FIRST = 3
@@ -53,7 +53,7 @@ _NO_RANKS, _NO_GAPS = np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutTable:
     """Samples that are scored by boundaries without them, one entry of each column for a sample.
 
     The closed form, the trainer and ``threshold="auto"`` of the baselines choose by it, and a fit keeps it.
@@ -92,7 +92,7 @@ class HeldOut:
         sets: NDArray[np.int64] | None = None,
         ranks: NDArray[np.int64] = _NO_RANKS,
         gaps: NDArray[np.float64] = _NO_GAPS,
-    ) -> "HeldOut":
+    ) -> "HeldOutTable":
         """Convert tensors of samples of one kind; every sample weighs 1 without ``weights``."""
         n_samples = len(distances)
         return cls(
@@ -108,7 +108,7 @@ class HeldOut:
         )
 
     @staticmethod
-    def joined(parts: Iterable["HeldOut"], mean_error: float = 0.0) -> "HeldOut":
+    def joined(parts: Iterable["HeldOutTable"], mean_error: float = 0.0) -> "HeldOutTable":
         """Append samples to each other."""
         first, *more = parts
         columns: dict[str, Any] = {
@@ -120,17 +120,17 @@ class HeldOut:
         """Return the number of samples."""
         return len(self.kinds)
 
-    def where(self, chosen: NDArray[np.bool_]) -> "HeldOut":
+    def where(self, chosen: NDArray[np.bool_]) -> "HeldOutTable":
         """Select samples that are ``chosen``, (n_samples,) Boolean."""
         return replace(self, **{name: getattr(self, name)[chosen] for name in _COLUMNS})
 
     @cached_property
-    def known(self) -> "HeldOut":
+    def known(self) -> "HeldOutTable":
         """Known samples."""
         return self.where(self.kinds == KNOWN)
 
     @cached_property
-    def open(self) -> list["HeldOut"]:
+    def open(self) -> list["HeldOutTable"]:
         """Kinds of samples that stand in for open ones, none of them empty; the real ones are added to each."""
         present = [kind for kind in (OF_OTHER_CLASS, SYNTHETIC) if (self.kinds == kind).any()]
         found = [self.where((self.kinds == kind) | (self.kinds == REAL)) for kind in present or [REAL]]
@@ -151,28 +151,28 @@ class HeldOut:
         """Margins: 0 on the boundary, negative outside."""
         return 1 - self.distances
 
-    def kept(self, scale: float) -> "HeldOut | None":
+    def kept(self, scale: float) -> "HeldOutTable | None":
         """Give what a fit keeps: distances and gaps at the radius scale; ``None`` if no sample is known."""
         if not len(self.known):
             return None
         return replace(self, distances=self.distances / scale, gaps=self.gaps / scale**2)
 
-    def scores(self, expected: Expected) -> HeldOutScores:
+    def scores(self, expected: Expected) -> ReferenceScores:
         """Give the scores before a size is chosen, distances times −1, for the traffic that is expected."""
         is_known, opened, is_synthetic, is_real = (
             self.kinds == kind for kind in (KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL)
         )
         scores = -self.distances
         known = scores[is_known], self.assigned[is_known], self.classes[is_known], self.weights[is_known]
-        of_open = scores[opened], self.weights[opened], scores[is_synthetic], scores[is_real]
-        return HeldOutScores(*known, *of_open, expected)
+        of_open = scores[opened], self.weights[opened], self.ranks[is_known], self.gaps[is_known], self.gaps[opened]
+        return ReferenceScores(*known, *of_open, scores[is_synthetic], scores[is_real], expected)
 
-    def with_fresh(self, fresh: "HeldOut") -> "HeldOut":
+    def with_fresh(self, fresh: "HeldOutTable") -> "HeldOutTable":
         """Append fresh samples, which nothing was fitted to, and give the known ones their location and spread."""
         is_known = self.kinds == KNOWN
         distances = self.distances.copy()
         distances[is_known] = _as_fresh(self.known, fresh)
-        return HeldOut.joined([replace(self, distances=distances), fresh], self.mean_error)
+        return HeldOutTable.joined([replace(self, distances=distances), fresh], self.mean_error)
 
     @cached_property
     def n_independent(self) -> float:
@@ -181,7 +181,7 @@ class HeldOut:
 
 
 #: Columns of the table, one entry for each sample.
-_COLUMNS = [column.name for column in fields(HeldOut) if column.name not in ("n_classes", "mean_error")]
+_COLUMNS = [column.name for column in fields(HeldOutTable) if column.name not in ("n_classes", "mean_error")]
 
 
 def ranks_and_gaps(
@@ -218,7 +218,7 @@ def gap_of(compared: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def _as_fresh(known: HeldOut, fresh: HeldOut) -> NDArray[np.float64]:
+def _as_fresh(known: HeldOutTable, fresh: HeldOutTable) -> NDArray[np.float64]:
     """Distances of held-out known samples, mapped to the location and spread of those of fresh ones.
 
     In logarithms, over the classes in the proportions of the fresh samples. Each of the two differences counts by its
@@ -244,7 +244,7 @@ def _as_fresh(known: HeldOut, fresh: HeldOut) -> NDArray[np.float64]:
     return np.where(known.distances > TINY, np.exp(centre + shift + widening * (logs - centre)), known.distances)
 
 
-def _moments(samples: HeldOut, weights: NDArray[np.float64]) -> tuple[float, float]:
+def _moments(samples: HeldOutTable, weights: NDArray[np.float64]) -> tuple[float, float]:
     """Mean and standard deviation of the logarithms of distances."""
     logs = np.log(samples.distances)
     mean = np.average(logs, weights=weights)
@@ -260,7 +260,7 @@ def _double(values: Tensor) -> NDArray[np.float64]:
 
 
 def expected_f1(
-    held_out: HeldOut, scales: NDArray[np.float64], open_per_known: Sequence[float] = OPEN_PER_KNOWN
+    held_out: HeldOutTable, scales: NDArray[np.float64], open_per_known: Sequence[float] = OPEN_PER_KNOWN
 ) -> NDArray[np.float64]:
     """Macro F1 over the known classes and open if all radii are multiplied by each of ``scales``.
 
@@ -269,7 +269,7 @@ def expected_f1(
 
     Parameters
     ----------
-    held_out : HeldOut
+    held_out : HeldOutTable
     scales : ndarray of shape (n_scales,)
         Ascending.
     open_per_known : sequence of float
@@ -298,14 +298,14 @@ def expected_f1(
     return np.asarray(np.mean(values, axis=0))
 
 
-def _accepted(samples: HeldOut, scales: NDArray[np.float64]) -> NDArray[np.float64]:
+def _accepted(samples: HeldOutTable, scales: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weight of each class's samples that are accepted at each radius scale, (n_scales, n_classes)."""
     first, n_classes = np.searchsorted(scales, samples.distances, side="left"), samples.n_classes
     counts = np.bincount(first * n_classes + samples.assigned, samples.weights, minlength=(len(scales) + 1) * n_classes)
     return np.asarray(counts.reshape(len(scales) + 1, n_classes)[:-1].cumsum(axis=0))
 
 
-def best_scale(held_out: HeldOut) -> tuple[float, float]:
+def best_scale(held_out: HeldOutTable) -> tuple[float, float]:
     """Radius scale by ``expected_f1``, and the best F1 of any candidate; (1, 0) without a distance above 0.
 
     The single best candidate is a noisy estimate. So the scale is the geometric mean of all candidates, weighted by
@@ -322,7 +322,7 @@ def best_scale(held_out: HeldOut) -> tuple[float, float]:
     return float(np.exp(np.average(np.log(scales), weights=weights))), best
 
 
-def _candidate_scales(held_out: HeldOut) -> NDArray[np.float64]:
+def _candidate_scales(held_out: HeldOutTable) -> NDArray[np.float64]:
     """Distances of known samples."""
     distances = held_out.known.distances
     return candidates(distances[distances > 0])
@@ -351,7 +351,7 @@ def quantile(scores: Floats, weights: Floats, share: float) -> float:
     return float(scores[order][int((below <= share * weights.sum() * (1 + 1e-12)).sum()) - 1])
 
 
-def best_threshold(held_out: HeldOut) -> float:
+def best_threshold(held_out: HeldOutTable) -> float:
     """Threshold by the expected macro F1 over known classes and open, as the ellipsoids' size is chosen.
 
     The mean of all candidates, weighted by ``near_best``: with few samples it is chance which candidate is best.

@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.base import BoundaryOpenSetClassifier
+from .._core.open_set_classifier import BoundaryOpenSetClassifier
 from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.probes import check_answers
-from .._traffic.asking import zones_of
 from .._traffic.operating_point import TunedOperatingPointCV
+from .._traffic.predict_set import zones_of
 from .._version import __version__
 from ..persistence._folder import Files, manifest_bytes, sha256
 from .folder import (

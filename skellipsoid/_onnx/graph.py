@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
-from .._traffic.asking import zones_of
+from .._traffic.predict_set import zones_of
 from .heads import Head, Step, first_by_score, head_of, step_of
 from .quantize import quiet_onnx
 

@@ -11,21 +11,17 @@ from torch import Tensor
 
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.math.tiles import PaddedAxes
-from .._held_out.asking import NO_LIMIT
 from .._held_out.table import N_FIRST
+from .._held_out.zones import NO_LIMIT
 from ..baselines import (
-    ADBClassifier,
     BallClassifier,
-    DOCClassifier,
     EnergyClassifier,
     MahalanobisClassifier,
     MaxLogitClassifier,
-    OpenMaxClassifier,
     PLDAClassifier,
     SoftmaxOpenSetClassifier,
 )
 from ..baselines._covariance import SMALLEST_VARIANCE
-from ..baselines._openmax import _LARGEST_EXPONENT
 
 #: Assigned class (n_rows,), its score (n_rows,), and the scores of all classes (n_rows, n_classes); where these do not
 #: say it, the first classes in their order (n_rows, n_first) and how far the second is behind the first (n_rows,).
@@ -144,10 +140,8 @@ def _in_double(
 
     def head(classifier: Any, dtype: torch.dtype) -> Head:
         found, numbers = formula(classifier, lambda values: torch.as_tensor(np.asarray(values), dtype=torch.float64))
-        # The margins of OpenMax hold the threshold already.
-        has_threshold = hasattr(classifier, "threshold_") and not isinstance(classifier, OpenMaxClassifier)
         # A tensor: numbers of Python become single precision in a graph.
-        threshold = torch.tensor(classifier.threshold_ if has_threshold else 0.0, dtype=torch.float64)
+        threshold = torch.tensor(getattr(classifier, "threshold_", 0.0), dtype=torch.float64)
 
         def score(rows: Tensor) -> Scores:
             labels, knownness, by_class, *_ = found(rows.double())
@@ -234,75 +228,36 @@ def _plda(classifier: PLDAClassifier, given: Callable[[Any], Tensor]) -> tuple[S
 
 def _logits(classifier: Any, given: Callable[[Any], Tensor]) -> tuple[Score, int]:
     mean, coef, intercept = given(classifier._mean), given(classifier.coef_), given(classifier.intercept_)
-    from_logits = _FROM_LOGITS[type(classifier)](classifier, given)
-    n_classes = len(intercept)
-    numbers = n_classes * (n_classes + 8) if isinstance(classifier, OpenMaxClassifier) else 8 * n_classes
-    return lambda rows: from_logits((rows - mean) @ coef.T + intercept), numbers + coef.shape[1]
+    from_logits = _FROM_LOGITS[type(classifier)]
+
+    def score(rows: Tensor) -> Scores:
+        return from_logits(classifier, (rows - mean) @ coef.T + intercept)
+
+    return score, 8 * len(intercept) + coef.shape[1]
 
 
-def _centred(logits: Tensor) -> Tensor:
-    return logits - logits.mean(1, keepdim=True)
+def _max_logit(classifier: MaxLogitClassifier, logits: Tensor) -> Scores:
+    return _best(logits - logits.mean(1, keepdim=True))
 
 
-def _energy(classifier: EnergyClassifier, given: Callable[[Any], Tensor]) -> Score:
-    def score(logits: Tensor) -> Scores:
-        by_class = _centred(logits)
-        energies = classifier.temperature * torch.logsumexp(by_class / classifier.temperature, dim=1)
-        return by_class.argmax(1), energies, by_class
-
-    return score
+def _energy(classifier: EnergyClassifier, logits: Tensor) -> Scores:
+    labels, _, by_class = _max_logit(classifier, logits)
+    return labels, classifier.temperature * torch.logsumexp(by_class / classifier.temperature, dim=1), by_class
 
 
-def _doc(classifier: DOCClassifier, given: Callable[[Any], Tensor]) -> Score:
-    thresholds = given(classifier.thresholds_)
-
-    def score(logits: Tensor) -> Scores:
-        labels, by_class = logits.argmax(1), torch.sigmoid(logits)
-        return labels, _pick(by_class, labels) - thresholds[labels], by_class
-
-    return score
-
-
-def _softmax(logits: Tensor) -> Scores:
+def _softmax(classifier: SoftmaxOpenSetClassifier, logits: Tensor) -> Scores:
     labels, by_class = logits.argmax(1), torch.softmax(logits, dim=1)
     return labels, _pick(by_class, labels), by_class
 
 
-def _openmax(classifier: OpenMaxClassifier, given: Callable[[Any], Tensor]) -> Score:
-    means, locations = given(classifier.mean_logits_), given(classifier.tail_locations_)
-    is_step = given(classifier.tail_scales_) == 0
-    scales = given(np.where(classifier.tail_scales_ == 0, 1.0, classifier.tail_scales_))
-    steps = given(locations + 1e-9 * locations.clamp_min(1.0))
-    n_ranked = min(classifier.n_ranked, len(means))
-
-    def score(logits: Tensor) -> Scores:
-        activations = _centred(logits)
-        unknown = torch.zeros_like(activations[:, :1]) - float("inf")
-        if classifier.tail_size:
-            distances = _distances(activations, means)
-            tails = 1 - torch.exp(-torch.exp(((distances - locations) / scales).clamp_max(_LARGEST_EXPONENT)))
-            outlying = torch.where(is_step, (distances > steps).double(), tails)
-            ranks = activations.argsort(dim=1, descending=True).argsort(dim=1)
-            taken = (n_ranked - ranks).clamp_min(0) / n_ranked * outlying
-            unknown = (activations * taken).sum(1, keepdim=True)
-            activations = activations * (1 - taken)
-        shares = torch.softmax(torch.cat([unknown, activations], dim=1), dim=1)
-        labels, best, by_class = _best(shares[:, 1:])
-        return labels, best - (1 - by_class.sum(1)).clamp_min(classifier.threshold_), by_class
-
-    return score
-
-
-_FROM_LOGITS: dict[type, Callable[[Any, Callable[[Any], Tensor]], Score]] = {
-    DOCClassifier: _doc,
+_FROM_LOGITS: dict[type, Callable[[Any, Tensor], Scores]] = {
     EnergyClassifier: _energy,
-    OpenMaxClassifier: _openmax,
-    MaxLogitClassifier: lambda classifier, given: lambda logits: _best(_centred(logits)),
-    SoftmaxOpenSetClassifier: lambda classifier, given: _softmax,
+    MaxLogitClassifier: _max_logit,
+    SoftmaxOpenSetClassifier: _softmax,
 }
 _HEADS: dict[type, Callable[[Any, torch.dtype], Head]] = {
     EllipsoidOpenSetClassifier: _ellipsoids,
-    **dict.fromkeys((ADBClassifier, BallClassifier), _in_double(_balls)),
+    BallClassifier: _in_double(_balls),
     MahalanobisClassifier: _in_double(_mahalanobis),
     PLDAClassifier: _in_double(_plda),
     **dict.fromkeys(_FROM_LOGITS, _in_double(_logits)),

@@ -118,6 +118,11 @@ class TrainingSamples:
         features, classes = torch.from_numpy(self.features).to(device), torch.from_numpy(self.classes).to(device)
         return Samples.of(features, classes, n_classes, self.weights, self.units, self.groups)
 
+    def groups_of_rows(self) -> Integers:
+        """Group of each given row, copies included; then of the open ones, each of which is alone."""
+        groups = np.repeat(self.groups, self.copies)
+        return np.append(groups, 1 + groups.max(initial=-1) + np.arange(len(self.open_features)))
+
     def constants(self) -> NDArray[Any]:
         """Values of constant features, 0 for the others, (n_features,): in a fit, a constant feature is 0."""
         return np.where(np.ptp(self.features, axis=0) == 0, self.features[0], np.float32(0))

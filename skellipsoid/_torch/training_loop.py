@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 from .progress import progress_bar
 
-#: What ``auto_batch_size`` aims at; chosen by hand.
-_STEPS_PER_EPOCH, _SMALLEST_BATCH, _LARGEST_BATCH = 16, 16, 128
-
 
 @dataclass
 class History:
@@ -103,11 +100,6 @@ def _shown(history: History) -> dict[str, Any]:
     if history.scores:
         shown["held-out score"] = f"{history.scores[-1]:.4f}"
     return shown
-
-
-def auto_batch_size(n_rows: int) -> int:
-    """Give the batch size that cuts an epoch into about 16 batches, so that small data sets need few epochs too."""
-    return min(max(n_rows // _STEPS_PER_EPOCH, _SMALLEST_BATCH), _LARGEST_BATCH)
 
 
 def shuffled_batches(n_rows: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:

@@ -15,7 +15,7 @@ from .._core.warn import warn
 from .._ellipsoid.axes import decompose
 from .._encoders.text_features import TextFeatures
 from ..baselines._neighbors import nearest
-from .asking import first_classes, predict_set, zones_of
+from .predict_set import first_classes, predict_set, zones_of
 
 _MEMBERS = ("predict", "predict_known", "class_margins", "shared_axes")
 #: Smallest share of the squared distance for which the shared axes explain the answers.

@@ -19,11 +19,11 @@ from .._core.warn import silenced, warn
 from .._ellipsoid.changes import kept_samples, with_learned
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.learned import Learned, check_reach, find_learned, in_units_of_X, learned_of, standardized, with_usual
-from .._held_out.asking import costs_of
 from .._held_out.line import place_limit
-from .._held_out.scores import Floats, HeldOutScores, Integers
-from .asking import first_classes, foretold, zones_placed
+from .._held_out.scores import Floats, Integers, ReferenceScores
+from .._held_out.zones import costs_of
 from .log import MEMBERS, Log, read_log, score
+from .predict_set import first_classes, foretold, zones_placed
 
 #: Labelled messages are scored without themselves in so many parts.
 N_PARTS = 5
@@ -216,7 +216,7 @@ def learn_from_traffic(
         del classifier.feature_names_in_
     kept_samples(classifier)  # or an error
     check_reach(classifier, features)
-    held_out = HeldOutScores.of(classifier, "learn_from_traffic")
+    held_out = ReferenceScores.of(classifier, "learn_from_traffic")
     earlier, rows, y, sample_weight = _not_learned(classifier, features, y, sample_weight)
     reading = {"with_learned": False, "takes_new": True}
     before = read_log(classifier, features[rows], y, sample_weight, "learn_from_traffic", **reading)
@@ -231,7 +231,7 @@ def learn_from_traffic(
     learned = with_learned(classifier, messages, names, n_new)
     others = features[rows][~before.labels.labelled]
     log = _scored_without_themselves(classifier, learned, messages, names, others)
-    held_now = HeldOutScores.of(learned, "learn_from_traffic")
+    held_now = ReferenceScores.of(learned, "learn_from_traffic")
     found = log.fit(held_now)
     learned.offset_ = place_limit(held_now, found, log.scores, len(learned.classes_))
     learned.traffic_ = found.traffic()
@@ -361,7 +361,7 @@ def _described(
     classifier: EllipsoidOpenSetClassifier,
     learned: EllipsoidOpenSetClassifier,
     before: Log,
-    held_out: HeldOutScores,
+    held_out: ReferenceScores,
     forecasts: dict[str, dict[str, list[float]]],
 ) -> dict[str, Any]:
     """Say what was learned, in numbers that can be checked."""

@@ -14,11 +14,10 @@ from .._core.pipelines import read_estimator
 from .._core.spelling import refuse_other_spellings, warn_of_strangers
 from .._core.validation import check_squares, check_weights, only_column, read_weight_shares, read_weights
 from .._ellipsoid.learned import Learned, find_learned, learned_of, with_usual
-from .._held_out.asking import Ranks
 from .._held_out.log_model import Labels, LogModel, model_of
-from .._held_out.normal_scores import NormalScores
-from .._held_out.scores import Floats, HeldOutScores, Integers
+from .._held_out.scores import Floats, Integers, NormalScores, ReferenceScores
 from .._held_out.table import N_FIRST
+from .._held_out.zones import Ranks
 
 #: What the classifier must have.
 MEMBERS = ("score_samples", "predict_known", "classes_")
@@ -75,10 +74,10 @@ class Log(NamedTuple):
         labels = Labels.of(rows, truth == n_classes, truth == self.assigned[rows], weights)
         return self._replace(labels=labels, truth=truth)
 
-    def fit(self, held_out: HeldOutScores, open_share: float | tuple[float, float] | None = None) -> LogModel:
+    def fit(self, held_out: ReferenceScores, open_share: float | tuple[float, float] | None = None) -> LogModel:
         """Fit the model of the log's scores."""
         labels, is_picked = self.labels, ~np.isnan(self.gaps)
-        if is_picked.any() and held_out.ranks is not None:
+        if is_picked.any():
             odds = np.full(len(self.gaps), np.nan)
             scores = self.scores[labels.labelled][is_picked]
             odds[is_picked] = Ranks(held_out, N_FIRST).gap_odds(scores, self.gaps[is_picked])
@@ -90,7 +89,7 @@ class Log(NamedTuple):
         """Whether each label was drawn, (n_labelled,), not picked by a user who was asked."""
         return np.isnan(self.gaps) if len(self.gaps) else np.ones(len(self.truth), dtype=bool)
 
-    def shift_seen(self, held_out: HeldOutScores) -> str | None:
+    def shift_seen(self, held_out: ReferenceScores) -> str | None:
         """Say that labelled known messages lie farther out than held-out samples, if they do (one-sided t-test)."""
         is_known = ~self.labels.is_open & self.is_drawn
         if is_known.sum() < FEWEST_KNOWN:
@@ -110,7 +109,7 @@ class Log(NamedTuple):
         )
 
 
-def expected_traffic(held_out: HeldOutScores) -> LogModel:
+def expected_traffic(held_out: ReferenceScores) -> LogModel:
     """Give the model of the traffic that a classifier expects, which nothing was told of."""
     return Log.empty().fit(held_out, held_out.expected.open_share)
 

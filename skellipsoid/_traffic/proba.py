@@ -13,8 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from .._core.pipelines import read_estimator
 from .._core.validation import is_number
 from .._held_out.log_model import CENTRES, Unknowns, falling, open_probability
-from .._held_out.normal_scores import NormalScores
-from .._held_out.scores import Floats, HeldOutScores
+from .._held_out.scores import Floats, NormalScores, ReferenceScores
 from .log import MEMBERS, Log, score
 
 SMALLEST_SHARE, LARGEST_SHARE = 0.001, 0.999
@@ -84,7 +83,7 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
            [0., 0., 1.]])
     """
     classifier, features = read_estimator(estimator, X, MEMBERS, "predict_open_proba")
-    held_out = HeldOutScores.of(classifier, "predict_open_proba")
+    held_out = ReferenceScores.of(classifier, "predict_open_proba")
     scores, assigned = score(classifier, features)
     share, traffic = _read_share(open_share), classifier.traffic_
     if traffic is None:
@@ -96,7 +95,7 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
     return np.column_stack([known * (1 - is_open)[:, np.newaxis], is_open])
 
 
-def of_scores(held_out: HeldOutScores, scores: Floats, traffic: Mapping[str, float]) -> Floats:
+def of_scores(held_out: ReferenceScores, scores: Floats, traffic: Mapping[str, float]) -> Floats:
     """Probability that each sample is open, (n_samples,), by what is known of the traffic."""
     found = Unknowns._make(np.array(traffic[name]) for name in Unknowns._fields)
     of_bins = falling(open_probability(found.open_share, *found.of_bins()))
@@ -112,7 +111,7 @@ def _read_share(share: Any) -> float | None:
 
 
 def _class_probabilities(
-    held_out: HeldOutScores, scores: Floats, assigned: NDArray[np.int64], columns: Floats
+    held_out: ReferenceScores, scores: Floats, assigned: NDArray[np.int64], columns: Floats
 ) -> Floats:
     """Probabilities of the classes if a sample is known, (n_samples, n_classes)."""
     if columns.shape[1] == 1:

@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.pipelines import check_samples, split_estimator
 from .._core.results import Result
 from .._held_out.log_model import bins_of
-from .._held_out.normal_scores import NormalScores
-from .._held_out.scores import HeldOutScores
+from .._held_out.scores import NormalScores, ReferenceScores
 from .log import Log, read_log
 
 #: Above this share hardly any sample tells how known traffic scores.
@@ -96,7 +95,7 @@ def estimate_open_share(
     """
     classifier = split_estimator(estimator)[1]
     check_is_fitted(classifier)
-    held_out = HeldOutScores.of(classifier, "estimate_open_share")
+    held_out = ReferenceScores.of(classifier, "estimate_open_share")
     check_samples(X, "estimate_open_share")
     log = read_log(estimator, X, y, sample_weight, "estimate_open_share")
     found = log.fit(held_out)
@@ -113,7 +112,7 @@ def estimate_open_share(
     )
 
 
-def _note(log: Log, held_out: HeldOutScores, low: float) -> str | None:
+def _note(log: Log, held_out: ReferenceScores, low: float) -> str | None:
     """Say what the limits rest on."""
     if log.n_new:
         return log.shift_seen(held_out)

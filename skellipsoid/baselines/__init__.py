@@ -4,24 +4,19 @@ Many share parameters, so they are dataclasses: fields are the parameters of the
 and a base class hands its own down.
 """
 
-from ._balls import ADBClassifier, BallClassifier
-from ._doc import DOCClassifier
+from ._balls import BallClassifier
 from ._logits import EnergyClassifier, MaxLogitClassifier, SoftmaxOpenSetClassifier
 from ._mahalanobis import MahalanobisClassifier
 from ._neighbors import KNNOpenSetClassifier, LOFOpenSetClassifier
-from ._openmax import OpenMaxClassifier
 from ._plda import PLDAClassifier
 
 __all__ = [
-    "ADBClassifier",
     "BallClassifier",
-    "DOCClassifier",
     "EnergyClassifier",
     "KNNOpenSetClassifier",
     "LOFOpenSetClassifier",
     "MahalanobisClassifier",
     "MaxLogitClassifier",
-    "OpenMaxClassifier",
     "PLDAClassifier",
     "SoftmaxOpenSetClassifier",
 ]

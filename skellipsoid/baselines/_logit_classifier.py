@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -17,10 +16,10 @@ from .._core.sklearn import HasMethods
 from .._core.state_rules import ESTIMATOR, THRESHOLDED, Rule, Sizes, floats, optional, or_none, refuse, require
 from .._samples.samples import find_scale
 from .._samples.training_samples import TrainingSamples
-from ._threshold import Floats, Integers, Scored, ThresholdedClassifier, in_double
+from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 #: Probabilities nearer to 0 or 1 count as this near: their logits stay finite.
-_SMALLEST_PROBABILITY = 1e-15
+SMALLEST_PROBABILITY = 1e-15
 #: The logistic regression of ``estimator=None``, for features whose root mean squared distance to their mean is 1.
 #: ``studies/logits.py``: with C = 1, 3, 10, 30, 100 the best macro F1 of softmax is 84.6, 84.7, 83.9, 83.1, 82.2,
 #: and of the largest logit 84.7, 85.1, 85.0, 84.3, 83.3.
@@ -33,8 +32,6 @@ class LogitClassifier(ThresholdedClassifier):
 
     estimator: Any = field(default=None, kw_only=False)
 
-    #: What the logits mean: one softmax, or a sigmoid for each class.
-    _loss: ClassVar[str] = "softmax"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ThresholdedClassifier._parameter_constraints,
         "estimator": [
@@ -68,24 +65,16 @@ class LogitClassifier(ThresholdedClassifier):
     def _from_logits(self, logits: Floats) -> Scored:
         """Score samples by their logits, (n_samples, n_classes)."""
 
-    def _after_logits(self, logits: Floats, classes: Integers, weights: Floats) -> None:
-        """Fit what the score needs beside the logits of the training samples."""
-
     def _can_refit(self) -> bool:
         return not isinstance(self.estimator, FrozenEstimator)
 
     def _fit_boundaries(self, samples: TrainingSamples) -> None:
-        self._check_can_hold_out(samples)
-        samples = in_double(samples)
-        self._fit_scores(samples)
-        self._set_threshold(samples)
-
-    def _check_can_hold_out(self, samples: TrainingSamples) -> None:
         if self.threshold == "auto" and not self._can_refit() and not len(samples.open_features):
             raise ValueError(
                 "threshold='auto' fits without some of the classes, which a FrozenEstimator cannot; pass the estimator "
                 f"itself, samples labelled {self.open_label_!r}, or another threshold."
             )
+        super()._fit_boundaries(samples)
 
     def _fit_scores(self, samples: TrainingSamples) -> None:
         X, classes, weights = samples.features, samples.classes, samples.weights
@@ -93,7 +82,6 @@ class LogitClassifier(ThresholdedClassifier):
             self._fit_linear(X, classes, weights)
         else:
             self._fit_estimator(X, classes, weights)
-        self._after_logits(self._logits(X), classes, weights)
 
     def _fit_linear(self, X: Floats, classes: Integers, weights: Floats) -> None:
         shares = weights / weights.sum()
@@ -107,22 +95,24 @@ class LogitClassifier(ThresholdedClassifier):
     def _logistic_regression(self, features: Floats, classes: Integers, weights: Floats) -> tuple[Floats, Floats]:
         """Weights and intercepts of the logits, one row for each class."""
         if len(self.classes_) == 1:  # scikit-learn needs two
-            certain = 0.0 if self._loss == "softmax" else logit(1 - _SMALLEST_PROBABILITY)
-            return np.zeros((1, features.shape[1])), np.full(1, certain)
-        is_pair = len(self.classes_) == 2
-        targets = [classes]
-        if self._loss == "sigmoid" and not is_pair:
-            targets = [classes == k for k in range(len(self.classes_))]
-        models = [LogisticRegression(**_LOGISTIC).fit(features, target, weights) for target in targets]
-        coef = np.concatenate([model.coef_ for model in models])
-        intercept = np.concatenate([model.intercept_ for model in models])
-        if is_pair:
+            return np.zeros((1, features.shape[1])), np.zeros(1)
+        coef, intercept = self._fitted_regression(features, classes, weights)
+        if len(self.classes_) == 2:
             return self._pair(coef[0]), self._pair(intercept[0])
         return coef, intercept
 
-    def _pair(self, one: NDArray[np.float64]) -> Floats:
+    @staticmethod
+    def _fitted_regression(features: Floats, targets: NDArray[Any], weights: Floats) -> tuple[Floats, Floats]:
+        model = LogisticRegression(**_LOGISTIC).fit(features, targets, weights)
+        return model.coef_, model.intercept_
+
+    def _pair(self, one: Floats) -> Floats:
         """Logits of two classes from the one of the second class, along a new first axis."""
-        return np.stack([-one, one]) * (0.5 if self._loss == "softmax" else 1.0)
+        return np.stack([-one, one]) * 0.5
+
+    def _of_probabilities(self, shares: Floats) -> Floats:
+        """Logits that give these probabilities of the classes."""
+        return np.asarray(np.log(shares))
 
     def _fit_estimator(self, X: Floats, classes: Integers, weights: Floats) -> None:
         estimator = clone(self.estimator)
@@ -138,6 +128,7 @@ class LogitClassifier(ThresholdedClassifier):
                 "same classes."
             )
         self.coef_ = self.intercept_ = None
+        self._logits(X[:1])  # refuses other columns than one for each class
 
     def _logits(self, X: Floats) -> Floats:
         """Logits of samples, (n_samples, n_classes)."""
@@ -145,8 +136,7 @@ class LogitClassifier(ThresholdedClassifier):
             return np.asarray((X - self._mean) @ self.coef_.T + self.intercept_)
         if not hasattr(self.logit_estimator_, "decision_function"):
             shares = np.asarray(self.logit_estimator_.predict_proba(X), dtype=np.float64)
-            shares = shares.clip(_SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY)
-            return np.asarray(np.log(shares) if self._loss == "softmax" else logit(shares))
+            return self._of_probabilities(shares.clip(SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY))
         logits = np.asarray(self.logit_estimator_.decision_function(X), dtype=np.float64)
         if logits.ndim == 1:  # two classes
             logits = self._pair(logits).T

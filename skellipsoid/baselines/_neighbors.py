@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-from .._core.base import BaseOpenSetClassifier
+from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.sklearn import Interval, StrOptions
 from .._core.state_rules import CLASSIFIER, COUNT, POSITIVE, THRESHOLDED, Rule, Sizes, floats, integers, refuse, rises
 from .._samples.samples import find_scale, of_unit_length

@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 Class = TypeVar("Class", bound=type)
@@ -95,13 +96,19 @@ PARAGRAPHS = {
 }
 
 
-def shared_docs(cls: Class) -> Class:
-    """Replace each line ``{name other_name}`` of a class's docstring by the paragraphs of these names."""
+def with_paragraphs(given: Mapping[str, str]) -> Callable[[Class], Class]:
+    """Give a decorator that replaces each line ``{name other_name}`` of a class's docstring by these paragraphs."""
 
     def paragraphs(line: re.Match[str]) -> str:
-        found = [textwrap.dedent(PARAGRAPHS[name]).strip("\n") for name in line[2].split()]
+        found = [textwrap.dedent(given[name]).strip("\n") for name in line[2].split()]
         return textwrap.indent("\n\n".join(found), line[1])
 
-    if cls.__doc__ is not None:  # python -OO
-        cls.__doc__ = re.sub(r"^( *)\{(\w+(?: \w+)*)\}$", paragraphs, cls.__doc__, flags=re.MULTILINE)
-    return cls
+    def decorate(cls: Class) -> Class:
+        if cls.__doc__ is not None:  # python -OO
+            cls.__doc__ = re.sub(r"^( *)\{(\w+(?: \w+)*)\}$", paragraphs, cls.__doc__, flags=re.MULTILINE)
+        return cls
+
+    return decorate
+
+
+shared_docs = with_paragraphs(PARAGRAPHS)

@@ -9,14 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._core.base import BaseOpenSetClassifier
+from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.sklearn import StrOptions
 from .._core.state_rules import THRESHOLDED, Rule
 from .._core.warn import warn
 from .._held_out.kept import KeepsHeldOutMixin
 from .._held_out.line import limit_of
 from .._held_out.scores import Expected
-from .._held_out.table import KNOWN, N_FIRST, OF_OTHER_CLASS, REAL, HeldOut, best_threshold, quantile, ranks_and_gaps
+from .._held_out.table import (
+    KNOWN,
+    N_FIRST,
+    OF_OTHER_CLASS,
+    REAL,
+    HeldOutTable,
+    best_threshold,
+    quantile,
+    ranks_and_gaps,
+)
 from .._samples.folds import fold_numbers
 from .._samples.samples import joined
 from .._samples.training_samples import TrainingSamples
@@ -95,14 +104,14 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         if held_out is not None:
             self._keep_held_out(held_out, np.concatenate([self._margins(part) for part in parts]))
 
-    def _held_out_scores(self, samples: TrainingSamples) -> tuple[HeldOut | None, list[Scored]]:
+    def _held_out_scores(self, samples: TrainingSamples) -> tuple[HeldOutTable | None, list[Scored]]:
         """Score every known sample by a fit without its fold, and a share of the classes in each fold as open samples.
 
         Gives the table, ``None`` if no known sample can be held out, and what the fits say of its samples, in the same
         order.
         """
         n_classes, classes, blocks = len(self.classes_), samples.classes, joined(samples.units, samples.groups)
-        tables: list[HeldOut] = []
+        tables: list[HeldOutTable] = []
         parts: list[Scored] = []
         folds = fold_numbers(classes, blocks, N_FOLDS)
         open_folds = np.arange(len(samples.open_features)) % N_FOLDS
@@ -120,10 +129,10 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
             tables.append(_table_of(scored, *known, present, n_classes))
             tables.append(_table_of(of_open, *_as_open(len(opened), n_classes), present, n_classes))
             parts += [scored, of_open]
-        found = HeldOut.joined(tables) if tables else None
+        found = HeldOutTable.joined(tables) if tables else None
         return found if found is not None and len(found.known) else None, parts
 
-    def _fitted_scores(self, samples: TrainingSamples) -> HeldOut:
+    def _fitted_scores(self, samples: TrainingSamples) -> HeldOutTable:
         """Score the samples by the fit that has seen them, where no other is possible."""
         blocks, everything = joined(samples.units, samples.groups), np.arange(n_classes := len(self.classes_))
         known = np.full(len(samples), KNOWN), samples.classes, samples.weights, blocks
@@ -137,7 +146,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
             return found
         real_open = samples.open_features
         opened = _table_of(self._scored(real_open), *_as_open(len(real_open), n_classes), everything, n_classes)
-        return HeldOut.joined([found, opened])
+        return HeldOutTable.joined([found, opened])
 
     def _is_held_out(self, classes: Integers, fold: int) -> NDArray[np.bool_]:
         """Mark samples of the classes that a fold does not know; at least two stay known."""
@@ -184,7 +193,7 @@ def _table_of(
     blocks: Integers,
     present: Integers,
     n_classes: int,
-) -> HeldOut:
+) -> HeldOutTable:
     """Give a part of the table: what a fit says that knows the ``present`` classes: a distance is a score times −1."""
     # Differences of scores are the gaps; in one order: what the assigned class has is never less than another's.
     n_first = min(N_FIRST, len(present))
@@ -192,7 +201,7 @@ def _table_of(
     ranks, gaps = ranks_and_gaps(first, -np.sort(scored.by_class, axis=1)[:, ::-1][:, :n_first], classes)
     ranks = np.where(kinds == KNOWN, ranks, 0)
     found = kinds, -scored.knownness, present[scored.assigned], classes, weights, blocks, n_classes
-    return HeldOut(*found, ranks=ranks, gaps=gaps)
+    return HeldOutTable(*found, ranks=ranks, gaps=gaps)
 
 
 def _as_open(n_open: int, n_classes: int) -> tuple[Integers, Integers, Floats, Integers]:

@@ -12,7 +12,6 @@ from .._core.warn import silenced
 from ..persistence._folder import is_vacant, read_manifest
 from ..persistence._hub import check_no_revision, is_hub_name
 from ._beside import FOLDER
-from ._given import check_data
 from ._text_files.columns import choose_columns
 from ._text_files.read import PARQUET, read_file, read_labels, read_rows
 
@@ -75,10 +74,11 @@ def _check_outputs(options: argparse.Namespace) -> None:
 def _check_given(options: argparse.Namespace) -> None:
     """Read the files of texts, unless they are large or no files, to see whether they can be read."""
     data, label = getattr(options, "data", None), getattr(options, "label_column", None)
-    if options.command in _LINES:
-        if data is None and label is not None:
-            raise ValueError("--label-column names a column of the file of --data; pass a file, or leave it out.")
-        check_data(options)
+    if options.command in _LINES and data is None:
+        of_file = {"--label-column": label, "--text-column": options.text_column, "--encoding": options.encoding}
+        for name in (name for name, value in of_file.items() if value is not None):
+            what = "is that" if name == "--encoding" else "names a column"
+            raise ValueError(f"{name} {what} of the file of --data; pass a file, or leave {name} out.")
     log = getattr(options, "log", None)
     if log is not None:
         _try(log, lambda: read_rows(log, text_column=options.text_column, encoding=options.encoding))

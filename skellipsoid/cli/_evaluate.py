@@ -12,7 +12,7 @@ from .._core.messages import shortened
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.spelling import refuse_other_spellings
 from .._held_out.table import FEWEST_OF_CLASS
-from .._traffic.asking import predict_set, zones_of
+from .._traffic.predict_set import predict_set, zones_of
 from ..metrics import asking_report, open_set_report
 from ..plotting._pictures import require_matplotlib, save_picture
 from ._text_files.read import read_table

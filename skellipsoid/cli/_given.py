@@ -18,18 +18,9 @@ _REMEDY = "pass the table as a file with --data, or only its column of texts"
 
 def texts_of_file(options: argparse.Namespace) -> list[str] | None:
     """Texts of ``--data``; ``None`` if they come from standard input."""
-    check_data(options)
     if options.data is None:
         return None
     return read_texts(options.data, text_column=options.text_column, encoding=options.encoding)
-
-
-def check_data(options: argparse.Namespace) -> None:
-    """Refuse options of a file without one."""
-    if options.text_column is not None and options.data is None:
-        raise ValueError("--text-column names a column of the file of --data; pass a file, or leave --text-column out.")
-    if options.encoding is not None and options.data is None:
-        raise ValueError("--encoding is that of the file of --data; pass a file, or leave --encoding out.")
 
 
 def lines_of_input() -> Iterator[str]:

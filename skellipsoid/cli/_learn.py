@@ -13,9 +13,9 @@ from .._core.messages import named, numbered
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.validation import enumerated
 from .._encoders.text_features import TextFeatures
-from .._traffic.asking import ASK, first_classes, predict_set, zones_of
 from .._traffic.learning import choose_to_label, learn_from_traffic
 from .._traffic.log import MEMBERS
+from .._traffic.predict_set import ASK, first_classes, predict_set, zones_of
 from ._ahead import check_unlabelled
 from ._change import check_names, save_where_asked
 from ._given import lines_of_input, with_content

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from .._core.answers import read_closed_set_rows, trade_off_at
 from .._core.pipelines import read_estimator
 from .._core.warn import silenced
 from .._held_out.kept import held_out_rows
-from .._held_out.scores import HeldOutScores, read_share
-from .._traffic.asking import foretold
+from .._held_out.scores import ReferenceScores, read_share
 from .._traffic.log import MEMBERS, read_log, score
 from .._traffic.operating_point import set_operating_point
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from .._traffic.operating_point.set import open_set_classifier
+from .._traffic.predict_set import foretold
+from ..metrics._answers import read_closed_set_rows, trade_off_at
 from ._change import save_where_asked
 from ._trade_off import before_and_after
 from ._use import load_model, log_of_file, weights_of
@@ -81,7 +81,7 @@ def _learned(learned: Any, labels: Any) -> str:
 
 def _foretold(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: Any) -> str:
     """Tell what the former and the present limit do, by the same model of the traffic."""
-    held = HeldOutScores.of(classifier, "set-limit")
+    held = ReferenceScores.of(classifier, "set-limit")
     with silenced():  # the labels were read before
         log = read_log(classifier, *given, "set-limit")
     found = log.fit(held, None if share is None else read_share(share))

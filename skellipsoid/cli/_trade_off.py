@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from .._core.answers import read_closed_set_rows, trade_off_at
 from .._core.pipelines import less_class_offsets
-from .._held_out.asking import foretell_questions, place_zones
 from .._held_out.kept import held_out_rows
 from .._held_out.line import Figure, foretell, place_limit
-from .._held_out.scores import HeldOutScores
-from .._traffic.asking import foretold_questions
+from .._held_out.scores import ReferenceScores
+from .._held_out.zones import foretell_questions, place_zones
 from .._traffic.log import Log, expected_traffic
+from .._traffic.predict_set import foretold_questions
+from ..metrics._answers import read_closed_set_rows, trade_off_at
 
 #: Shares of known texts that the table's rows reject at most.
 _RATES = (0.02, 0.05, 0.1, 0.2)
@@ -41,7 +41,7 @@ def held_out_trade_off(classifier: Any) -> str | None:
 
 def traffic_forecast(classifier: Any) -> str:
     """Foretell how users' messages are answered: as fitted, and with the limit for the shares that operators have."""
-    held, log, n_classes = HeldOutScores.of(classifier, "train"), Log.empty(), len(classifier.classes_)
+    held, log, n_classes = ReferenceScores.of(classifier, "train"), Log.empty(), len(classifier.classes_)
     found = expected_traffic(held)
     rows = [("as fitted", foretell(held, found, classifier.offset_, n_classes))]
     questions = [foretold_questions(classifier, held, found)]
@@ -73,7 +73,7 @@ def traffic_forecast(classifier: Any) -> str:
 def forecast_sentence(classifier: Any) -> str | None:
     """Say in one sentence how users' messages are answered; ``None`` if nothing was held out."""
     try:
-        held = HeldOutScores.of(classifier, "demo")
+        held = ReferenceScores.of(classifier, "demo")
     except ValueError:
         return None
     found = expected_traffic(held)

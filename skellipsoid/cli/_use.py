@@ -17,13 +17,12 @@ from .._core.pipelines import split_estimator
 from .._core.spelling import refuse_other_spellings
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
-from .._held_out.scores import HeldOutScores
-from .._traffic.asking import predict_set
+from .._held_out.scores import ReferenceScores
 from .._traffic.explain import explain
+from .._traffic.predict_set import predict_set
 from ..persistence._folder import CachedModel, shown
 from ..persistence._load import find, load_with_manifest
 from ._beside import FIRST_CALL, Answering
-from ._given import check_data
 from ._text_files.read import read_log, read_partly_labelled
 
 _DIGITS = 4
@@ -35,14 +34,11 @@ def log_of_file(
     options: argparse.Namespace, classifier: Any
 ) -> tuple[list[str] | None, NDArray[np.object_] | None, dict[str, list[str]]]:
     """Texts of ``--data``, their labels with ``--label-column``, ``None`` where nobody has labelled, and the rest."""
+    if options.data is None:
+        return None, None, {}
     if options.label_column is None:
-        check_data(options)
-        if options.data is None:
-            return None, None, {}
         texts, _, columns = read_log(options.data, text_column=options.text_column, encoding=options.encoding)
         return texts, None, columns
-    if options.data is None:
-        raise ValueError("--label-column names a column of the file of --data; pass a file, or leave it out.")
     known = {str(label): label for label in classifier.classes_.tolist()}
     texts, labels, columns = read_partly_labelled(
         options.data,
@@ -128,7 +124,7 @@ def answering(options: argparse.Namespace) -> Answering:
     if not (scores or options.explain):
         n_neighbors = 0
     if options.ask:
-        HeldOutScores.of(classifier, "--ask")  # or an error
+        ReferenceScores.of(classifier, "--ask")  # or an error
     answer = partial(answered, pipeline, scores=scores, n_neighbors=n_neighbors, asks=options.ask)
     return Answering(manifest["manifest_sha256"], classifier.open_label_, answer)
 

@@ -16,10 +16,10 @@ from .._core.norms import usual_norms
 from .._core.sklearn import validate_params
 from .._core.warn import warn
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
-from .._ellipsoid.fit import warn_of_few
-from .._ellipsoid.math.closed_form import fit_closed_form
+from .._ellipsoid.math.closed_form import finish, prepare
+from .._ellipsoid.methods import warn_of_few
 from .._held_out.scores import Expected
-from .._held_out.table import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOut
+from .._held_out.table import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOutTable
 from .._samples.duplicates import in_order
 from .._samples.samples import Samples, usable_scale
 from .._torch.devices import resolve_device, resolve_seed
@@ -236,14 +236,16 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
         moments=moments.standardized(mean, scale),
         n_represented=torch.from_numpy(np.where(is_counted, share[codes], 0.0)).to(device),
     )
-    result = fit_closed_form(samples, features[~known], fitted.alpha, Expected.by(fitted), seed)
+    result = finish(prepare(samples, features[~known], seed), fitted.alpha, Expected.by(fitted))
     is_random = priorities(keys, seed) <= limits[:n_classes].min()
     fitted._store(result._replace(held_out=_of_random_samples(result.held_out, samples, is_random)), mean, scale)
     fitted._kept, fitted._learned, fitted.changes_, fitted.groups_ = None, None, [], groups
     warn_of_few(fitted.classes_, codes, groups, result.degenerate)
 
 
-def _of_random_samples(held_out: HeldOut | None, samples: Samples, is_random: NDArray[np.bool_]) -> HeldOut | None:
+def _of_random_samples(
+    held_out: HeldOutTable | None, samples: Samples, is_random: NDArray[np.bool_]
+) -> HeldOutTable | None:
     """Keep held-out scores of those samples alone that are a random sample of all data; each counts the same.
 
     Of rare classes a larger share was drawn. With them all, p-values would be those of other proportions.

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from .._core.base import BaseOpenSetClassifier
 from .._core.labels import as_kind_of, as_labels
+from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.validation import check_groups, check_squares, naming_rows, read_features
 from .._samples.moments import ClassMoments
 from ._draw import Integers, Keyed, Keys, group_keys, priorities

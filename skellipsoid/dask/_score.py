@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.base import BaseOpenSetClassifier
+from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.validation import stack_vectors
 from .._encoders.text_features import TextFeatures

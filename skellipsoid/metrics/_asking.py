@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length
 
-from .._core.answers import read_label_problem, read_labels
+from ._answers import read_label_problem, read_labels
 
 _ACTIONS = ("answer", "ask", "open")
 

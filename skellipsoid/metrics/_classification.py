@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.answers import read_label_problem
+from ._answers import read_label_problem
 from ._counts import Counts, ZeroDivision, check_zero_division, count_answers, f1_scores, fill_undefined, macro
 
 

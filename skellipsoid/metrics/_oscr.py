@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc
 
-from .._core.answers import read_closed_set_rows
+from ._answers import read_closed_set_rows
 from ._counts import has_both
 
 

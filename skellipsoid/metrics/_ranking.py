@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from .._core.answers import is_number, read_scored_rows
+from .._core.validation import is_number
+from ._answers import read_scored_rows
 from ._counts import has_both
 
 

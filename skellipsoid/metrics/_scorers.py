@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from .._core.base import BaseOpenSetClassifier
+from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.pipelines import closed_set_answer, known_classes, knownness, open_label_of, split_estimator
 from .._core.warn import warn
 from ._classification import open_set_accuracy, open_set_f1_score

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.answers import read_closed_set_rows, trade_off_at
+from ._answers import read_closed_set_rows, trade_off_at
 from ._counts import has_both
 
 

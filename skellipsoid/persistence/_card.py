@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from .._core.base import BaseOpenSetClassifier
+from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.text_estimators import TakesTexts
 from .._encoders.text_features import TextFeatures
 from .._traffic.monitor import OpenShareMonitor

@@ -134,14 +134,11 @@ SPLITTERS: dict[str, type] = {
 
 #: Entry points by which other distributions register classes, each under its own name.
 _GROUP = "skellipsoid.estimators"
-#: Classes that were part of this package, by the distribution that has them now.
-_ELSEWHERE = dict.fromkeys(
-    (
-        *("CLABClassifier", "CLABTextEncoder", "CrossEntropyTextEncoder", "DAADBTextEncoder", "DEClassifier"),
-        *("KNNCLTextEncoder", "MOGBClassifier", "MOGBTextEncoder"),
-    ),
-    "skellipsoid-bench",
-)
+#: Classes that the distribution skellipsoid-bench has.
+_OF_BENCH = {
+    *("ADBClassifier", "CLABClassifier", "CLABTextEncoder", "CrossEntropyTextEncoder", "DAADBTextEncoder"),
+    *("DEClassifier", "DOCClassifier", "KNNCLTextEncoder", "MOGBClassifier", "MOGBTextEncoder", "OpenMaxClassifier"),
+}
 
 
 class NotInstalledError(ImportError):
@@ -159,10 +156,10 @@ def kind_of(name: str) -> SavedClass:
         If it is of a distribution that is not installed.
     """
     found = KINDS if name in KINDS else _registered()
-    if name not in found and name in _ELSEWHERE:
+    if name not in found and name in _OF_BENCH:
         raise NotInstalledError(
-            f"{name} is a class of the distribution {_ELSEWHERE[name]}, which is not installed; install it "
-            f"({how_to_install(_ELSEWHERE[name])})."
+            f"{name} is a class of the distribution skellipsoid-bench, which is not installed; install it "
+            f"({how_to_install('skellipsoid-bench')})."
         )
     return found[name]
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .._core.base import BaseOpenSetClassifier
+from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.text_estimators import TakesTexts
 from .._core.warn import warn
 from .._encoders.text_features import TextFeatures

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.answers import read_label_problem
+from ..metrics._answers import read_label_problem
 from ._canvas import FAINT, HATCH, INK, make_axes, shorten, styled
 from ._inputs import read_answers
 from ._pictures import require_matplotlib

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.answers import check_offset, read_scored_rows
+from ..metrics._answers import check_offset, read_scored_rows
 from ._canvas import INK, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, styled
 from ._inputs import read_answers
 from ._pictures import require_matplotlib

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._core.answers import ClosedSetRows, check_offset, read_closed_set_rows
 from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.warn import warn
+from ..metrics._answers import ClosedSetRows, check_offset, read_closed_set_rows
 from ._pictures import require_matplotlib
 
 #: What ``from_predictions`` calls the answers of a classifier's methods.

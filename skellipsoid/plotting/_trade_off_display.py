@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc
 
-from .._core.answers import f1_at, trade_off_at
 from .._core.pipelines import split_estimator
 from .._held_out.kept import held_out_rows
+from ..metrics._answers import f1_at, trade_off_at
 from ._canvas import COLOURS, INK, KNOWN_COLOUR, LINE_STYLES, OPEN_COLOUR, legend_above, legend_name, make_axes, styled
 from ._inputs import read_answers, read_rows, warn_of_missing_classes
 from ._pictures import require_matplotlib

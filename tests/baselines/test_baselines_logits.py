@@ -1,11 +1,8 @@
 """Promise: scores of logits are the formulas', whatever classifier the logits come from; weights are respected."""
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy.special import softmax
-from scipy.stats import gumbel_l
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
 from sklearn.frozen import FrozenEstimator
@@ -17,14 +14,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from skellipsoid.baselines import (
-    DOCClassifier,
     EnergyClassifier,
     MaxLogitClassifier,
-    OpenMaxClassifier,
     SoftmaxOpenSetClassifier,
 )
 
-ALL = [SoftmaxOpenSetClassifier, MaxLogitClassifier, EnergyClassifier, DOCClassifier, OpenMaxClassifier]
+ALL = [SoftmaxOpenSetClassifier, MaxLogitClassifier, EnergyClassifier]
 F = np.array([[2.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
 
 
@@ -95,117 +90,6 @@ def test_energy_of_three_logits():
     np.testing.assert_allclose(knownness(cold, rows), largest, atol=2e-3)
 
 
-def odds(p):
-    return np.log(np.array(p) / (1 - np.array(p)))
-
-
-def test_doc_thresholds_of_a_class():
-    # σ = 0.1291, t = 1 − 3 σ; a divisor n − 1 would give 0.5757. The other class has σ = 0.4301 and the floor.
-    own, y = odds([0.9, 0.8, 1 - 1e-9, 0.9, 0.4]), np.array([0, 0, 0, 1, 1])
-    rows = np.where(y[:, np.newaxis] == [0, 1], own[:, np.newaxis], -9.0)
-    for alpha, expected in ((3.0, [0.6127, 0.5]), (0.0, [1.0, 1.0])):
-        found = from_logits(DOCClassifier(alpha=alpha, duplicates="off"), rows, y).thresholds_
-        np.testing.assert_allclose(found, expected, atol=1e-4)
-
-
-def test_doc_asks_the_most_probable_class_alone():
-    rows = odds([[0.9333, 0.01], [0.01, 0.8667]])  # σ = 0.0667 and 0.1333: t = 0.80 and 0.60
-    clf = from_logits(DOCClassifier(), rows, [1, 2])
-    np.testing.assert_allclose(clf.thresholds_, [0.8, 0.6], atol=1e-3)
-    assert clf.predict(odds([[0.70, 0.65], [0.85, 0.65], [0.55, 0.65]])).tolist() == [-1, 1, 2]
-    np.testing.assert_allclose(clf.score_samples(odds([[0.70, 0.65]])), [0.70 - 0.80], atol=1e-3)
-
-
-def test_doc_with_saturated_probabilities_accepts_them():
-    clf = from_logits(DOCClassifier(), 100 * np.eye(3) - 50)
-    assert clf.thresholds_.tolist() == [1.0, 1.0, 1.0]
-    assert clf.predict(100 * np.eye(3) - 50).tolist() == [0, 1, 2]
-
-
-#: Two directions among logits whose sum is 0.
-PLANE = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, -2.0]]) / np.sqrt([[2.0], [6.0]])
-
-
-def of_distances(*steps):
-    """OpenMax whose class 0 has rows at these steps from its mean, in a plane."""
-    rows = np.array(steps) @ PLANE + [9.0, -4.0, -5.0]
-    return from_logits(
-        OpenMaxClassifier(tail_size=len(steps), n_ranked=1, threshold=0.0, duplicates="off"),
-        np.concatenate([rows, 9 * np.eye(3)[1:]]),
-        [*[0] * len(steps), 1, 2],
-    )
-
-
-def beyond(classifier, distances):
-    """Probability that rows so far from the mean of class 0 are beyond it, out of their probability of the class."""
-    rows = np.add([9.0, -4.0, -5.0], np.multiply.outer(distances, PLANE[1]))
-    shares = classifier.decision_function(rows)
-    # With one class ranked, the logit a of class 0 is divided into a w of the unknown and a (1 − w).
-    return 1 - (np.log(shares[:, 0] / shares[:, 1]) + rows[:, 1]) / rows[:, 0]
-
-
-def test_tail_of_five_distances():
-    side = (1 - 0.5625**2) ** 0.5  # 1 + 2 + 3, 4 and 5 are the sides of a triangle
-    clf = of_distances([1, 0], [2, 0], [3, 0], [4 * -0.5625, 4 * side], [-3.75, -4 * side])
-    assert clf.tail_locations_[0] == pytest.approx(3.7034, abs=1e-3)
-    assert clf.tail_scales_[0] == pytest.approx(1.2667, abs=1e-3)
-    np.testing.assert_allclose(beyond(clf, [0.0, 1.0, 3.0, 5.0, 7.0]), [0.0523, 0.1116, 0.4367, 0.9382, 1.0], atol=1e-3)
-
-
-def test_a_tail_of_equal_distances_is_a_step():
-    clf = of_distances([2, 0], [-2, 0])
-    np.testing.assert_allclose(beyond(clf, [0.0, 1.9, 1.9999999, 2.1]), [0, 0, 0, 1], atol=1e-9)
-
-
-@pytest.mark.parametrize("n_ranked", [1, 3, 10])
-def test_logits_are_revised_by_their_rank(n_ranked):
-    rng = np.random.default_rng(0)
-    rows, y = 4 * np.eye(6)[np.arange(120) % 6] + rng.normal(size=(120, 6)), np.arange(120) % 6
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of many ranked
-        clf = from_logits(OpenMaxClassifier(n_ranked=n_ranked, threshold=0.0, duplicates="off"), rows, y)
-    tails = gumbel_l(clf.tail_locations_, clf.tail_scales_)
-    for given, found in zip(rows, clf.decision_function(rows), strict=True):
-        logits = given - given.mean()
-        outlying = tails.cdf(np.linalg.norm(logits - clf.mean_logits_, axis=1))
-        revised, unknown = logits.copy(), 0.0
-        for rank, k in enumerate(np.argsort(-logits)[:n_ranked]):
-            moved = logits[k] * outlying[k] * (1 - rank / min(n_ranked, 6))
-            revised[k] -= moved
-            unknown += moved
-        np.testing.assert_allclose(found, softmax([unknown, *revised])[1:], atol=1e-9)
-
-
-def test_openmax_without_a_tail_is_softmax():
-    X, y = three_clusters()
-    rows = 8 * np.random.default_rng(1).normal(size=(300, 2))
-    plain = SoftmaxOpenSetClassifier().fit(X, y)
-    same = OpenMaxClassifier(tail_size=0).fit(X, y)
-    np.testing.assert_allclose(same.score_samples(rows), plain.score_samples(rows), atol=1e-12)
-    np.testing.assert_array_equal(same.predict(rows), plain.predict(rows))
-    other = OpenMaxClassifier(tail_size=20).fit(X, y)
-    assert abs(other.score_samples(rows) - plain.score_samples(rows)).max() > 0.1
-
-
-def test_openmax_learns_from_rows_that_are_classified_correctly():
-    rng = np.random.default_rng(0)
-    rows, y = 4 * np.eye(3)[np.arange(90) % 3] + 0.3 * rng.normal(size=(90, 3)), np.arange(90) % 3
-    clf = from_logits(OpenMaxClassifier(), rows, y)
-    wrong = np.append(rows, [[0.0, 9.0, 0.0]], axis=0)
-    # A row of class 0 with the logits of class 1 moves nothing.
-    refitted = from_logits(OpenMaxClassifier(duplicates="off"), wrong, np.append(y, 0))
-    np.testing.assert_allclose(refitted.mean_logits_, clf.mean_logits_, atol=1e-12)
-    np.testing.assert_allclose(refitted.tail_scales_, clf.tail_scales_)
-
-
-def test_openmax_of_one_row_is_that_of_the_row_in_a_batch():
-    X, y = three_clusters()
-    clf = OpenMaxClassifier().fit(X, y)
-    rows = 8 * np.random.default_rng(1).normal(size=(20, 2))
-    alone = np.concatenate([clf.score_samples(row[np.newaxis]) for row in rows])
-    np.testing.assert_allclose(alone, clf.score_samples(rows))
-
-
 @pytest.mark.parametrize("classifier", ALL)
 @pytest.mark.parametrize(
     "estimator",
@@ -260,8 +144,6 @@ def test_two_classes_with_one_logit_are_a_pair():
     np.testing.assert_allclose(clf.score_samples(X), theirs.predict_proba(X).max(axis=1))
     largest = MaxLogitClassifier(LogisticRegression(), threshold=0.0, duplicates="off").fit(X, y)
     np.testing.assert_allclose(largest.score_samples(X), abs(theirs.decision_function(X)) / 2)
-    sigmoids = DOCClassifier(LogisticRegression(), threshold=0.0, duplicates="off").fit(X, y)
-    np.testing.assert_allclose(sigmoids.score_samples(X), theirs.predict_proba(X).max(axis=1))
 
 
 def test_the_logistic_regression_is_in_the_units_of_the_rows():
@@ -275,41 +157,18 @@ def test_the_logistic_regression_is_in_the_units_of_the_rows():
 
 
 @pytest.mark.parametrize("classes", ["ab", "abc"])
-@pytest.mark.parametrize("classifier", [SoftmaxOpenSetClassifier, DOCClassifier])
-def test_by_default_the_logits_are_scikit_learns_with_the_weights_of_the_samples(classifier, classes):
+def test_by_default_the_logits_are_scikit_learns_with_the_weights_of_the_samples(classes):
     X, y = three_clusters()
     X, y = X[np.isin(y, list(classes))], y[np.isin(y, list(classes))]
     weights = np.random.default_rng(0).uniform(0.1, 5, size=len(y))
     weights *= len(y) / weights.sum()
-    clf = classifier(threshold=0.0, duplicates="off").fit(X, y, sample_weight=weights)
+    clf = SoftmaxOpenSetClassifier(threshold=0.0, duplicates="off").fit(X, y, sample_weight=weights)
     mean = np.average(X, axis=0, weights=weights)
     Z = (X - mean) / np.sqrt(np.average(np.square(X - mean).sum(axis=1), weights=weights))
-
-    def fitted(target):
-        return LogisticRegression(C=3, max_iter=1000).fit(Z, target, weights).predict_proba(Z)
-
-    expected = fitted(y) if classifier is SoftmaxOpenSetClassifier else [fitted(y == k)[:, 1] for k in classes]
-    expected = np.max(expected, axis=1 if classifier is SoftmaxOpenSetClassifier else 0)
+    expected = LogisticRegression(C=3, max_iter=1000).fit(Z, y, weights).predict_proba(Z).max(axis=1)
     np.testing.assert_allclose(knownness(clf, X), expected, rtol=1e-3)
-    unweighted = classifier(threshold=0.0, duplicates="off").fit(X, y)
+    unweighted = SoftmaxOpenSetClassifier(threshold=0.0, duplicates="off").fit(X, y)
     assert abs(unweighted.coef_ - clf.coef_).max() > 1e-3
-
-
-def test_openmax_that_calls_its_own_rows_unknown_says_so():
-    rng = np.random.default_rng(0)
-    y = np.arange(300) % 30
-    # The right logit is 3, those of nine other classes are 2, and of the rest -1.
-    rows = 3.0 * np.eye(30)[y] + 0.1 * rng.normal(size=(300, 30))
-    for shift in range(1, 10):
-        rows[np.arange(300), (y + shift) % 30] = 2 + 0.1 * rng.normal(size=300)
-    rows[rows < 1] -= 1
-    message = "OpenMax takes .*% of its own training samples for unknown.*lower n_ranked"
-    with pytest.warns(UserWarning, match=message) as caught:
-        clf = OpenMaxClassifier(Given(), threshold=0.0).fit(rows, y)
-    assert caught[0].filename == __file__
-    assert (clf.predict(rows) == -1).mean() > 0.5
-    few = from_logits(OpenMaxClassifier(threshold=0.0, n_ranked=1, tail_size=2), rows, y)
-    assert (few.predict(rows) == y).mean() > 0.5
 
 
 def test_weights_reach_the_last_step_of_a_pipeline():

@@ -133,8 +133,7 @@ OF_FEATURE = {
     TunedOperatingPointCV: {"rejection_rate": 0.2, "cv": 3},
     OpenShareMonitor: {},
     **{kind: {} for kind in vars(baselines).values() if isinstance(kind, type)},
-    literature.CLABClassifier: {},
-    literature.MOGBClassifier: {},
+    **{getattr(literature, name): {} for name in literature.__all__ if "Text" not in name and name != "DEClassifier"},
 }
 LISTED = [*FUNCTIONS, *ON_MODELS, *UNFITTED, *OF_TEXT, *OF_FEATURE]
 #: Classes that need what stands in another folder of tests, and the files that hold them against ``KINDS``.

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._ellipsoid.math.closed_form import fit_closed_form
+from skellipsoid._ellipsoid.math.closed_form import finish, prepare
 from skellipsoid._held_out.scores import Expected
 from skellipsoid._samples.moments import ClassMoments
 from skellipsoid._samples.samples import Samples
@@ -32,6 +32,10 @@ def fit():
             return skellipsoid.dask.fit(classifier, *collections, **options)
 
     return run
+
+
+def fit_closed_form(samples, real_open, alpha, expected, seed, given=None):
+    return finish(prepare(samples, real_open, seed, given), alpha, expected)
 
 
 def in_blocks(rows, size):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from skellipsoid._ellipsoid.paper.fit import start_ellipsoids
+from skellipsoid._ellipsoid.paper.ellipsoids import start_ellipsoids
 from skellipsoid._ellipsoid.paper.settings import TrainingSettings
 from skellipsoid._ellipsoid.paper.training import BoundaryTrainer
 from skellipsoid._samples.samples import Samples

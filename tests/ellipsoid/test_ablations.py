@@ -8,7 +8,7 @@ import torch
 from paper_helpers import SETTINGS as PAPER
 from paper_helpers import whole_loss
 
-from skellipsoid._ellipsoid.paper.fit import start_ellipsoids, train_ellipsoids
+from skellipsoid._ellipsoid.paper.ellipsoids import start_ellipsoids, train_ellipsoids
 from skellipsoid._ellipsoid.paper.pseudo_open import draw_others
 from skellipsoid._ellipsoid.paper.training import BoundaryTrainer
 from skellipsoid._samples.samples import Samples

@@ -13,7 +13,7 @@ from scipy.linalg import eigh
 from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, left_out, left_out_shapes, table_maker
 from skellipsoid._ellipsoid.math import refits as refits_of_sets
 from skellipsoid._ellipsoid.math.boundaries import Shrinkage
-from skellipsoid._ellipsoid.math.closed_form import _choose_shares, fit_closed_form
+from skellipsoid._ellipsoid.math.closed_form import _choose_shares, finish, prepare
 from skellipsoid._ellipsoid.math.frames import (
     _entropies,
     choose_frame,
@@ -98,6 +98,10 @@ class Fit:
         radii = torch.ones(len(self.frame.means), dtype=torch.float64)
         scorer = self.shapes.shapes(self.weights.shared, 1.0, radii).scorer(1)
         return 1 - scorer.all(torch.from_numpy(rows) - self.frame.origin)[0]
+
+
+def fit_closed_form(samples, real_open, alpha, expected, seed):
+    return finish(prepare(samples, real_open, seed), alpha, expected)
 
 
 def table(rows, classes, weights=None, units=None, groups=None):

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain, load, save
 from skellipsoid._core import validation
-from skellipsoid._ellipsoid import fit
+from skellipsoid._ellipsoid import methods
 from skellipsoid._ellipsoid.math import closed_form
 from skellipsoid._torch import machine
 from skellipsoid.datasets import make_open_blobs
@@ -667,8 +667,8 @@ class TestMemory:
         X, y, groups = data
         grid = {"alpha": [0.6, 2.0], "beta": [0.5, 1.0, 2.0]}
         counts = []
-        compute = fit.prepare
-        monkeypatch.setattr(fit, "prepare", lambda *args: counts.append(1) or compute(*args))
+        compute = methods.prepare
+        monkeypatch.setattr(methods, "prepare", lambda *args: counts.append(1) or compute(*args))
         found = []
         for memory in (None, str(tmp_path)):
             counts.clear()
@@ -697,12 +697,12 @@ class TestMemory:
                     np.testing.assert_array_equal(kept.score_samples(X), plain.score_samples(X))
                     np.testing.assert_array_equal(kept.held_out_scores_, plain.held_out_scores_)
 
-    @pytest.mark.parametrize("changed", [*fit._SOURCES, "numpy"])
+    @pytest.mark.parametrize("changed", [*methods._SOURCES, "numpy"])
     def test_after_a_change_of_the_code_it_is_computed_anew(self, data, tmp_path, monkeypatch, changed):
         X, y, _ = data
         classifier = EllipsoidOpenSetClassifier(random_state=0, memory=joblib.Memory(tmp_path / "cache", verbose=0))
-        counts, prepare, sources = [], fit.prepare, fit._sources
-        monkeypatch.setattr(fit, "prepare", lambda *given: counts.append(1) or prepare(*given))
+        counts, prepare, sources = [], methods.prepare, methods._sources
+        monkeypatch.setattr(methods, "prepare", lambda *given: counts.append(1) or prepare(*given))
 
         def changed_sources(folder, name):
             """One comment more in one file of a folder."""
@@ -711,17 +711,17 @@ class TestMemory:
 
         try:
             for _ in range(2):
-                fit._made_by.cache_clear()
+                methods._made_by.cache_clear()
                 classifier.fit(X, y)
             assert len(counts) == 1
-            fit._made_by.cache_clear()
-            monkeypatch.setattr(fit, "_sources", changed_sources)
+            methods._made_by.cache_clear()
+            monkeypatch.setattr(methods, "_sources", changed_sources)
             if changed == "numpy":
                 monkeypatch.setattr(np, "__version__", "0")
             classifier.fit(X, y)
             assert len(counts) == 2
         finally:
-            fit._made_by.cache_clear()
+            methods._made_by.cache_clear()
 
     def test_a_damaged_entry_shows_no_samples(self, data, tmp_path, capsys, caplog):
         X, y, _ = data
@@ -737,12 +737,12 @@ class TestMemory:
         assert "array(" not in shown
 
     def test_sources_are_found_in_an_archive(self, tmp_path):
-        found = [*fit._sources(Path(fit.__file__).parent, "_ellipsoid")]
-        assert {"_ellipsoid/fit.py", "_ellipsoid/math/closed_form.py"} <= {name for name, _ in found}
+        found = [*methods._sources(Path(methods.__file__).parent, "_ellipsoid")]
+        assert {"_ellipsoid/methods.py", "_ellipsoid/math/closed_form.py"} <= {name for name, _ in found}
         with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
             for name, content in found:
                 archive.writestr(name, content)
-        zipped = [*fit._sources(zipfile.Path(tmp_path / "package.zip", "_ellipsoid/"), "_ellipsoid")]
+        zipped = [*methods._sources(zipfile.Path(tmp_path / "package.zip", "_ellipsoid/"), "_ellipsoid")]
         assert zipped == found
 
     def test_a_saved_model_does_not_name_the_folder(self, data, tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._held_out.table import KNOWN, HeldOut
+from skellipsoid._held_out.table import KNOWN, HeldOutTable
 
 LEVELS = np.array([0.05, 0.1, 0.2, 0.5])
 
@@ -20,7 +20,7 @@ def drawn(rng, n, means, shrink, *, heavy=False):
 
 def known_part(distances, classes, n_classes):
     n = len(distances)
-    return HeldOut(np.full(n, KNOWN), distances, classes, classes, np.ones(n), np.arange(n), n_classes)
+    return HeldOutTable(np.full(n, KNOWN), distances, classes, classes, np.ones(n), np.arange(n), n_classes)
 
 
 @pytest.mark.parametrize("n_val", [2, 6, 20, 100])

@@ -20,7 +20,7 @@ from paper_helpers import (
 from sklearn.metrics import f1_score
 
 from skellipsoid._ellipsoid.math.geometry import Factors
-from skellipsoid._ellipsoid.paper.fit import (
+from skellipsoid._ellipsoid.paper.ellipsoids import (
     Fixed,
     PaperValidator,
     as_fitted,
@@ -33,7 +33,7 @@ from skellipsoid._ellipsoid.paper.fit import (
 )
 from skellipsoid._ellipsoid.paper.pseudo_open import draw_negatives
 from skellipsoid._ellipsoid.paper.training import BoundaryTrainer, MappedNorms
-from skellipsoid._held_out.table import KNOWN, HeldOut, best_scale
+from skellipsoid._held_out.table import KNOWN, HeldOutTable, best_scale
 from skellipsoid._samples.folds import validation_rows
 from skellipsoid._samples.samples import Samples
 from skellipsoid._torch.training_loop import shuffled_batches
@@ -315,7 +315,7 @@ def test_the_score_is_the_macro_f1_of_the_known_classes_with_open_as_an_error():
     distances, assigned = np.array([0.5, 0.9, 1.0, 0.2, 0.4, 1.5]), np.array([0, 0, 0, 1, 0, 2])
     classes = np.array([0, 0, 0, 1, 1, 2])
     weights = np.array([1.0, 2, 1, 1, 1, 1])
-    known = HeldOut(np.full(6, KNOWN), distances, assigned, classes, weights, np.arange(6), 4)
+    known = HeldOutTable(np.full(6, KNOWN), distances, assigned, classes, weights, np.arange(6), 4)
     answers = [0, 0, 9, 1, 0, 9]  # r = Δ is open
     expected = f1_score(classes, answers, labels=[0, 1, 2], average="macro", sample_weight=weights)
     assert known_f1(known) == pytest.approx(expected)
@@ -330,7 +330,7 @@ def stop_after(monkeypatch, scores, **changes):
         seen.append(trainer.ellipsoids.components.clone())
         return loss
 
-    monkeypatch.setattr("skellipsoid._ellipsoid.paper.fit.known_f1", lambda validation: left.pop(0))
+    monkeypatch.setattr("skellipsoid._ellipsoid.paper.ellipsoids.known_f1", lambda validation: left.pop(0))
     monkeypatch.setattr(BoundaryTrainer, "_run_epoch", noted)
     return seen, learn(replace(SETTINGS, max_iter=len(scores), **changes))[2]
 

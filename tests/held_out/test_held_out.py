@@ -19,7 +19,6 @@ from skellipsoid.baselines import (
     BallClassifier,
     MahalanobisClassifier,
     MaxLogitClassifier,
-    OpenMaxClassifier,
     SoftmaxOpenSetClassifier,
 )
 from skellipsoid.datasets import make_open_blobs
@@ -82,7 +81,7 @@ def test_real_open_samples_are_open(trainer):
     assert (rows.label[~rows.is_open] >= 0).all()
 
 
-@pytest.mark.parametrize("clf", [OpenMaxClassifier(n_ranked=2), MahalanobisClassifier(), MaxLogitClassifier()])
+@pytest.mark.parametrize("clf", [MahalanobisClassifier(), MaxLogitClassifier()])
 def test_held_out_scores_of_a_baseline_are_score_samples_of_a_fit_without_them(clf):
     X, y = blobs()
     clf.set_params(threshold="auto", duplicates="off").fit(X, y)

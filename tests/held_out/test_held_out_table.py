@@ -10,13 +10,13 @@ from sklearn.metrics import f1_score
 from skellipsoid._ellipsoid.math.closed_form import MOST_VALIDATION, _subset_for_shapes
 from skellipsoid._ellipsoid.math.geometry import Factors, assigned_norms
 from skellipsoid._ellipsoid.math.table_maker import MOST_OF_SET
-from skellipsoid._ellipsoid.paper.fit import PaperValidator
+from skellipsoid._ellipsoid.paper.ellipsoids import PaperValidator
 from skellipsoid._held_out.table import (
     KNOWN,
     N_CANDIDATES,
     OF_OTHER_CLASS,
     SYNTHETIC,
-    HeldOut,
+    HeldOutTable,
     best_scale,
     candidates,
     expected_f1,
@@ -29,13 +29,13 @@ def unweighted(known, classes, assigned, opened, n_classes):
 
     def part(kind, distances, scoring, own):
         n_samples = len(distances)
-        return HeldOut(
+        return HeldOutTable(
             np.full(n_samples, kind), distances, scoring, own, np.ones(n_samples), np.arange(n_samples), n_classes
         )
 
     kinds = zip((OF_OTHER_CLASS, SYNTHETIC), opened, strict=False)
     others = [part(kind, *scored, np.full(len(scored[0]), n_classes)) for kind, scored in kinds]
-    return HeldOut.joined([part(KNOWN, known, assigned, classes), *others])
+    return HeldOutTable.joined([part(KNOWN, known, assigned, classes), *others])
 
 
 def some_validation(n_known=40, n_open=(15,), n_classes=4, seed=0):
@@ -208,8 +208,8 @@ def test_held_out_rows_count_by_their_weights_and_their_groups():
 def test_real_open_samples_join_every_kind_and_stand_alone_without_one():
     def sizes(*numbers):
         zeros = torch.zeros(max(numbers), dtype=torch.int64)
-        parts = [HeldOut.of(1, kind, zeros[:n].double(), zeros[:n]) for kind, n in enumerate(numbers)]
-        return [len(kind) for kind in HeldOut.joined(parts).open]
+        parts = [HeldOutTable.of(1, kind, zeros[:n].double(), zeros[:n]) for kind, n in enumerate(numbers)]
+        return [len(kind) for kind in HeldOutTable.joined(parts).open]
 
     assert sizes(3, 0, 0, 0) == []
     assert sizes(3, 0, 0, 4) == [4]

@@ -349,6 +349,6 @@ def test_metrics_need_neither_torch_nor_an_estimator():
             if isinstance(node, ast.Import):
                 assert {alias.name.split(".")[0] for alias in node.names} <= allowed, file.name
             elif isinstance(node, ast.ImportFrom):
-                # Labels and scores, as displays read them; warnings.
-                shared = node.level == 2 and node.module in {"_core.answers", "_core.warn"}
+                # Labels and weights as everywhere; warnings.
+                shared = node.level == 2 and node.module in {"_core.labels", "_core.validation", "_core.warn"}
                 assert node.level == 1 or shared or node.module.split(".")[0] in allowed, file.name

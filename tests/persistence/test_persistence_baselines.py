@@ -15,8 +15,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, baselines, load, save, set_operating_point
-from skellipsoid.base import TextOpenSetClassifier
 from skellipsoid_bench import literature
+from skellipsoid_bench._text_classifier import TextOpenSetClassifier
 
 LOGITS = ["DOCClassifier", "EnergyClassifier", "MaxLogitClassifier", "OpenMaxClassifier", "SoftmaxOpenSetClassifier"]
 #: Parameters that bring other fitted state.

@@ -78,16 +78,12 @@ OF_EACH_HEAD = [
     baselines.MahalanobisClassifier(),
     baselines.PLDAClassifier(),
     baselines.MaxLogitClassifier(),
-    baselines.DOCClassifier(),
-    baselines.OpenMaxClassifier(n_ranked=3),
 ]
 OTHERS = [
-    baselines.ADBClassifier(max_iter=5, random_state=0),
     baselines.MahalanobisClassifier(covariance="relative"),
     baselines.MahalanobisClassifier(covariance="class"),
     baselines.SoftmaxOpenSetClassifier(),
     baselines.EnergyClassifier(temperature=0.5),
-    baselines.OpenMaxClassifier(tail_size=0),
 ]
 
 

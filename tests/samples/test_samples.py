@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits, load_iris
 
 from skellipsoid._ellipsoid.math.geometry import class_centroids, class_spheres, mean_radii
 from skellipsoid._ellipsoid.math.mixtures import draw_mixtures, draw_synthetic_classes
-from skellipsoid._ellipsoid.paper.fit import hold_out, hold_out_open
+from skellipsoid._ellipsoid.paper.ellipsoids import hold_out, hold_out_open
 from skellipsoid._samples.duplicates import find_duplicates, in_order
 from skellipsoid._samples.samples import Samples, effective_number, find_outliers
 from skellipsoid._samples.training_samples import gather

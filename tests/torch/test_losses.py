@@ -1,4 +1,4 @@
-"""Losses, distances and radii against hand-computed values, literal sums and automatic differentiation."""
+"""Losses and distances against hand-computed values, literal sums and automatic differentiation."""
 
 import math
 from types import SimpleNamespace
@@ -17,7 +17,6 @@ from skellipsoid._torch.losses import (
     other_class_loss,
     supervised_contrastive_loss,
 )
-from skellipsoid._torch.radii import RadiusSettings, learn_radii, radius_loss, radius_slope
 
 RADIUS = torch.tensor(2.0, dtype=torch.float64)
 
@@ -220,70 +219,3 @@ def test_nearest_others_are_those_of_the_differences(n_others, origin):
     others = origin + tensor(np.random.default_rng(1).normal(size=(n_others, 5)))
     expected = (rows.unsqueeze(1) - others).square().sum(2).argsort(dim=1)[:, :3]
     torch.testing.assert_close(nearest_of(rows, others, 3), expected)
-
-
-# Radii, on cases that were worked out by hand
-
-CLAB = RadiusSettings(0.05, 16, 300, expand=0.5, shrink=0.1, eta=0.1)
-ADB = RadiusSettings(0.05, 16, 300)
-
-
-def mean_loss(distances, negatives, radius, settings):
-    distances = torch.tensor(distances, dtype=torch.float64)
-    negatives = None if negatives is None else torch.full_like(distances, negatives)
-    return float(radius_loss(distances, negatives, torch.tensor(radius, dtype=torch.float64), settings).mean())
-
-
-def learn(distances, negative=None, settings=ADB, seed=0):
-    distances = torch.tensor(distances, dtype=torch.float64)
-    negatives = None if negative is None else torch.full_like(distances, negative)
-    classes, weights = torch.zeros(len(distances), dtype=torch.long), torch.ones_like(distances)
-    rng = np.random.default_rng(seed)
-    return float(learn_radii(lambda: (distances, negatives), classes, weights, 1, settings, rng)[0][0])
-
-
-@pytest.mark.parametrize(("radius", "loss"), [(1.0, 1.0), (2.0, 2 / 3), (2.5, 5 / 6)])
-def test_adb_loss_of_three_distances(radius, loss):
-    assert mean_loss([1, 2, 3], None, radius, ADB) == pytest.approx(loss)
-
-
-def test_clab_loss_of_three_distances():
-    assert mean_loss([1, 2, 3], 4.0, 2.0, CLAB) == pytest.approx(2 / 3 + 0.1 * 1.5)
-    radii = np.linspace(1, 3, 201)
-    losses = [mean_loss([1, 2, 3], 4.0, radius, CLAB) for radius in radii]
-    assert radii[np.argmin(losses)] == pytest.approx(2.0)
-
-
-def test_slopes_are_derivatives_of_the_losses():
-    rng = np.random.default_rng(0)
-    distances, negatives, radii = (torch.from_numpy(rng.uniform(0, 2, size=50)) for _ in range(3))
-    for settings, others in ((ADB, None), (CLAB, negatives)):
-        slopes = radius_slope(distances, others, radii, settings)
-        ahead, behind = (radius_loss(distances, others, radii + step, settings) for step in (1e-6, -1e-6))
-        torch.testing.assert_close(slopes, (ahead - behind) / 2e-6, rtol=1e-4, atol=1e-4)
-
-
-def test_the_adb_radius_is_the_median_distance():
-    assert learn([1.0, 2.0, 3.0]) == pytest.approx(2.0, abs=0.02)
-    assert np.log(np.exp(2) - 1) == pytest.approx(1.8546, abs=1e-4)  # θ of that radius
-    rng = np.random.default_rng(1)
-    gaussian = np.abs(rng.normal(size=2001))
-    assert learn(gaussian) == pytest.approx(0.6745, abs=0.04)  # the median of |N(0, 1)|
-    assert learn(gaussian) == pytest.approx(np.median(gaussian), abs=0.01)
-
-
-def test_clab_negatives_move_the_quantile():
-    distances = np.arange(1, 101) / 100
-    assert 0.545 <= learn(distances, 2.0, CLAB) <= 0.565
-    assert 0.445 <= learn(distances, 0.2, CLAB) <= 0.465
-    assert learn(distances, 2.0, RadiusSettings(0.05, 16, 300, eta=0.0)) == learn(distances)
-
-
-def test_each_class_learns_from_its_rows_by_weight():
-    distances = torch.tensor([0.1, 0.2, 0.3, 1.0, 2.0, 3.0], dtype=torch.float64)
-    classes = torch.tensor([0, 0, 0, 1, 1, 1])
-    weights = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 5.0], dtype=torch.float64)
-    radii, history = learn_radii(lambda: (distances, None), classes, weights, 2, ADB, np.random.default_rng(0))
-    np.testing.assert_allclose(radii, [0.2, 3.0], atol=0.02)
-    assert history.n_iter == len(history.losses)
-    assert history.losses[-1] < history.losses[0]

@@ -310,7 +310,7 @@ METHODS = [
     EllipsoidOpenSetClassifier(random_state=0),
     EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=2), random_state=0),
     baselines.MahalanobisClassifier(),
-    baselines.ADBClassifier(max_iter=2, random_state=0),
+    baselines.BallClassifier(),
 ]
 
 

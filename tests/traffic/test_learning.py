@@ -23,9 +23,9 @@ from skellipsoid import (
     learn_from_traffic,
     set_operating_point,
 )
-from skellipsoid._ellipsoid import fit
+from skellipsoid._ellipsoid import methods
 from skellipsoid._ellipsoid.learned import find_learned
-from skellipsoid._held_out.table import HeldOut
+from skellipsoid._held_out.table import HeldOutTable
 from skellipsoid._traffic.log import equal_messages
 from skellipsoid.baselines import KNNOpenSetClassifier
 from skellipsoid.metrics import open_set_f1_score
@@ -231,7 +231,7 @@ def test_labelled_messages_are_scored_without_themselves(world, monkeypatch):
 def test_held_out_samples_are_scored_once_for_all_parts(world, monkeypatch):
     base, log = world
     X, y = log(300, 0.2, 14)
-    prepare, fits = fit.prepare, []
+    prepare, fits = methods.prepare, []
 
     def learned(*, everywhere):
         def watched(*given):
@@ -240,11 +240,11 @@ def test_held_out_samples_are_scored_once_for_all_parts(world, monkeypatch):
 
         fits.clear()
         with monkeypatch.context() as patch:
-            patch.setattr(fit, "prepare", watched)
+            patch.setattr(methods, "prepare", watched)
             return quietly(learn_from_traffic, base, X, with_labels(y, 60))
 
     wanted, found = learned(everywhere=True), learned(everywhere=False)
-    assert [isinstance(prepared.held_out, HeldOut) for prepared in fits] == [True] + 5 * [False]
+    assert [isinstance(prepared.held_out, HeldOutTable) for prepared in fits] == [True] + 5 * [False]
     np.testing.assert_allclose(found.class_margins(X), wanted.class_margins(X), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(found._learned.scores, wanted._learned.scores, rtol=1e-9, atol=1e-9)
     assert found.offset_ == pytest.approx(wanted.offset_, rel=1e-9)

@@ -7,8 +7,7 @@ import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier, set_operating_point
 from skellipsoid._held_out.line import foretell, limit_of, place_limit
-from skellipsoid._held_out.normal_scores import NormalScores
-from skellipsoid._held_out.scores import TRAFFIC, Expected, HeldOutScores
+from skellipsoid._held_out.scores import TRAFFIC, Expected, NormalScores, ReferenceScores
 from skellipsoid._traffic.log import Log
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
@@ -16,11 +15,17 @@ from skellipsoid.metrics import open_set_f1_score
 # The model
 
 
+def held_out(known, assigned, classes, opened):
+    """Scores of samples of weight 1, each of whose classes is the first, without gaps."""
+    one, of_open = np.ones(len(known)), np.ones(len(opened))
+    return ReferenceScores(known, assigned, classes, one, opened, of_open, one.astype(np.int64), one, of_open)
+
+
 def scored(n=500, shift=0.0, seed=0):
     """Held-out scores that are uniform: no normal distribution."""
     rng = np.random.default_rng(seed)
-    codes, one = np.zeros(n, dtype=np.int64), np.ones(n)
-    return HeldOutScores(rng.random(n) - shift, codes, codes, one, rng.random(n) - 0.8, one)
+    codes = np.zeros(n, dtype=np.int64)
+    return held_out(rng.random(n) - shift, codes, codes, rng.random(n) - 0.8)
 
 
 def test_normal_scores_are_normal_whatever_the_scores_are_and_go_back():
@@ -36,8 +41,8 @@ def test_normal_scores_are_normal_whatever_the_scores_are_and_go_back():
 
 @pytest.mark.parametrize("known", [[0.5], [0.5, 0.5, 0.5], [0.1, 0.7]])
 def test_few_or_equal_held_out_scores_are_no_error(known):
-    one, codes = np.ones(len(known)), np.zeros(len(known), dtype=np.int64)
-    held = HeldOutScores(np.array(known), codes, codes, one, np.zeros(0), np.zeros(0))
+    codes = np.zeros(len(known), dtype=np.int64)
+    held = held_out(np.array(known), codes, codes, np.zeros(0))
     found = Log.unlabelled(np.linspace(-1, 1, 20), np.zeros(20, dtype=np.int64)).fit(held)
     assert np.isfinite([*found.traffic().values()]).all()
 
@@ -47,7 +52,7 @@ def test_weights_of_held_out_samples_are_copies():
     weights = np.random.default_rng(0).integers(1, 4, size=40)
     rows = np.repeat(np.arange(40), weights)
     weighted = NormalScores(held._replace(weights=weights.astype(float)))
-    repeated = NormalScores(HeldOutScores(*(column[rows] for column in held[:4]), *held[4:]))
+    repeated = NormalScores(ReferenceScores(*(column[rows] for column in held[:4]), *held[4:]))
     grid = np.linspace(0.1, 0.9, 30)
     np.testing.assert_allclose(weighted(grid), repeated(grid), atol=0.12)
 
@@ -62,8 +67,7 @@ def made_up(shift=0.0, share=0.1, place=2.4, width=0.6, n=400, n_classes=20, see
     known = 0.3 * rng.normal(size=600) + 0.4
     right = rng.random(600) < 0.98
     assigned = np.where(right, classes, (classes + 1) % n_classes)
-    one = np.ones(600)
-    held = HeldOutScores(known, assigned, classes, one, 0.3 * (0.6 * rng.normal(size=600) - 2.2) + 0.4, one)
+    held = held_out(known, assigned, classes, 0.3 * (0.6 * rng.normal(size=600) - 2.2) + 0.4)
     is_open = np.zeros(n, dtype=bool)
     is_open[rng.permutation(n)[: max(1, round(share * n))]] = True
     z = np.where(is_open, -place + width * rng.normal(size=n), rng.normal(size=n) - shift)
@@ -172,7 +176,7 @@ def test_what_the_constructor_expects_is_the_limit_of_the_fit(parameters):
     """The limit that the model places by what is expected alone is 0 in the scores of the fit."""
     X, y = make_open_blobs(1200, 6, n_known=6, open_share=0.0, random_state=1)
     clf = EllipsoidOpenSetClassifier(random_state=0, **parameters).fit(X, y)
-    assert limit_of(HeldOutScores.of(clf, "test"), 6) == pytest.approx(0, abs=1e-4)
+    assert limit_of(ReferenceScores.of(clf, "test"), 6) == pytest.approx(0, abs=1e-4)
     share = parameters.get("open_share", TRAFFIC)
     assert set_operating_point(clf, open_share=share).offset_ == pytest.approx(0, abs=1e-4)
     if parameters:

@@ -14,7 +14,7 @@ from sklearn.model_selection import ParameterGrid
 
 from skellipsoid._core.files import write_table
 from skellipsoid._core.pipelines import duplicate_groups
-from skellipsoid.base import TextOpenSetClassifier, resolve_device
+from skellipsoid.base import resolve_device
 from skellipsoid.metrics import open_set_f1_score
 from skellipsoid.model_selection import OpenSetKFold
 
@@ -25,6 +25,7 @@ from ._judge import Answers, judge, read_answers
 from ._measure import measured, processor, versions
 from ._methods import MethodSpec
 from ._store import NAMES, Record
+from ._text_classifier import TextOpenSetClassifier
 
 #: Parameters of an encoder that a run sets.
 _OF_THE_RUN = ("device", "open_label", "random_state", "verbose")

@@ -35,9 +35,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
 from skellipsoid import EllipsoidOpenSetClassifier, predict_open_proba, set_operating_point
-from skellipsoid._held_out.asking import Costs
-from skellipsoid._held_out.scores import HeldOutScores
-from skellipsoid._traffic.asking import actions, asking_known, first_classes
+from skellipsoid._held_out.scores import ReferenceScores
+from skellipsoid._held_out.zones import Costs
+from skellipsoid._traffic.predict_set import actions, asking_known, first_classes
 
 RESULTS = Path(__file__).parents[1] / "results" / "ask.jsonl"
 SHARES, N_LOG, N_LABELS, DRAWS = (0.05, 0.2, 0.5), 300, 30, 4
@@ -136,7 +136,7 @@ def judged_case(train, known, opened):
     probabilities = predict_open_proba(clf, X)
 
     def zones():
-        asking = asking_known(clf, HeldOutScores.of(clf, "study")).asking
+        asking = asking_known(clf, ReferenceScores.of(clf, "study")).asking
         return actions(clf, asking, scored.scores, scored.assigned, gaps)
 
     def two():

@@ -26,7 +26,7 @@ from skellipsoid._held_out import log_model
 from skellipsoid._held_out.line import foretell, limit_of
 from skellipsoid._held_out.log_model import Labels, model_of
 from skellipsoid._held_out.scores import TRAFFIC, Expected
-from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, SYNTHETIC, HeldOut, best_scale
+from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, SYNTHETIC, HeldOutTable, best_scale
 
 GROUPS = ("bots", "cards", "far", "shift", "home 25 %", "home 50 %", "home 75 %", "digits", "wine", "iris")
 SHARES = (0.05, 0.2, 0.5)
@@ -83,7 +83,7 @@ def former(case):
     kinds = np.where(is_synthetic, SYNTHETIC, np.where(is_open, OF_OTHER_CLASS, KNOWN))
     codes = (case.table[name].astype(np.int64) for name in ("nearest", "classes"))
     distances, weights = 1 - case.table["scores"], case.table["weights"]
-    table = HeldOut(kinds, distances, *codes, weights, np.arange(len(kinds)), case.n_classes)
+    table = HeldOutTable(kinds, distances, *codes, weights, np.arange(len(kinds)), case.n_classes)
     return 1 - best_scale(table)[0]
 
 

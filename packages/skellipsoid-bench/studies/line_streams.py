@@ -10,8 +10,7 @@ import numpy as np
 
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._held_out import log_model
-from skellipsoid._held_out.normal_scores import NormalScores
-from skellipsoid._held_out.scores import HeldOutScores
+from skellipsoid._held_out.scores import NormalScores, ReferenceScores
 
 SIZES, SHARES = (100, 300, 1000), (0.02, 0.05, 0.2, 0.5)
 
@@ -26,7 +25,7 @@ class Case:
         self.messages = SimpleNamespace(**{n: arrays.pop(n) for n in [*arrays] if n[:2] in ("k_", "o_")})
         fit = type("Fit", (EllipsoidOpenSetClassifier,), {"held_out_": None})()
         fit._held_out, fit.classes_, self.table = arrays, np.arange(self.n_classes), arrays
-        self.held = held = HeldOutScores.of(fit, "real_lines.py")
+        self.held = held = ReferenceScores.of(fit, "real_lines.py")
         self.sorted_known = np.sort(held.known)
         self.few_known = np.quantile(held.known, np.linspace(0, 1, 100))
         self.normal = NormalScores(held)

@@ -25,9 +25,9 @@ from duplicates import table
 from scipy.spatial.distance import cdist
 from sklearn.metrics import roc_auc_score
 
-from skellipsoid import SupConTextEncoder, baselines
+from skellipsoid import SupConTextEncoder
 from skellipsoid._encoders.torch.backbone import ACTIVATIONS
-from skellipsoid_bench import datasets, paper_figures
+from skellipsoid_bench import datasets, literature, paper_figures
 from skellipsoid_bench._data import DataSpec, load_data
 from skellipsoid_bench._encoders import EncoderSpec, FeatureSource
 from skellipsoid_bench._runner import CACHE
@@ -94,7 +94,7 @@ def embedded(data_home):
 
 def run_case(name, finetune, settings, pooled, texts, labels, new, truth):
     """Accuracy and AUROC before and after training, and what training took."""
-    kind = getattr(baselines, name)
+    kind = getattr(literature, name)
     start = [at_start(kind, np.stack([pooled[text] for text in part])) for part in (texts, new)]
     if finetune == "head":  # each text is embedded once for all encoders
 

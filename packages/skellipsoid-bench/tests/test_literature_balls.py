@@ -1,10 +1,10 @@
-"""Promise: granular balls are a partition, split and kept by the publication's rules."""
+"""Promise: balls of ADB, CLAB and MOGB are those of the publications, on cases that were worked out by hand."""
 
 import numpy as np
 import pytest
 
 from skellipsoid.baselines import BallClassifier
-from skellipsoid_bench.literature import CLABClassifier, MOGBClassifier
+from skellipsoid_bench.literature import ADBClassifier, CLABClassifier, MOGBClassifier
 from skellipsoid_bench.literature._mogb import granular_balls
 
 LINE = np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]])
@@ -82,6 +82,46 @@ def test_several_balls_follow_a_class_in_two_parts():
     X = np.repeat([[-10.0, 0.0], [10.0, 0.0], [0.0, 0.0]], 60, axis=0) + rng.normal(size=(180, 2))
     clf = MOGBClassifier(random_state=0).fit(X, y)
     assert clf.predict([[-10, 0], [10, 0], [0, 0], [5, 0], [0, 9]]).tolist() == [0, 0, 1, -1, -1]
+
+
+def test_adb_without_dropout_has_the_median_distance():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(202, 3)) * 100 + 7, np.repeat([0, 1], 101)
+    clf = ADBClassifier(dropout=0.0, max_iter=300, random_state=0).fit(X, y)
+    medians = [np.median(np.linalg.norm(X[y == k] - X[y == k].mean(axis=0), axis=1)) for k in (0, 1)]
+    np.testing.assert_allclose(clf.radii_, medians, rtol=0.02)
+    assert 0.4 < (clf.predict(X) != -1).mean() < 0.6
+
+
+def test_adb_dropout_adds_what_the_squared_norm_says():
+    # E‖x̃ − c‖² = ‖x − c‖² + ‖x‖² q / (1 − q): with rows of norm about 10 and q = 0.5 the radius is about 10.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 400)) * 0.05
+    X[:, :] += 0.5
+    clf = ADBClassifier(dropout=0.5, max_iter=300, random_state=0).fit(X, np.zeros(200, dtype=int))
+    assert clf.radii_[0] == pytest.approx(np.hypot(10.0, 1.0), rel=0.03)
+    tight = ADBClassifier(dropout=0.0, max_iter=300, random_state=0).fit(X, np.zeros(200, dtype=int))
+    assert tight.radii_[0] == pytest.approx(1.0, rel=0.03)
+
+
+def test_radii_of_adb_have_the_units_of_the_samples():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 50)
+    X = rng.normal(size=(150, 4)) + 6 * y[:, np.newaxis]
+    rows = 8 * rng.normal(size=(300, 4)) + 6
+    rotation = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    clf = ADBClassifier(random_state=0, dropout=0)
+    margins = clf.fit(X, y).class_margins(rows)
+    moved = clf.fit(3e-5 * (X @ rotation) + 17, y).class_margins(3e-5 * (rows @ rotation) + 17)
+    np.testing.assert_allclose(moved, margins, rtol=1e-3)
+
+
+def test_a_class_that_is_one_point_has_a_typical_learned_radius():
+    X = np.array([[0.0, 0.0]] * 3 + [[10.0, 0.0], [12.0, 0.0], [11.0, 1.0], [11.0, -1.0]])
+    clf = ADBClassifier(dropout=0, max_iter=300, random_state=0)
+    with pytest.warns(UserWarning, match="Classes without spread.*: 0; their boundaries take the typical size"):
+        clf.fit(X, [0] * 3 + [1] * 4)
+    np.testing.assert_allclose(clf.radii_, 1.0, rtol=0.02)
 
 
 def test_clab_normalises_rows_and_looks_at_other_classes():

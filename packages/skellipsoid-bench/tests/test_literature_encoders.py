@@ -13,9 +13,10 @@ from sklearn.pipeline import Pipeline
 
 from skellipsoid import SupConTextEncoder, explain, load, save
 from skellipsoid.base import TrainedTextFeatures
-from skellipsoid.baselines import ADBClassifier, LOFOpenSetClassifier
+from skellipsoid.baselines import LOFOpenSetClassifier
 from skellipsoid_bench import literature
 from skellipsoid_bench.literature import (
+    ADBClassifier,
     CLABClassifier,
     CLABTextEncoder,
     CrossEntropyTextEncoder,

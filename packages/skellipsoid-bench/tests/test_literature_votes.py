@@ -9,7 +9,6 @@ import transformers
 
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid._encoders.torch.contrastive import train_projection
-from skellipsoid._encoders.torch.layers import LayerHeads, LayerRows, layer_list, visit_layers
 from skellipsoid.base import Learner
 from skellipsoid_bench.literature._torch.dynamic_ensemble import (
     EnsembleSettings,
@@ -18,6 +17,7 @@ from skellipsoid_bench.literature._torch.dynamic_ensemble import (
     ascend,
     start_perturbation,
 )
+from skellipsoid_bench.literature._torch.layers import LayerHeads, LayerRows, layer_list, visit_layers
 
 
 def settings(**changed):

@@ -20,14 +20,20 @@ PRIVATE = [
     "skellipsoid._core.validation",
     "skellipsoid._encoders.torch.backbone",
     "skellipsoid._encoders.torch.contrastive",  # the training of a text model
-    "skellipsoid._encoders.torch.layers",  # of DE
     "skellipsoid._encoders.torch.model_lookup",
     "skellipsoid._encoders.torch.positions",  # this and the next two of a language model
+    "skellipsoid._encoders.torch.rows",
     "skellipsoid._encoders.torch.text_modules",
     "skellipsoid._encoders.torch.token_table",
     "skellipsoid._encoders.training_texts",
     "skellipsoid._torch.devices",
+    "skellipsoid._torch.losses",  # this and the loop below of learned radii
     "skellipsoid._torch.progress",
+    "skellipsoid._torch.training_loop",
+    "skellipsoid.baselines._balls",  # templates, and paragraphs of their docstrings
+    "skellipsoid.baselines._logit_classifier",
+    "skellipsoid.baselines._shared_docs",
+    "skellipsoid.baselines._threshold",
     "skellipsoid.cli._text_files.read",  # files of texts
 ]
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import skellipsoid
 from skellipsoid import load, save
+from skellipsoid_bench import literature
 from skellipsoid_bench.literature import CLABClassifier
 
 LOAD = """
@@ -81,3 +83,9 @@ def test_a_name_that_nobody_registered_is_refused(saved, tmp_path):
     path.write_bytes(b'{"manifest_sha256": "' + digest + b'",\n' + lines)
     with pytest.raises(ValueError, match=r"does not describe an estimator of this package \(KeyError: 'os:system'\)"):
         load(tmp_path / "model")
+
+
+def test_every_published_method_is_registered():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    registered = project["entry-points"]["skellipsoid.estimators"]
+    assert registered == {name: f"skellipsoid_bench.literature:{name}" for name in literature.__all__}

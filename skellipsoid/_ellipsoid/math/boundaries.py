@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..._held_out.table import HeldOut
+from ..._held_out.table import HeldOutTable
 from .geometry import Factors, PaddedFactors, assigned_norms
 
 #: A tensor in a fit and in scoring, an array where it is stored.
@@ -229,7 +229,7 @@ class Fitted(NamedTuple):
 
     boundaries: Boundaries
     degenerate: NDArray[np.bool_]  # (n_classes,) classes without spread
-    held_out: HeldOut | None = None
+    held_out: HeldOutTable | None = None
     losses: Sequence[float] = ()  # of a trainer, one for each epoch
     scores: Sequence[float] = ()  # of the validation samples of a trainer
 

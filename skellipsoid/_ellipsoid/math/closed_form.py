@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..._held_out.line import limit_of
 from ..._held_out.scores import Expected
-from ..._held_out.table import BOUNDARY_TOLERANCE, TINY, HeldOut, best_scale, near_best
+from ..._held_out.table import BOUNDARY_TOLERANCE, TINY, HeldOutTable, best_scale, near_best
 from ..._samples.samples import Samples
 from .boundaries import N_NEAREST, Boundaries, Chosen, Fitted, Metric, Shapes, Shrinkage
 from .covariance import HeldOutSamples, has_background
@@ -53,41 +53,11 @@ class Prepared(NamedTuple):
     maker: "TableMaker"
     shapes: LeftOutShapes
     shrinkage: Shrinkage
-    held_out: HeldOut | Chosen  # of known and of real open samples; or what is given, where nobody asks for them
+    held_out: HeldOutTable | Chosen  # of known and of real open samples; or what is given, where nobody asks for them
     sources: Tensor  # known samples whose deviations those of synthetic classes have
     generator: np.random.Generator
     chosen: Chosen | None  # by an earlier fit
     fresh: Samples | None  # known validation samples
-
-
-def fit_closed_form(
-    samples: Samples,
-    real_open: Tensor,
-    alpha: float,
-    expected: Expected,
-    seed: int,
-    given: Chosen | None = None,
-    fresh: Samples | None = None,
-) -> Fitted:
-    """Fit one ellipsoid per class in closed form, to features of unit scale.
-
-    Parameters
-    ----------
-    samples : Samples
-        Known samples, at least one of each class.
-    real_open : Tensor of shape (n_open, n_features)
-        Samples that are known to be open; may be empty.
-    alpha : float
-        As of ``EllipsoidOpenSetClassifier``.
-    expected : Expected
-        Of the traffic.
-    seed : int
-    given : Chosen, optional
-        Shares, radius scale and e of an earlier fit. Nothing is chosen then.
-    fresh : Samples, optional
-        Known validation samples. They have no part in means and shapes, and say how far out new samples lie.
-    """
-    return finish(prepare(samples, real_open, seed, given, fresh), alpha, expected)
 
 
 def prepare(
@@ -100,7 +70,19 @@ def prepare(
 ) -> Prepared | Spheres:
     """Choose the shapes, and score the samples without their sets; only spheres where no class has a spread.
 
-    What is ``given`` needs no scores.
+    Parameters
+    ----------
+    samples : Samples
+        Known samples, at least one of each class, of unit scale.
+    real_open : Tensor of shape (n_open, n_features)
+        Samples that are known to be open; may be empty.
+    seed : int
+    given : Chosen, optional
+        Shares, radius scale and e of an earlier fit. Nothing is chosen then.
+    fresh : Samples, optional
+        Known validation samples. They have no part in means and shapes, and say how far out new samples lie.
+    with_held_out : bool, default=True
+        Whether samples are scored without their sets, too, where nothing is chosen.
     """
     spheres = class_spheres(samples)
     if spheres.degenerate.all():
@@ -143,7 +125,7 @@ def finish(prepared: Prepared | Spheres, alpha: float, expected: Expected) -> Fi
     distance, mean_error = _mean_distance(held_out), held_out.mean_error
     if not given and (synthetic := maker.synthetic(sources, alpha, rng)):
         table = maker.table_of_synthetic(synthetic, shapes, shrinkage.shared, mean_error)
-        held_out = HeldOut.joined([held_out, table], mean_error)
+        held_out = HeldOutTable.joined([held_out, table], mean_error)
     if fresh is not None:
         held_out = maker.with_fresh(held_out, fresh, shapes, shrinkage.shared)
     typical_growth = maker.typical_growth(mean_error)
@@ -169,7 +151,7 @@ def _boundaries(prepared: Prepared, distance: float, scale: float, mean_error: f
     )
 
 
-def _choose_scale(held_out: HeldOut, expected: Expected) -> float:
+def _choose_scale(held_out: HeldOutTable, expected: Expected) -> float:
     """Radius scale: the distance at which the expected traffic is divided best."""
     if not (held_out.known.distances > 0).any():
         return 1.0
@@ -250,7 +232,7 @@ def _mean_share(shares: Sequence[float], count: np.ndarray) -> float:
     return float(odds / (1 + odds))
 
 
-def _mean_distance(held_out: HeldOut) -> float:
+def _mean_distance(held_out: HeldOutTable) -> float:
     """Geometric mean over the classes of the mean distance of their held-out samples to the class that scores them."""
     known = held_out.known
     weights = np.bincount(known.classes, known.weights, minlength=held_out.n_classes)

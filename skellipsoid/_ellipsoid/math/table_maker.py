@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..._held_out.table import KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut, ranks_and_gaps
+from ..._held_out.table import KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOutTable, ranks_and_gaps
 from ..._samples.samples import Floats, Integers, Samples
 from ..._torch.distances import nearest_of
 from . import class_sizes
@@ -101,7 +101,7 @@ class TableMaker:
 
     def tables(
         self, shapes: LeftOutShapes, samples: Sequence[HeldOutSamples], shares: Sequence[float]
-    ) -> list[HeldOut]:
+    ) -> list[HeldOutTable]:
         """Make the table of the held-out samples, known ones first, for each share ρ."""
         parts, tables = [], []
         for part in samples:
@@ -113,13 +113,13 @@ class TableMaker:
             found = [self._table(part, i, mean_error) for part in parts]
             if len(self.real_open):
                 nearest, assigned, ranks, gaps = self._new(self.real_open, shapes, share, mean_error)
-                found.append(HeldOut.of(len(self.frame.means), REAL, nearest, assigned, ranks=ranks, gaps=gaps))
-            tables.append(HeldOut.joined(found, mean_error))
+                found.append(HeldOutTable.of(len(self.frame.means), REAL, nearest, assigned, ranks=ranks, gaps=gaps))
+            tables.append(HeldOutTable.joined(found, mean_error))
         return tables
 
     def table_of_synthetic(
         self, part: HeldOutSamples, shapes: LeftOutShapes, share: float, mean_error: float
-    ) -> HeldOut:
+    ) -> HeldOutTable:
         """Make the table of samples of synthetic classes."""
         return self._table(self._scored(part, shapes, [share]), 0, mean_error)
 
@@ -130,7 +130,7 @@ class TableMaker:
         allowances = shapes.allowances[part.assigned].cpu().numpy()
         return _Scored(part, distances.cpu().numpy(), self._sizes(part).cpu().numpy(), allowances)
 
-    def _table(self, scored: _Scored, i: int, mean_error: float) -> HeldOut:
+    def _table(self, scored: _Scored, i: int, mean_error: float) -> HeldOutTable:
         """Give a part of the table: each sample is assigned to the class with the least square less its allowance.
 
         Distances are relative to how far out new samples of classes of these sizes lie. Samples of synthetic classes
@@ -144,19 +144,19 @@ class TableMaker:
         assigned = part.assigned[numbers, best]
         if part.kind == SYNTHETIC:
             ranks, gaps = ranks_and_gaps(classes, compared)
-            return HeldOut.of(len(self.frame.means), part.kind, nearest, assigned, ranks=ranks, gaps=gaps)
+            return HeldOutTable.of(len(self.frame.means), part.kind, nearest, assigned, ranks=ranks, gaps=gaps)
         sets, weights = self.samples.sets[part.sources.cpu().numpy()], self.samples.counted_weights[part.sources]
         own = self.samples.classes[part.sources]
         found = ranks_and_gaps(classes, compared, own.cpu().numpy())
-        return HeldOut.of(len(self.frame.means), part.kind, nearest, assigned, own, weights, sets, *found)
+        return HeldOutTable.of(len(self.frame.means), part.kind, nearest, assigned, own, weights, sets, *found)
 
-    def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
+    def with_fresh(self, held_out: HeldOutTable, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOutTable:
         """Scale the distances of held-out samples to those of validation samples, and append the latter."""
         features = fresh.features.double() - self.frame.origin
         nearest, assigned, ranks, gaps = self._new(features, shapes, share, held_out.mean_error, fresh.classes)
         sets = fresh.sets + 1 + int(held_out.sets.max(initial=-1))
         of_fresh = fresh.classes, fresh.counted_weights, sets, ranks, gaps
-        return held_out.with_fresh(HeldOut.of(held_out.n_classes, KNOWN, nearest, assigned, *of_fresh))
+        return held_out.with_fresh(HeldOutTable.of(held_out.n_classes, KNOWN, nearest, assigned, *of_fresh))
 
     def _new(
         self, features: Tensor, shapes: LeftOutShapes, share: float, mean_error: float, own: Tensor | None = None

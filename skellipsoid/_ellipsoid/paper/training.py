@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._held_out.table import HeldOut
+from ..._held_out.table import HeldOutTable
 from ..._samples.samples import Samples
 from ..._torch.devices import on_device
 from ..._torch.losses import contraction_loss, expansion_loss, inside_loss, other_class_loss
@@ -31,7 +31,7 @@ class Ellipsoids:
     components: Tensor  # (n_classes, n_features, n_features)
     degenerate: Tensor  # (n_classes,) Boolean: classes without spread
     trained: Tensor  # (n_trained,) numbers of the classes whose matrices are trained
-    held_out: HeldOut | None = None
+    held_out: HeldOutTable | None = None
     history: History = field(default_factory=History)
 
 

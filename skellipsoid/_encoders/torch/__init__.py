@@ -2,7 +2,7 @@
 
 In the order of the data: ``model_lookup`` (find a text model), ``backbone`` (tokenise, embed), ``tokenizer_rules``,
 ``token_table`` (tokens on a device), ``tokens`` (count tokens), ``positions`` (how many a model reads), ``rows`` (what
-a step trains on), ``layers``, ``objectives`` (losses) and ``contrastive`` (train a text model or a linear head).
-``text_model`` is a text model with its tokenizer,
-``stored_text_model`` one as plain data, for ``save``, and ``probes`` are the texts that it is tried with.
+a step trains on), ``objectives`` (losses) and ``contrastive`` (train a text model or a linear head). ``text_model`` is
+a text model with its tokenizer, ``stored_text_model`` one as plain data, for ``save``, and ``probes`` are the texts
+that it is tried with.
 """

@@ -15,7 +15,6 @@ from ..._torch.devices import seeded_torch
 from ..._torch.shards import Shards
 from ..._torch.threads import one_thread_each
 from ..._torch.training_loop import History, run_epochs, shuffled_batches
-from .layers import LayerHeads
 from .objectives import Learner, Objective, Stage, SupConObjective, TrainingSettings, nearest_mean, shown
 from .rows import FrozenRows, Rows, TokenRows
 
@@ -65,7 +64,7 @@ def train_projection(
     rows: Rows,
     classes: np.ndarray,
     n_classes: int,
-    projection: nn.Linear | LayerHeads,
+    projection: nn.Linear,
     settings: TrainingSettings,
     seed: int,
     blocks: np.ndarray | None = None,
@@ -84,7 +83,7 @@ def train_projection(
     rows : FrozenRows or TokenRows
     classes : ndarray of shape (n_texts,)
     n_classes : int
-    projection : torch.nn.Linear or LayerHeads
+    projection : torch.nn.Linear
         On the device of the rows.
     settings : TrainingSettings
         They make the objective: what is minimised.

@@ -14,7 +14,6 @@ from ..._torch.distances import euclidean
 from ..._torch.losses import supervised_contrastive_loss
 from ..._torch.shards import ALONE, Shards
 from .backbone import ACTIVATIONS
-from .layers import LayerHeads
 from .rows import Rows
 
 
@@ -59,7 +58,7 @@ class Learner:
     """What an objective sees of a training."""
 
     rows: Rows
-    projection: nn.Linear | LayerHeads
+    projection: nn.Linear
     codes: np.ndarray  # (n_texts,) class of each text
     n_classes: int
     training: np.ndarray  # numbers of the texts that are trained on

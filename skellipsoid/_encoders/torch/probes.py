@@ -41,7 +41,7 @@ def check_answers(model: Any) -> None:
     """
     if not model.is_untried:
         return
-    with PROCESS_STATE:  # another thread may have changed for a while what the model does, see ``visit_layers``
+    with PROCESS_STATE:  # another thread may have changed for a while what the model does
         if model.is_untried:
             _check_answers(model)
 

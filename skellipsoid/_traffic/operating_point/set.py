@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core.base import BaseOpenSetClassifier
+from ..._core.open_set_classifier import BaseOpenSetClassifier
 from ..._core.pipelines import split_estimator
 from ..._core.validation import is_number
 from ..._core.warn import warn
 from ..._held_out.kept import KeepsHeldOutMixin
 from ..._held_out.line import place_limit
-from ..._held_out.scores import HeldOutScores, read_share
-from ..asking import read_asking, zones_placed
+from ..._held_out.log_model import LogModel
+from ..._held_out.scores import ReferenceScores, read_share
 from ..log import Log, read_log
+from ..predict_set import read_asking, zones_placed
 from .offsets import check_rates, offset_of_rate
 
 
@@ -106,8 +107,7 @@ def set_operating_point(
         cost is not positive. If a log has neither labels nor a share: in a log alone, known messages with another
         wording look like open ones. If a share is given and the fit held out nothing. If a label is a class or the open
         label in another spelling: case, blanks, hyphens, quotes, brackets. If ``miss_rate`` is no share, a cost of
-        ``ask_costs`` is not positive or has another name, both are given, or the model was saved in a format that did
-        not keep what they need.
+        ``ask_costs`` is not positive or has another name, or both are given.
     TypeError
         If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one. If a share is
         used and the classifier has no ``held_out_``.
@@ -158,7 +158,7 @@ def set_operating_point(
     check_rates(rejection_rate, open_acceptance_rate)
     asked_by = read_asking(miss_rate, ask_costs)
     if miss_rate is not None or ask_costs is not None:
-        HeldOutScores.of(classifier, "set_operating_point")  # or an error
+        ReferenceScores.of(classifier, "set_operating_point")  # or an error
     rates = {"rejection_rate": rejection_rate, "open_acceptance_rate": open_acceptance_rate}
     rate = next((name for name, value in rates.items() if value is not None), None)
     costs, found, log = _check_costs(cost_open, cost_reject), None, Log.empty()
@@ -170,19 +170,9 @@ def set_operating_point(
         _check_share_is_there(costs, y)
         offset, traffic = 0.0, None
     else:
-        held_out = HeldOutScores.of(classifier, "set_operating_point")
-        share = None if open_share is None else read_share(open_share)
-        log = read_log(estimator, X, y, sample_weight, "set_operating_point")
-        if open_share is None and not len(log.truth):
-            raise ValueError(
-                "A log alone does not say where the limit goes, since known messages that are worded unlike the "
-                "training samples look like open ones: pass y with labels of about 30 messages, and None for the "
-                "others, or open_share."
-            )
-        found = log.fit(held_out, share)
+        held_out = ReferenceScores.of(classifier, "set_operating_point")
+        log, found = _fit_log(held_out, estimator, X, y, sample_weight, open_share)
         offset = place_limit(held_out, found, log.own_scores, len(classifier.classes_), costs)
-        if log.n_new and (shifted := log.shift_seen(held_out)) is not None:
-            warn(shifted)
         traffic = found.traffic()
     classifier.offset_, classifier.class_offsets_ = offset, np.zeros(len(classifier.classes_))
     if isinstance(classifier, KeepsHeldOutMixin):
@@ -191,6 +181,24 @@ def set_operating_point(
         scores = log.own_scores
         classifier.asking_ = None if is_as_fitted else zones_placed(classifier, found, scores, *asked_by)
     return estimator
+
+
+def _fit_log(
+    held_out: ReferenceScores, estimator: Any, X: Any, y: Any, sample_weight: Any, open_share: Any
+) -> tuple[Log, LogModel]:
+    """Read a log, and fit its model; warn if labelled known messages lie farther out than held-out samples."""
+    share = None if open_share is None else read_share(open_share)
+    log = read_log(estimator, X, y, sample_weight, "set_operating_point")
+    if open_share is None and not len(log.truth):
+        raise ValueError(
+            "A log alone does not say where the limit goes, since known messages that are worded unlike the "
+            "training samples look like open ones: pass y with labels of about 30 messages, and None for the "
+            "others, or open_share."
+        )
+    found = log.fit(held_out, share)
+    if log.n_new and (shifted := log.shift_seen(held_out)) is not None:
+        warn(shifted)
+    return log, found
 
 
 def _check_costs(cost_open: Any, cost_reject: Any) -> tuple[float, float] | None:

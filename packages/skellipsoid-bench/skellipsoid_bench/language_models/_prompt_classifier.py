@@ -18,8 +18,9 @@ from skellipsoid._core.characters import is_visible
 from skellipsoid._core.labels import check_given
 from skellipsoid._core.sklearn import HasMethods, Interval, StrOptions, fit_context, validate_params
 from skellipsoid._core.validation import name_rows
-from skellipsoid.base import TextOpenSetClassifier, as_labels, cast_open_label, check_texts, unfit, warn
+from skellipsoid.base import as_labels, cast_open_label, check_texts, unfit, warn
 
+from .._text_classifier import TextOpenSetClassifier
 from ._answer_cache import Answer, FileCache, MemoryCache, request_key
 from ._asking import Answers, Request, ask_all
 from ._examples import Examples, make_examples

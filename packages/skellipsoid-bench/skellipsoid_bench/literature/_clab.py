@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from skellipsoid.baselines import ADBClassifier
-
+from ._adb import ADBClassifier
 from ._arrays import Floats, Integers, unit_rows
 from ._docs import published_docs
 from ._sklearn import Interval
@@ -97,7 +96,7 @@ class CLABClassifier(ADBClassifier):
 
     See Also
     --------
-    skellipsoid.baselines.ADBClassifier : The same without negatives.
+    ADBClassifier : The same without negatives.
 
     Notes
     -----

@@ -25,10 +25,8 @@ from skellipsoid._core.state_rules import (
     refuse,
 )
 from skellipsoid._encoders.torch.backbone import TextBackbone
-from skellipsoid._encoders.torch.layers import LayerHeads, layer_list
 from skellipsoid._encoders.training_texts import find_training_texts, read_classes, read_validation
 from skellipsoid.base import (
-    TextOpenSetClassifier,
     as_labels,
     cast_open_label,
     check_groups,
@@ -40,11 +38,13 @@ from skellipsoid.base import (
 )
 from skellipsoid.baselines import LOFOpenSetClassifier
 
+from .._text_classifier import TextOpenSetClassifier
 from ._cross_entropy_encoder import PublishedTraining
 from ._de_heads import PIECE, add_votes, train_heads
 from ._docs import published_docs
 from ._sklearn import Interval, StrOptions, fit_context
 from ._torch.dynamic_ensemble import EnsembleSettings, Vote
+from ._torch.layers import LayerHeads, layer_list
 
 #: What helps where memory is short.
 REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"

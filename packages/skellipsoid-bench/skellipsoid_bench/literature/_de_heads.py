@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid._encoders.torch.contrastive import train_projection
-from skellipsoid._encoders.torch.layers import LayerHeads, LayerRows, visit_layers
 from skellipsoid._encoders.training_texts import TrainingTexts
 from skellipsoid.base import seeded_torch
 
 from ._torch.dynamic_ensemble import EnsembleSettings, Vote
+from ._torch.layers import LayerHeads, LayerRows, visit_layers
 
 #: Texts of a piece that are computed at once.
 PIECE = 64
@@ -33,7 +33,7 @@ def train_heads(
     classes = np.concatenate([training.classes[training.learns], validation.classes])
     rows = LayerRows(backbone, [*(texts[i] for i in learns), *validation.texts])
     with seeded_torch(training.seed, device):
-        heads = LayerHeads(n_layers, backbone.width, n_classes).to(device)
+        heads: Any = LayerHeads(n_layers, backbone.width, n_classes).to(device)
     blocks, n_given = training.blocks[training.learns], len(validation.texts)
     history = train_projection(rows, classes, n_classes, heads, settings, training.seed, blocks, n_given)
     backbone.model.eval()

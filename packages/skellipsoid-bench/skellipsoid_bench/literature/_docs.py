@@ -1,50 +1,9 @@
 """Paragraphs that are the same in the docstrings of several methods, written once."""
 
-import re
-import textwrap
-from typing import TypeVar
+from skellipsoid.baselines._shared_docs import PARAGRAPHS, with_paragraphs
 
-Class = TypeVar("Class", bound=type)
-
-#: What a name in a line ``{name}`` of a docstring stands for.
-PARAGRAPHS = {
-    "duplicates": """
-        duplicates : {"once", "each", "off"}, default="once"
-            Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight
-            of one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
-            :ref:`User Guide <repeated>`.
-        """,
-    "unused_open_label": """
-        open_label : int or str, default=-1
-            The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples
-            with this label in ``y`` are not used.
-        """,
-    "classes": """
-        classes_ : ndarray of shape (n_classes,)
-            The known classes.
-
-        open_label_ : int, float or str
-            The open label, in the kind of ``classes_``.
-        """,
-    "offset": """
-        offset_ : float
-            ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the fitted boundary.
-
-        class_offsets_ : ndarray of shape (n_classes,)
-            Added to ``offset_`` for each class. Zeros after ``fit``.
-        """,
-    "unused_groups": """
-        groups_ : ndarray of shape (n_samples,)
-            The ``groups`` given to ``fit``, else the duplicates found. Groups have no effect on this method. −1 for
-            samples of weight 0 and outliers.
-        """,
-    "features": """
-        n_features_in_ : int
-            Number of features seen in ``fit``.
-
-        feature_names_in_ : ndarray of shape (`n_features_in_`,)
-            Names of the features, if X has names that are all strings.
-        """,
+#: What a name in a line ``{name}`` of a docstring stands for, beside those of skellipsoid's own methods.
+_OF_ENCODERS = {
     "encoder_model": """
         model_name : str, default="sentence-transformers/all-MiniLM-L6-v2"
             A sentence-transformers model or any Hugging Face encoder, as for :class:`~skellipsoid.SupConTextEncoder`.
@@ -128,14 +87,4 @@ PARAGRAPHS = {
         """,
 }
 
-
-def published_docs(cls: Class) -> Class:
-    """Replace each line ``{name other_name}`` of a class's docstring by the paragraphs of these names."""
-
-    def paragraphs(line: re.Match[str]) -> str:
-        found = [textwrap.dedent(PARAGRAPHS[name]).strip("\n") for name in line[2].split()]
-        return textwrap.indent("\n\n".join(found), line[1])
-
-    if cls.__doc__ is not None:  # python -OO
-        cls.__doc__ = re.sub(r"^( *)\{(\w+(?: \w+)*)\}$", paragraphs, cls.__doc__, flags=re.MULTILINE)
-    return cls
+published_docs = with_paragraphs(PARAGRAPHS | _OF_ENCODERS)

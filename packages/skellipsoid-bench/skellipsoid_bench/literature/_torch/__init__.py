@@ -1,4 +1,5 @@
 """Computations of the published methods, in torch.
 
-``objectives`` and ``losses`` (how their text encoders are trained), ``dynamic_ensemble`` and ``granular_balls``.
+``objectives`` and ``losses`` (how their text encoders are trained), ``dynamic_ensemble`` and ``layers`` (DE), and of
+boundaries ``granular_balls`` and ``radii``.
 """

@@ -13,11 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .labels import as_kind_of, as_labels, cast_open_label, is_text, positions
-from .validation import is_number as is_number  # for the metrics, which import no other module of the package
-from .validation import only_column as only_column
-from .validation import read_weights
-from .validation import unmasked as unmasked
+from .._core.labels import as_kind_of, as_labels, cast_open_label, is_text, positions
+from .._core.validation import read_weights, unmasked
 
 #: Labels of either kind: ``int64`` or text.
 LabelArray = NDArray[np.int64] | NDArray[np.str_]

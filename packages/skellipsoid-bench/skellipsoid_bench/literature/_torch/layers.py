@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..._torch.devices import PROCESS_STATE
-from .backbone import TextBackbone, in_pieces
-from .rows import TokenRows
-from .text_modules import count_layers, token_means
+from skellipsoid._encoders.torch.backbone import TextBackbone, in_pieces
+from skellipsoid._encoders.torch.rows import TokenRows
+from skellipsoid._encoders.torch.text_modules import count_layers, token_means
+from skellipsoid._torch.devices import PROCESS_STATE
 
 
 class LayerHeads(nn.Module):

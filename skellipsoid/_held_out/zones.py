@@ -15,8 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from .line import Figure, shares_of_messages
 from .log_model import CANDIDATES, CENTRES, EVIDENCE, LogModel, bins_of
-from .normal_scores import NormalScores
-from .scores import Floats, HeldOutScores, Integers
+from .scores import Floats, Integers, NormalScores, ReferenceScores
 from .table import N_FIRST
 
 #: Candidates of the gap, as normal scores of the gaps of held-out known samples; the bin i ends at the candidate i.
@@ -84,14 +83,11 @@ class Ranks:
 
     Parameters
     ----------
-    held_out : HeldOutScores
-        With ranks.
+    held_out : ReferenceScores
     n_classes : int
     """
 
-    def __init__(self, held_out: HeldOutScores, n_classes: int) -> None:
-        ranks = held_out.ranks
-        self.ranks = np.zeros(len(held_out.known), dtype=np.int64) if ranks is None else ranks
+    def __init__(self, held_out: ReferenceScores, n_classes: int) -> None:
         self.held_out, self.n_classes = held_out, n_classes
         self.scores = NormalScores(held_out)
         self._z = self.scores(held_out.known)
@@ -164,7 +160,7 @@ class Ranks:
             if n_first >= self.n_classes:
                 models.append(_SURE)
                 continue
-            is_among = (self.ranks >= 1) & (self.ranks <= n_first)
+            is_among = (self.held_out.ranks >= 1) & (self.held_out.ranks <= n_first)
             models.append(LogisticRegression().fit(features, np.append(is_among, [True, False]), weights))
         return models
 
@@ -311,7 +307,7 @@ class Asking(NamedTuple):
 
 
 def place_zones(
-    held_out: HeldOutScores,
+    held_out: ReferenceScores,
     found: LogModel,
     scores: Floats,
     offset: float,
@@ -323,8 +319,7 @@ def place_zones(
 
     Parameters
     ----------
-    held_out : HeldOutScores
-        With ranks.
+    held_out : ReferenceScores
     found : LogModel
         Of the log, or of what is expected of the traffic.
     scores : ndarray of shape (n_messages,)
@@ -358,13 +353,13 @@ def place_zones(
     return Asking(zones, costs, miss_rate, confusion, masses.shares(*bins))
 
 
-def least_missed(held_out: HeldOutScores, found: LogModel, scores: Floats, n_classes: int) -> float:
+def least_missed(held_out: ReferenceScores, found: LogModel, scores: Floats, n_classes: int) -> float:
     """Of known messages, the share that is missed if every message is asked about."""
     return Masses.of(Ranks(held_out, n_classes), found, scores).shares(0, len(CENTRES), 0).missed
 
 
 def foretell_questions(
-    held_out: HeldOutScores, found: LogModel, zones: Zones, n_classes: int, scores: Floats | None = None
+    held_out: ReferenceScores, found: LogModel, zones: Zones, n_classes: int, scores: Floats | None = None
 ) -> Questions:
     """Foretell how much zones ask about, in a log of these ``scores`` or in traffic to come."""
     ranks = Ranks(held_out, n_classes)

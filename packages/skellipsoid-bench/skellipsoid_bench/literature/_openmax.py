@@ -8,20 +8,21 @@ import numpy as np
 from scipy.special import softmax
 from scipy.stats import gumbel_l
 
-from .._core.sklearn import Interval, StrOptions
-from .._core.state_rules import Rule, floats, measured
-from .._core.warn import warn
-from .._samples.training_samples import TrainingSamples
-from ._logit_classifier import LogitClassifier, centred
-from ._shared_docs import shared_docs
-from ._threshold import Floats, Integers, Scored, in_double
+from skellipsoid._core.state_rules import Rule, floats, measured
+from skellipsoid.base import TrainingSamples, warn
+from skellipsoid.baselines._logit_classifier import LogitClassifier, centred
+from skellipsoid.baselines._threshold import Scored
+
+from ._arrays import Floats
+from ._docs import published_docs
+from ._sklearn import Interval, StrOptions
 
 _LARGEST_EXPONENT = 100.0
 #: Share of training samples that the unknown may win without a warning.
 _MOST_UNKNOWN = 0.5
 
 
-@shared_docs
+@published_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class OpenMaxClassifier(LogitClassifier):
     r"""Open-set classifier by softmax logits with a class for the unknown (OpenMax).
@@ -81,7 +82,7 @@ class OpenMaxClassifier(LogitClassifier):
 
     See Also
     --------
-    SoftmaxOpenSetClassifier : The softmax of the logits without revision.
+    skellipsoid.baselines.SoftmaxOpenSetClassifier : The softmax of the logits without revision.
 
     Notes
     -----
@@ -102,7 +103,7 @@ class OpenMaxClassifier(LogitClassifier):
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from skellipsoid.baselines import OpenMaxClassifier
+    >>> from skellipsoid_bench.literature import OpenMaxClassifier
     >>> angles = np.linspace(0, 2 * np.pi, 150, endpoint=False)
     >>> X, y = 9 * np.column_stack([np.cos(angles), np.sin(angles)]), np.repeat([0, 1, 2], 50)
     >>> clf = OpenMaxClassifier(LogisticRegression()).fit(X, y)
@@ -129,11 +130,8 @@ class OpenMaxClassifier(LogitClassifier):
     }
 
     def _fit_boundaries(self, samples: TrainingSamples) -> None:
-        self._check_can_hold_out(samples)
-        samples = in_double(samples)
-        self._fit_scores(samples)
-        self._set_threshold(samples)
-        shares = self._probabilities(self._logits(samples.features))
+        super()._fit_boundaries(samples)
+        shares = self._probabilities(self._logits(samples.features.astype(np.float64, copy=False)))
         unknown_share = float(np.mean(shares[:, 0] > shares[:, 1:].max(axis=1)))
         if unknown_share > _MOST_UNKNOWN:
             warn(
@@ -142,8 +140,10 @@ class OpenMaxClassifier(LogitClassifier):
                 "or tail_size."
             )
 
-    def _after_logits(self, logits: Floats, classes: Integers, weights: Floats) -> None:
-        activations, n_classes = centred(logits), len(self.classes_)
+    def _fit_scores(self, samples: TrainingSamples) -> None:
+        super()._fit_scores(samples)
+        classes, weights = samples.classes, samples.weights
+        activations, n_classes = centred(self._logits(samples.features)), len(self.classes_)
         is_right = activations.argmax(axis=1) == classes
         self.mean_logits_ = np.zeros((n_classes, n_classes))
         self.tail_locations_, self.tail_scales_ = np.full(n_classes, np.inf), np.zeros(n_classes)

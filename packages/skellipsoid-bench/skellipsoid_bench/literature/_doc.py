@@ -5,19 +5,22 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
-from .._core.sklearn import Interval, StrOptions
-from .._core.state_rules import Rule, floats
-from ._logit_classifier import LogitClassifier
-from ._shared_docs import shared_docs
-from ._threshold import Floats, Integers, Scored
+from skellipsoid._core.state_rules import Rule, floats
+from skellipsoid.base import TrainingSamples
+from skellipsoid.baselines._logit_classifier import SMALLEST_PROBABILITY, LogitClassifier
+from skellipsoid.baselines._threshold import Scored
+
+from ._arrays import Floats, Integers
+from ._docs import published_docs
+from ._sklearn import Interval, StrOptions
 
 #: No class accepts a probability below this.
 _FLOOR = 0.5
 
 
-@shared_docs
+@published_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class DOCClassifier(LogitClassifier):
     r"""Open-set classifier by one sigmoid for each class (DOC).
@@ -62,7 +65,7 @@ class DOCClassifier(LogitClassifier):
 
     See Also
     --------
-    SoftmaxOpenSetClassifier : Probabilities that sum to 1.
+    skellipsoid.baselines.SoftmaxOpenSetClassifier : Probabilities that sum to 1.
 
     Notes
     -----
@@ -81,7 +84,7 @@ class DOCClassifier(LogitClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from skellipsoid.baselines import DOCClassifier
+    >>> from skellipsoid_bench.literature import DOCClassifier
     >>> angles = np.linspace(0, 2 * np.pi, 150, endpoint=False)
     >>> X, y = 9 * np.column_stack([np.cos(angles), np.sin(angles)]), np.repeat([0, 1, 2], 50)
     >>> clf = DOCClassifier().fit(X, y)
@@ -93,7 +96,6 @@ class DOCClassifier(LogitClassifier):
     threshold: str | float = "paper"
 
     _paper_threshold = 0.0
-    _loss = "sigmoid"
     _state: ClassVar[dict[str, Rule]] = {**LogitClassifier._state, "thresholds_": floats("n_classes")}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LogitClassifier._parameter_constraints,
@@ -101,11 +103,28 @@ class DOCClassifier(LogitClassifier):
         "threshold": [Real, StrOptions({"paper", "quantile", "auto"})],
     }
 
-    def _after_logits(self, logits: Floats, classes: Integers, weights: Floats) -> None:
+    def _fit_scores(self, samples: TrainingSamples) -> None:
+        super()._fit_scores(samples)
         self.thresholds_ = np.zeros(len(self.classes_))
         if self.threshold == "paper":
-            own = expit(logits[np.arange(len(logits)), classes])
-            self.thresholds_ = doc_thresholds(own, classes, weights, len(self.classes_), self.alpha)
+            own = expit(self._logits(samples.features)[np.arange(len(samples)), samples.classes])
+            self.thresholds_ = doc_thresholds(own, samples.classes, samples.weights, len(self.classes_), self.alpha)
+
+    def _logistic_regression(self, features: Floats, classes: Integers, weights: Floats) -> tuple[Floats, Floats]:
+        n_classes = len(self.classes_)
+        if n_classes == 1:
+            return np.zeros((1, features.shape[1])), np.full(1, logit(1 - SMALLEST_PROBABILITY))
+        if n_classes == 2:  # the regression of one class against the other
+            return super()._logistic_regression(features, classes, weights)
+        of_classes = [self._fitted_regression(features, classes == k, weights) for k in range(n_classes)]
+        coefs, intercepts = zip(*of_classes, strict=True)
+        return np.concatenate(coefs), np.concatenate(intercepts)
+
+    def _pair(self, one: Floats) -> Floats:
+        return np.stack([-one, one])
+
+    def _of_probabilities(self, shares: Floats) -> Floats:
+        return np.asarray(logit(shares))
 
     def _from_logits(self, logits: Floats) -> Scored:
         assigned = logits.argmax(axis=1)

@@ -32,7 +32,7 @@ from .._version import __version__
 from .math.boundaries import Boundaries, Chosen, Fitted
 from .math.closed_form import Prepared, finish, prepare
 from .math.geometry import Spheres
-from .paper.fit import Fixed, as_fitted, hold_out, hold_out_open, train_ellipsoids
+from .paper.ellipsoids import Fixed, as_fitted, hold_out, hold_out_open, train_ellipsoids
 
 #: Folders of this package whose code computes what is cached.
 _SOURCES = ("_ellipsoid", "_held_out", "_samples", "_torch")

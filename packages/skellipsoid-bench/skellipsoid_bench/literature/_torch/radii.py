@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from .losses import CLAB_EXPAND, CLAB_SHRINK, other_class_loss
-from .training_loop import History, run_epochs, shuffled_batches
+from skellipsoid._torch.losses import CLAB_EXPAND, CLAB_SHRINK, other_class_loss
+from skellipsoid._torch.training_loop import History, run_epochs, shuffled_batches
 
 #: Epochs without a loss smaller by ``TOL`` that end the training: chosen by hand; the publications have no stop rule.
 N_ITER_NO_CHANGE, TOL = 10, 1e-5

@@ -15,11 +15,11 @@ from .._core.pipelines import read_estimator
 from .._core.results import Result
 from .._core.validation import is_number
 from .._core.warn import warn
-from .._held_out.asking import Costs, Questions, Ranks, Zones, foretell_questions, least_missed, place_zones
 from .._held_out.line import foretell
 from .._held_out.log_model import CONFUSION, LogModel, Unknowns
-from .._held_out.scores import Floats, HeldOutScores
+from .._held_out.scores import Floats, ReferenceScores
 from .._held_out.table import N_FIRST, gap_of
+from .._held_out.zones import Costs, Questions, Ranks, Zones, foretell_questions, least_missed, place_zones
 from .log import MEMBERS, expected_traffic
 from .proba import of_scores
 
@@ -59,8 +59,7 @@ def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
     TypeError
         If the classifier is another one, or has no ``held_out_``.
     ValueError
-        If its fit held out no sample, if it was saved in a format that did not keep which place the right class had
-        (before 9), if ``max_classes`` is not 1, 2 or 3, or if ``X`` is not valid.
+        If its fit held out no sample, if ``max_classes`` is not 1, 2 or 3, or if ``X`` is not valid.
 
     See Also
     --------
@@ -94,7 +93,7 @@ def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
     ):
         raise ValueError(f"max_classes={max_classes!r} is not possible; use 1, 2 or 3.")
     classifier, features = read_estimator(estimator, X, MEMBERS, "predict_set")
-    held_out = HeldOutScores.of(classifier, "predict_set")
+    held_out = ReferenceScores.of(classifier, "predict_set")
     known = asking_known(classifier, held_out)
     first, gaps = first_classes(classifier, features)
     found = classifier._score_checked(features)  # to the last bit as predict compares it
@@ -165,7 +164,7 @@ def zones_placed(
     Without a model of the traffic they are those of the traffic that the classifier expects.
     """
     try:
-        held_out = HeldOutScores.of(classifier, "set_operating_point")
+        held_out = ReferenceScores.of(classifier, "set_operating_point")
     except (TypeError, ValueError):
         return None
     if found is None:
@@ -182,19 +181,19 @@ def zones_placed(
 def zones_of(classifier: Any) -> Mapping[str, float] | None:
     """Give the zones of a classifier, ``asking_`` or what is expected; ``None`` if it cannot ask."""
     try:
-        return asking_known(classifier, HeldOutScores.of(classifier, "predict_set")).asking
+        return asking_known(classifier, ReferenceScores.of(classifier, "predict_set")).asking
     except (TypeError, ValueError):
         return None
 
 
-def foretold(classifier: Any, held_out: HeldOutScores, found: LogModel, scores: Floats) -> dict[str, list[float]]:
+def foretold(classifier: Any, held_out: ReferenceScores, found: LogModel, scores: Floats) -> dict[str, list[float]]:
     """Foretell what a classifier does with messages: each share with its standard deviation."""
     of_limit = foretell(held_out, found, classifier.offset_, len(classifier.classes_), scores)
     return of_limit.rounded() | foretold_questions(classifier, held_out, found, scores).rounded()
 
 
 def foretold_questions(
-    classifier: Any, held_out: HeldOutScores, found: LogModel, scores: Floats | None = None
+    classifier: Any, held_out: ReferenceScores, found: LogModel, scores: Floats | None = None
 ) -> Questions:
     """Foretell how much a classifier asks about, in a log of these ``scores`` or in traffic to come."""
     asking = asking_known(classifier, held_out).asking
@@ -215,7 +214,7 @@ class Known(NamedTuple):
 _KNOWN: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Known]] = WeakKeyDictionary()
 
 
-def asking_known(classifier: Any, held_out: HeldOutScores) -> Known:
+def asking_known(classifier: Any, held_out: ReferenceScores) -> Known:
     """Zones, traffic and ranks of a classifier; computed once, as long as nothing of it changes."""
     of = classifier._held_out, classifier.traffic_, classifier.asking_, classifier.offset_
     before = _KNOWN.get(classifier)
@@ -226,7 +225,7 @@ def asking_known(classifier: Any, held_out: HeldOutScores) -> Known:
     return found
 
 
-def _known(classifier: Any, held_out: HeldOutScores) -> Known:
+def _known(classifier: Any, held_out: ReferenceScores) -> Known:
     n_classes, asking, traffic = len(classifier.classes_), classifier.asking_, classifier.traffic_
     ranks, model = Ranks(held_out, n_classes), None
     if traffic is None:

@@ -18,7 +18,7 @@ from ..._held_out.table import (
     OF_OTHER_CLASS,
     REAL,
     SYNTHETIC,
-    HeldOut,
+    HeldOutTable,
     best_scale,
     expected_f1,
     gap_of,
@@ -76,7 +76,7 @@ def train_ellipsoids(
         ellipsoids.history = trainer.run()
         return ellipsoids
 
-    def validate(synthetic: Tensor | None = None) -> HeldOut:
+    def validate(synthetic: Tensor | None = None) -> HeldOutTable:
         return validator.validate(Factors.from_components(ellipsoids.components), ellipsoids.radii, synthetic)
 
     best = ellipsoids.components.clone()
@@ -150,13 +150,13 @@ class PaperValidator:
         """Return the number of known validation samples."""
         return len(self.known)
 
-    def validate(self, shapes: Factors, radii: Tensor, synthetic: Tensor | None = None) -> HeldOut:
+    def validate(self, shapes: Factors, radii: Tensor, synthetic: Tensor | None = None) -> HeldOutTable:
         """Give the relative distances of all samples, and of those of ``synthetic`` classes if there are any."""
         padded = shapes.padded()
 
-        def scored(kind: int, features: Tensor, assigned: Tensor, *columns: Any) -> HeldOut:
+        def scored(kind: int, features: Tensor, assigned: Tensor, *columns: Any) -> HeldOutTable:
             norms = assigned_norms(features, assigned, self.centroids, padded)
-            return HeldOut.of(len(self.centroids), kind, norms / radii[assigned], assigned, *columns)
+            return HeldOutTable.of(len(self.centroids), kind, norms / radii[assigned], assigned, *columns)
 
         known, own = self.known.features, (self.known.classes, self.known.weights, self.known.sets)
         parts = [scored(KNOWN, known, self.assigned, *own)]
@@ -164,9 +164,9 @@ class PaperValidator:
             parts.append(scored(OF_OTHER_CLASS, known, self.others, *own))
         if synthetic is not None:
             parts.append(scored(SYNTHETIC, synthetic, nearest_centroid(synthetic, self.centroids)))
-        return HeldOut.joined([*parts, scored(REAL, self.real_open, self.real_assigned)])
+        return HeldOutTable.joined([*parts, scored(REAL, self.real_open, self.real_assigned)])
 
-    def ranked(self, held_out: HeldOut, shapes: Factors, radii: Tensor) -> HeldOut:
+    def ranked(self, held_out: HeldOutTable, shapes: Factors, radii: Tensor) -> HeldOutTable:
         """Add ranks and gaps to the table of ``validate``: after the assigned class, the others by their distance."""
         known, own, padded = self.known.features, self.known.classes, shapes.padded()
         parts: list[tuple[Tensor, Tensor, Tensor | None]] = [(known, self.assigned, None)]
@@ -189,7 +189,7 @@ class PaperValidator:
         return replace(held_out, ranks=ranks, gaps=gaps)
 
 
-def known_f1(held_out: HeldOut) -> float:
+def known_f1(held_out: HeldOutTable) -> float:
     """Macro F1 over the known classes of known validation samples: the answer open, from r = Δ on, is an error."""
     below_1 = np.array([np.nextafter(1.0, 0.0)])
     return float(expected_f1(held_out.known, below_1)[0])
