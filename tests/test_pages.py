@@ -139,7 +139,9 @@ def page(request, browser):
 CLASS_PAGE = "generated/skellipsoid.EllipsoidOpenSetClassifier"
 
 
-@pytest.mark.parametrize("name", ["index", "guide/quick_start", "guide/method", "guide/benchmarks", "api", "genindex", CLASS_PAGE])
+@pytest.mark.parametrize(
+    "name", ["index", "guide/quick_start", "guide/method", "guide/benchmarks", "api", "genindex", CLASS_PAGE]
+)
 def test_pages_fit_the_screen_and_need_no_other_host(site, page, name, tmp_path):
     page.goto(f"{site}/{name}.html", wait_until="networkidle")
     assert [url for url in page.asked if not url.startswith((site, "data:"))] == []
