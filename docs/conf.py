@@ -88,6 +88,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_signature": False,
+    "write_computation_times": False,  # its pages ask another host for their scripts
 }
 
 html_theme = "pydata_sphinx_theme"

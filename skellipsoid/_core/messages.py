@@ -36,6 +36,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def how_to_install(requirement: str) -> str:
-    """Say how to install another distribution of this repository, from an index and from a clone."""
-    quoted = shlex.quote(requirement)
-    return f"pip install {quoted}, or in a clone pip install {shlex.quote(f'./packages/{requirement}')}"
+    """Say how to install an extra, or another distribution of this repository, from an index and from a clone."""
+    name, bracket, extra = requirement.partition("[")
+    place = "." if name == "skellipsoid" else f"./packages/{name}"
+    return f"pip install {shlex.quote(requirement)}, or in a clone pip install {shlex.quote(place + bracket + extra)}"

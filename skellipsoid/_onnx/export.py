@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.messages import how_to_install
 from .._core.open_set_classifier import BoundaryOpenSetClassifier
 from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures
@@ -144,9 +145,8 @@ def exported_files(
 def _check_packages() -> None:
     for name in ("onnx", "onnxscript", "onnxruntime"):
         if importlib.util.find_spec(name) is None:
-            raise ImportError(
-                f"export_onnx needs the package {name}, which is not installed: pip install 'skellipsoid[onnx]'."
-            )
+            how = how_to_install("skellipsoid[onnx]")
+            raise ImportError(f"export_onnx needs the package {name}, which is not installed: {how}.")
     import_onnxruntime()
 
 

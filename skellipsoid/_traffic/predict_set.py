@@ -161,14 +161,14 @@ def zones_placed(
 ) -> dict[str, float] | None:
     """Place the zones around the limit of a classifier; ``None`` if it keeps nothing that tells where.
 
-    Without a model of the traffic they are those of the traffic that the classifier expects.
+    Without a model of the traffic they are those of what the classifier has learned of it, or expects.
     """
     try:
         held_out = ReferenceScores.of(classifier, "set_operating_point")
     except (TypeError, ValueError):
         return None
     if found is None:
-        found = expected_traffic(held_out)
+        found = _traffic_known(classifier, held_out)
     n_classes = len(classifier.classes_)
     if miss_rate is not None and (least := least_missed(held_out, found, scores, n_classes)) > miss_rate:
         warn(
@@ -227,19 +227,20 @@ def asking_known(classifier: Any, held_out: ReferenceScores) -> Known:
 
 def _known(classifier: Any, held_out: ReferenceScores) -> Known:
     n_classes, asking, traffic = len(classifier.classes_), classifier.asking_, classifier.traffic_
-    ranks, model = Ranks(held_out, n_classes), None
-    if traffic is None:
-        model = expected_traffic(held_out)
-        traffic = model.traffic()
-    if asking is None:
-        placed = place_zones(held_out, model or _of_means(traffic), np.zeros(0), classifier.offset_, n_classes)
-        asking = placed.as_mapping()
+    ranks = Ranks(held_out, n_classes)
+    if traffic is None or asking is None:
+        model = _traffic_known(classifier, held_out)
+        traffic = traffic or model.traffic()
+        asking = asking or place_zones(held_out, model, np.zeros(0), classifier.offset_, n_classes).as_mapping()
     return Known(asking, traffic, asking["confusion"], ranks)
 
 
-def _of_means(traffic: Mapping[str, float]) -> LogModel:
-    """Model of a log by the means that a classifier keeps: one draw."""
+def _traffic_known(classifier: Any, held_out: HeldOutScores) -> LogModel:
+    """Give the model of the traffic by the means that a classifier has learned: one draw; else what it expects."""
+    traffic, asking = classifier.traffic_, classifier.asking_
+    if traffic is None:
+        return expected_traffic(held_out)
     unknowns = Unknowns._make(np.array([[traffic[name]]]) for name in Unknowns._fields)
     known, opened = unknowns.of_bins()
-    confusion = unknowns.known_shift + CONFUSION[0]
+    confusion = unknowns.known_shift + CONFUSION[0] if asking is None else np.array([[asking["confusion"]]])
     return LogModel(np.ones(1), unknowns, known, opened, np.zeros_like(known), confusion)

@@ -23,9 +23,9 @@ from ._text_files.read import accepted_labels, read_file, read_rows, read_texts
 from ._trade_off import before_and_after
 from ._use import answered, load_model, weights_of
 
-#: Columns that ``review`` writes after those of the log.
+#: Columns that ``review`` writes before those of the log: first what is read and filled in.
 _NEAREST = tuple(f"nearest_class_{i}" for i in (1, 2, 3))
-COLUMNS = ("review_number", "message", "proposed_label", *_NEAREST, "nearest_text", "weight", "label")
+COLUMNS = ("message", "label", "proposed_label", *_NEAREST, "nearest_text", "review_number", "weight")
 
 
 def review(options: argparse.Namespace) -> None:
@@ -41,19 +41,19 @@ def review(options: argparse.Namespace) -> None:
     candidates, is_asked = _candidates(model, [texts[row] for row in chosen.rows])
     rows = [
         [
-            *cells[row],
-            number,
             _one_line(texts[row]),
+            "",
             "" if is_asked[number - 1] else answer["label"],
             *candidates[number - 1],
             _one_line(answer.get("neighbor_1", "")),
+            number,
             round(1000 * weight),  # a whole number: what has a point is a date to some spreadsheets
-            "",
+            *cells[row],
         ]
         for number, (row, answer, weight) in enumerate(zip(chosen.rows, answers, chosen.weights, strict=True), start=1)
     ]
     check_unlabelled(options.save)  # somebody may have labelled them meanwhile
-    write_sheet(options.save, [*names, *COLUMNS], rows)
+    write_sheet(options.save, [*COLUMNS, *names], rows)
     classifier = split_estimator(model)[1]
     opened = printable(repr(str(classifier.open_label_)))
     labels = options.save.with_name(f"{options.save.stem}-labels{options.save.suffix}")

@@ -34,9 +34,11 @@ def set_limit(options: argparse.Namespace) -> None:
         _set_rate(classifier, options.rejection_rate)
     else:
         weights = weights_of(columns, labels, options.data)
+        if options.undo:
+            set_operating_point(classifier)
         set_operating_point(
             classifier, log, labels, open_share=options.open_share, sample_weight=weights, miss_rate=options.miss_rate
-        )  # with nothing, as fitted
+        )  # with nothing, as fitted; with a rate of misses alone, the limit stays
     stays = classifier.offset_ == offset and np.array_equal(classifier.class_offsets_, of_classes)
     learned = getattr(classifier, "traffic_", None)
     if stays and _state(classifier) == _state(former) and options.save is None:
@@ -49,7 +51,7 @@ def set_limit(options: argparse.Namespace) -> None:
     change = _change_of(before, _effect(classifier, log))
     save_where_asked(model, manifest, options)
     print(f"{moves}{change}.{_learned(learned, labels)}{_asked(classifier, options.miss_rate)}")
-    if learned is not None:
+    if learned is not None and (log is not None or options.open_share is not None):
         print(_foretold(classifier, (log, labels, weights), options.open_share, former))
 
 

@@ -261,7 +261,7 @@ def _add_set_limit(commands: Commands) -> None:
         type=share,
         metavar="SHARE",
         help="of known texts at most this share, such as 0.05, gets neither the right answer nor a question that "
-        "offers the right label (predict --ask)",
+        "offers the right label (predict --ask); alone it leaves the limit where it is",
     )
     limit.add_argument(
         "--undo",

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._core.messages import how_to_install
+
 #: Kinds of collections.
 Kind = Literal["array", "dataframe", "series", "bag"]
 
@@ -17,7 +19,8 @@ def require_dask(caller: str) -> None:
         import_module("dask.array")
         import_module("dask.dataframe")
     except ImportError as error:
-        raise ImportError(f"{caller} needs Dask ({error}); install it with pip install 'skellipsoid[dask]'.") from error
+        how = how_to_install("skellipsoid[dask]")
+        raise ImportError(f"{caller} needs Dask ({error}); install it with {how}.") from error
 
 
 def kind_of(collection: Any, name: str, instead: str) -> Kind:

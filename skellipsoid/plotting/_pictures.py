@@ -5,11 +5,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from .._core.messages import how_to_install
+
 
 def require_matplotlib(what: str) -> None:
     """Raise an error that names the extra unless matplotlib is installed."""
     if find_spec("matplotlib") is None:
-        raise ImportError(f"{what} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'.")
+        how = how_to_install("skellipsoid[plot]")
+        raise ImportError(f"{what} draws with matplotlib, which is not installed: {how}.")
 
 
 def save_picture(path: Path, draw: Callable[[], Any]) -> None:

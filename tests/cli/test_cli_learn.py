@@ -62,7 +62,8 @@ def test_review_and_learn_are_those_of_python(folder, log, tmp_path, capsys):
     chosen = choose_to_label(model, texts, 25)
     rows = read(review)
     nearest = [f"nearest_class_{i}" for i in (1, 2, 3)]
-    header = ["ticket", "review_number", "message", "proposed_label", *nearest, "nearest_text", "weight", "label"]
+    # What somebody reads and fills in comes first, and the columns of the log come last.
+    header = ["message", "label", "proposed_label", *nearest, "nearest_text", "review_number", "weight", "ticket"]
     assert list(rows[0]) == header
     assert [row["review_number"] for row in rows] == [str(number) for number in range(1, 26)]
     asked = [row["message"] for row in rows]

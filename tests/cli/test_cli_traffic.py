@@ -322,6 +322,26 @@ def test_a_line_that_stays_is_said_and_nothing_is_written(folder, capsys):
     assert (folder / "skellipsoid.json").read_bytes() == content
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_rate_of_misses_keeps_the_limit_and_with_undo_goes_back(folder, capsys):
+    model = set_operating_point(load(folder), open_share=0.6)
+    save(model, folder, overwrite=True)
+    assert main(["set-limit", "--model", str(folder), "--miss-rate", "0.5"]) == 0
+    learned = model[-1].traffic_
+    told = f"Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % are new. Of known texts about "
+    said = capsys.readouterr().out
+    assert said.startswith(f"The limit stays {model[-1].offset_:.3f}: ")
+    assert told in said
+    assert said.count("\n") == 1  # no forecast by what was not learned
+    found = load(folder)[-1]
+    assert (found.offset_, found.traffic_) == (model[-1].offset_, learned)
+    assert found.asking_["miss_rate"] == 0.5
+    assert main(["set-limit", "--model", str(folder), "--undo", "--miss-rate", "0.5"]) == 0
+    assert "to 0.000 (as fitted)" in capsys.readouterr().out
+    found = load(folder)[-1]
+    assert (found.offset_, found.traffic_, found.asking_["miss_rate"]) == (0, None, 0.5)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -249,7 +249,7 @@ def test_dask_is_not_imported_and_without_it_one_sentence_says_what_to_install(f
     found = fresh_python(script)
     assert found.stderr == ""
     assert found.stdout.startswith("skellipsoid.dask.predict needs Dask (")
-    assert found.stdout.endswith("install it with pip install 'skellipsoid[dask]'.\n")
+    assert found.stdout.endswith("pip install 'skellipsoid[dask]', or in a clone pip install '.[dask]'.\n")
 
 
 def test_some_columns_of_files_are_scored_and_an_error_names_the_file(call, cluster, samples, fitted, tmp_path):

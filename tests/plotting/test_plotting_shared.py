@@ -239,8 +239,9 @@ def test_without_matplotlib_importing_works_and_calling_names_the_extra(warm_pyt
     was_loaded, *lines = answer.stdout.splitlines()
     assert was_loaded == "False"
     assert len(lines) == 10
+    how = "pip install 'skellipsoid[plot]', or in a clone pip install '.[plot]'."
     for line in lines:
-        assert line.endswith("draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'.")
+        assert line.endswith(f"draws with matplotlib, which is not installed: {how}")
     assert lines[-1].startswith("OpenSetConfusionMatrixDisplay.plot draws")
 
 

@@ -407,7 +407,9 @@ def test_an_earlier_export_that_cannot_come_back_is_kept_and_named(error, tmp_pa
 def test_a_missing_package_is_named(blobs, tmp_path, monkeypatch):
     classifier = baselines.BallClassifier().fit(*blobs[:2])
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None if name == "onnxscript" else name)
-    with pytest.raises(ImportError, match=r"needs the package onnxscript, .* pip install 'skellipsoid\[onnx\]'"):
+    with pytest.raises(
+        ImportError, match=r"needs the package onnxscript, .* pip install 'skellipsoid\[onnx\]', or .* '\.\[onnx\]'\.$"
+    ):
         export_onnx(classifier, tmp_path / "model")
 
 

@@ -66,9 +66,8 @@ def test_review_reads_it_and_keeps_its_columns(written, saved, tmp_path, capsys)
     options = ["--model", str(saved), "--data", str(written), "--save", str(chosen), "--quiet"]
     assert main(["review", *options]) == 0
     header = chosen.read_text(encoding="utf-8").splitlines()[0].split("\t")
-    assert header[:5] == ["time", "model", "answer", "nearest_class", "score"]
-    assert header[-9:-6] == ["review_number", "message", "proposed_label"]
-    assert header[-3:] == ["nearest_text", "weight", "label"]
+    assert header[:3] == ["message", "label", "proposed_label"]
+    assert header[8:13] == ["weight", "time", "model", "answer", "nearest_class"]
     assert "of 228 are in" in capsys.readouterr().out
 
 

