@@ -235,7 +235,7 @@ def _known(classifier: Any, held_out: ReferenceScores) -> Known:
     return Known(asking, traffic, asking["confusion"], ranks)
 
 
-def _traffic_known(classifier: Any, held_out: HeldOutScores) -> LogModel:
+def _traffic_known(classifier: Any, held_out: ReferenceScores) -> LogModel:
     """Give the model of the traffic by the means that a classifier has learned: one draw; else what it expects."""
     traffic, asking = classifier.traffic_, classifier.asking_
     if traffic is None:

@@ -45,7 +45,7 @@ class View:
 
 
 def n_coordinates(frame: Frame, size: int) -> int:
-    """Number of coordinates of a view of sets of so many samples."""
+    """Count the coordinates of a view of sets of so many samples."""
     n_few = min(len(frame.means), frame.n_axes) + size
     return n_few if n_few <= MOST_COORDINATES * frame.n_axes else frame.n_axes
 
