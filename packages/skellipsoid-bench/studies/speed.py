@@ -8,7 +8,7 @@ python studies/speed.py search       # 5 x 5 values of alpha and beta in 5 folds
 python studies/speed.py serving      # a saved text model in a new process: memory, latency, batches, threads
 python studies/speed.py encoder      # fine-tuning and encoding, against sentence-transformers
 python studies/speed.py memory       # peak memory of predict against the number of rows
-python studies/speed.py versions --other FOLDER    # fit and predict, beside another checkout of this package
+python studies/speed.py versions --other FOLDER > results/speed.rst    # beside another checkout of this package
 python studies/speed.py start --other FOLDER       # a new process to its first answer, beside another checkout
 """
 
@@ -90,6 +90,10 @@ def alternate(repeats=REPEATS, **works):
 
 #: Classes, features and rows of what is timed; the last ones are CLINC150 at 75 % known, with MiniLM and with MPNet.
 SIZES = {"K=19 n=384 2,119 rows": (19, 384, 2119), "K=112 n=384": (112, 384, 11250), "K=112 n=768": (112, 768, 11250)}
+
+#: Samples, classes and features of the fits of two versions.
+OF_VERSIONS = ((500, 10, 384), (2000, 20, 384), (5000, 50, 384), (11250, 112, 384), (11250, 112, 768))
+N_PREDICTED = 20_000
 
 
 def boundary():
@@ -232,33 +236,40 @@ def fit_seconds(X, y, numbers=None):
 
 def versions(other):
     """Fit with the defaults and predict, by this checkout and another one, in turns, each time in a new process."""
+    from line_tables import print_table  # it needs this version, and ``once`` also runs with another one
+
     seconds = {}
     for _ in range(REPEATS):
         for folder in (Path(other), Path(__file__).parents[3]):
-            environment = os.environ | {"PYTHONPATH": str(folder.resolve())}
+            environment = os.environ | {"PYTHONPATH": str(folder.resolve()), "OMP_NUM_THREADS": "1"}
             command = [sys.executable, __file__, "once"]
             output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
             for what, value in json.loads(output.splitlines()[-1]).items():
                 seconds.setdefault(what, []).append(value)
+    lines = [["", "other, s", "this, s", "this / other"]]
     for what, values in seconds.items():
         before, now = values[::2], values[1::2]
         ratio = statistics.median(b / a for a, b in zip(before, now, strict=True))
-        print(
-            f"  {what:28} other {statistics.median(before):7.3f} s, this {statistics.median(now):7.3f} s, x {ratio:.2f}"
-        )
+        lines.append([what, f"{statistics.median(before):.3f}", f"{statistics.median(now):.3f}", f"{ratio:.2f}"])
+    print(f"CPU seconds on one core, medians of {REPEATS} turns; predict of {N_PREDICTED:,} samples.\n")
+    print_table(lines)
 
 
 def once():
     """Print the CPU seconds of each work, which other processes hardly change, after one to warm up."""
     found = {}
     EllipsoidOpenSetClassifier(random_state=0).fit(*class_like_features(5, 16, 100))
-    for name, size in SIZES.items():
-        X, y = class_like_features(*size)
+    for n_samples, n_classes, n_features in OF_VERSIONS:
+        X, y = class_like_features(n_classes, n_features, n_samples)
+        name = f"{n_samples:,} × {n_features}, {n_classes} classes"
         start = time.process_time()
         classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
         fitted = time.process_time()
-        classifier.predict(X)
-        found |= {f"fit {name}": fitted - start, f"predict {name}": time.process_time() - fitted}
+        predicted = np.resize(X, (N_PREDICTED, n_features))
+        classifier.predict(predicted[:1])
+        begun = time.process_time()
+        classifier.predict(predicted)
+        found |= {f"fit {name}": fitted - start, f"predict {name}": time.process_time() - begun}
     print(json.dumps(found))
 
 
