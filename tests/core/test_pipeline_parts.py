@@ -35,6 +35,13 @@ TWICE = np.repeat(X[::2], 2, axis=0)
 SAME = np.repeat(np.arange(24), 2).tolist()
 
 
+def duplicates_in(data, labels=None):
+    """Numbers of the samples of any table or list, equal ones for duplicates of one class; ``None`` without any."""
+    labels = LABELS if len(data) == len(LABELS) else np.zeros(len(data)) if labels is None else np.array(labels)
+    found = duplicate_groups(data, labels)
+    return None if found is None else found.tolist()
+
+
 class Sampler(BaseEstimator):
     """As those of imbalanced-learn: it acts in the fit of its Pipeline alone."""
 
@@ -118,27 +125,27 @@ def test_a_fingerprint_is_of_the_fit_and_not_of_the_limit():
     ],
 )
 def test_duplicates_are_found_in_every_table(make):
-    assert duplicate_groups(make(TWICE), LABELS).tolist() == SAME
-    assert duplicate_groups(make(X), LABELS) is None
+    assert duplicates_in(make(TWICE)) == SAME
+    assert duplicates_in(make(X)) is None
 
 
 def test_duplicates_of_texts_are_found_in_every_table():
     texts = [f"text {i}" for i in SAME]
     for make in (list, np.array, pd.Series, pl.Series, pa.array):
-        assert duplicate_groups(make(texts), LABELS).tolist() == SAME
+        assert duplicates_in(make(texts)) == SAME
     for table in TABLES:
-        assert duplicate_groups(table({"text": texts}), LABELS).tolist() == SAME
+        assert duplicates_in(table({"text": texts})) == SAME
 
 
 def test_no_duplicates_are_looked_for_where_rows_cannot_be_compared():
     mixed = pd.DataFrame({"text": ["a"] * 48, "n": np.ones(48)})
     for data in (mixed, np.where(TWICE > 9, np.nan, TWICE), [[1], [1, 2]] * 24):
-        assert duplicate_groups(data, LABELS) is None
+        assert duplicates_in(data) is None
 
 
 @pytest.mark.parametrize("rows", [[{"a": 1}, {"b": 2}], [["a", "b"], ["c"]], np.zeros((2, 2, 2)), [[None, 1], [2, 3]]])
 def test_what_is_neither_text_nor_numbers_has_no_duplicates(rows):
-    assert duplicate_groups(rows, np.zeros(2)) is None
+    assert duplicates_in(rows) is None
 
 
 @pytest.mark.parametrize(
@@ -155,8 +162,8 @@ def test_what_is_neither_text_nor_numbers_has_no_duplicates(rows):
     ],
 )
 def test_texts_are_equal_after_case_folding_normalisation_and_white_space(texts, expected):
-    assert duplicate_groups(texts, np.zeros(len(texts))).tolist() == expected
+    assert duplicates_in(texts) == expected
 
 
 def test_texts_of_different_classes_are_never_equal():
-    assert duplicate_groups(["hi", "hi", "Hi"], np.array([0, 1, 0])).tolist() == [0, 1, 0]
+    assert duplicates_in(["hi", "hi", "Hi"], [0, 1, 0]) == [0, 1, 0]

@@ -5,26 +5,39 @@ import os
 import re
 import stat
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skellipsoid._core.files import check_sheet, guarded, replacing, unguarded, write_sheet
+from skellipsoid import DiscoveredClasses
+from skellipsoid._core.files import guarded, unguarded
 
 
 def read(path, delimiter="\t"):
     with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.reader(file, delimiter=delimiter))
+        return list(csv.DictReader(file, delimiter=delimiter))
+
+
+def save(path, text="wake me", name="a"):
+    """Write a table of one group of one text, and one of its members beside it."""
+    one, no_words = np.ones(1), [[]]
+    numbers = np.zeros(1, dtype=int)
+    found = DiscoveredClasses(
+        *(numbers, numbers == 0, one, np.array([text], dtype=object), [name], 1 + numbers, 1 + numbers, one, no_words),
+        *([numbers], np.array(["light"]), one, numbers > 0, numbers),
+    )
+    found.to_tsv(path)
 
 
 def test_a_link_stays_and_the_file_that_it_leads_to_is_written(tmp_path):
     (tmp_path / "there").mkdir()
     link = tmp_path / "link.tsv"
     link.symlink_to(tmp_path / "there" / "real.tsv")  # which is not there yet
-    for number in range(2):
-        write_sheet(link, ["a"], [[number]])
+    for name in ("one", "two"):
+        save(link, name=name)
         assert link.is_symlink()
-        assert read(tmp_path / "there" / "real.tsv") == [["a"], [str(number)]]
+        assert [row["proposed_name"] for row in read(tmp_path / "there" / "real.tsv")] == [name]
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["real.tsv"]
 
 
@@ -44,46 +57,46 @@ def test_what_is_no_file_is_refused_and_stays(tmp_path, kind):
     before = os.lstat(path)
     words = {"folder": "a folder", "loop": "a link to itself"}.get(kind, "a device or a pipe")
     with pytest.raises(OSError, match=re.escape(f"{str(path)!r} is {words}, where a file is to be written; name a f")):
-        check_sheet(path)
-    with pytest.raises(OSError, match=words), replacing(path) as partial:
-        partial.write_text("a")
+        save(path)
     assert (os.lstat(path).st_ino, os.lstat(path).st_mode) == (before.st_ino, before.st_mode)
 
 
 def test_the_rights_of_a_file_stay(tmp_path):
     path = tmp_path / "private.tsv"
     path.touch(0o600)
-    write_sheet(path, ["a"], [["b"]])
+    save(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_csv_has_commas_and_a_mark_for_excel(tmp_path):
-    write_sheet(tmp_path / "a.csv", ["größe", "b"], [["1,5", "x\ty"]])
-    assert (tmp_path / "a.csv").read_bytes() == '\ufeffgröße,b\n"1,5",x\ty\n'.encode()
+    save(tmp_path / "a.csv", text="größe; 1,5", name='a "b"')
+    content = (tmp_path / "a.csv").read_bytes().decode()
+    assert content.startswith("\ufeffgroup,proposed_name,label,")
+    assert content.splitlines()[1].startswith('0,"a ""b""",,1,1,,"größe; 1,5",,,a-members.csv,r')
 
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a.XLS", "a.json", "a.parquet"])
 def test_a_name_of_another_format_is_refused(tmp_path, name):
     with pytest.raises(ValueError, match=r"names a \.\w+ file, but a table of text is written"):
-        write_sheet(tmp_path / name, ["a"], [["b"]])
-    assert not any(tmp_path.iterdir())
+        save(tmp_path / name)
+    assert not (tmp_path / name).exists()
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no folder"):
-        check_sheet(tmp_path / "nowhere" / "a.tsv")
+        save(tmp_path / "nowhere" / "a.tsv")
 
 
-@pytest.mark.parametrize(
-    "cell", ['=HYPERLINK("x")', "+1+1", "-2+3", "@SUM(1)", "\t=1", "'=1", "''-x", "-", "=", "+49 30 1"]
-)
-def test_what_a_spreadsheet_runs_is_guarded(cell):
-    assert guarded(cell) == f"'{cell}"
+@pytest.mark.parametrize("cell", ['=HYPERLINK("x")', "+1+1", "-2+3", "@SUM(1)", "'=1", "''-x", "-", "=", "+49 30 1"])
+def test_what_a_spreadsheet_runs_is_guarded(tmp_path, cell):
+    save(tmp_path / "a.tsv", text=cell)
+    assert read(tmp_path / "a.tsv")[0]["example_1"] == f"'{cell}"
 
 
-@pytest.mark.parametrize("cell", ["-1", "+5", "-0.25", "-2,5", "a=b", "it's", "'quoted'", "", "wake me"])
-def test_what_no_spreadsheet_runs_stays_as_it_is(cell):
-    assert guarded(cell) == cell
+@pytest.mark.parametrize("cell", ["-1", "+5", "-0.25", "-2,5", "a=b", "it's", "'quoted'", "wake me"])
+def test_what_no_spreadsheet_runs_stays_as_it_is(tmp_path, cell):
+    save(tmp_path / "a.tsv", text=cell)
+    assert read(tmp_path / "a.tsv")[0]["example_1"] == cell
 
 
 @given(st.text("=+-@'\t\r 1a,.", max_size=6) | st.text(max_size=10))

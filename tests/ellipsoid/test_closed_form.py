@@ -10,13 +10,10 @@ from operator_helpers import Operators
 from pairwise import pairwise
 from scipy.linalg import eigh
 
+from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, left_out, left_out_shapes, table_maker
-from skellipsoid._ellipsoid.math import refits as refits_of_sets
-from skellipsoid._ellipsoid.math.boundaries import Shrinkage
 from skellipsoid._ellipsoid.math.closed_form import _choose_shares, finish, prepare
 from skellipsoid._ellipsoid.math.frames import (
-    _entropies,
-    choose_frame,
     label_distances,
     principal_frame,
     rotated,
@@ -27,7 +24,16 @@ from skellipsoid._ellipsoid.math.table_maker import TableMaker
 from skellipsoid._held_out.scores import Expected
 from skellipsoid._held_out.table import best_scale
 from skellipsoid._samples.samples import Samples
-from skellipsoid._torch import devices, threads
+from skellipsoid._torch import devices
+
+
+class Weights(NamedTuple):
+    """Shrinkages: a, b and ρ."""
+
+    spherical: float
+    between: float | None
+    shared: float
+
 
 #: Candidates of a, and temperatures of the cross-entropy that compares them.
 SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
@@ -38,7 +44,7 @@ SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
 ALPHA, EXPECTED = 0.6, Expected()
 #: Two groups of each of these sizes make a class.
 GROUP_SIZES = np.repeat([1, 2, 3, 7], 2)
-WEIGHTS = [Shrinkage(0.3, 0.2, 0.4), Shrinkage(0.05, 0.6, 0.9), Shrinkage(1.0, 0.9, 0.1)]
+WEIGHTS = [Weights(0.3, 0.2, 0.4), Weights(0.05, 0.6, 0.9), Weights(1.0, 0.9, 0.1)]
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +68,12 @@ class Table(NamedTuple):
 
     def fit(self, weights, dtype=torch.float64):
         return Fit(self, weights, dtype)
+
+    def fitted(self, real_open=None, seed=0):
+        """Boundaries with the shares and the size that are chosen, and what is held out."""
+        samples = self.samples()
+        real_open = samples.features[:0] if real_open is None else torch.from_numpy(real_open)
+        return finish(prepare(samples, real_open, seed), ALPHA, EXPECTED)
 
     def permuted(self, order):
         return Table(*(column[order] for column in self))
@@ -98,10 +110,6 @@ class Fit:
         radii = torch.ones(len(self.frame.means), dtype=torch.float64)
         scorer = self.shapes.shapes(self.weights.shared, 1.0, radii).scorer(1)
         return 1 - scorer.all(torch.from_numpy(rows) - self.frame.origin)[0]
-
-
-def fit_closed_form(samples, real_open, alpha, expected, seed):
-    return finish(prepare(samples, real_open, seed), alpha, expected)
 
 
 def table(rows, classes, weights=None, units=None, groups=None):
@@ -382,9 +390,7 @@ def test_samples_are_scored_as_by_a_fit_without_their_set(kind, numbers, weights
 
 
 @pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.parametrize(
-    ("n_features", "weights"), [(4, WEIGHTS[0]), (40, WEIGHTS[1]), (40, Shrinkage(0.3, None, 0.4))]
-)
+@pytest.mark.parametrize(("n_features", "weights"), [(4, WEIGHTS[0]), (40, WEIGHTS[1]), (40, Weights(0.3, None, 0.4))])
 def test_a_refit_of_whole_matrices_gives_the_distances_of_low_rank_changes(kind, n_features, weights, monkeypatch):
     fit = TABLES[kind](n_features, 4).fit(weights)
     own = fit.known[0]._replace(assigned=fit.samples.classes[fit.known[0].sources])
@@ -396,20 +402,6 @@ def test_a_refit_of_whole_matrices_gives_the_distances_of_low_rank_changes(kind,
         found.append([validation.known.distances, validation.open[0].distances, fit.shapes.log_likelihoods(*given)])
     for low_rank, refit in zip(*found, strict=True):
         np.testing.assert_allclose(refit, low_rank, rtol=1e-9)
-
-
-def test_large_sets_are_left_out_by_refits(monkeypatch):
-    found, chosen = groups_of_four_sizes(4, 24), []
-    found = found._replace(groups=np.arange(len(found.rows)) % 3)
-    rule = left_out_shapes.refit_is_faster
-    monkeypatch.setattr(refits_of_sets, "OVERHEAD", 0.0)
-    monkeypatch.setattr(left_out_shapes, "refit_is_faster", lambda *given: chosen.append(rule(*given)) or chosen[-1])
-    check_against(found.fit(WEIGHTS[0]), Refits(found, WEIGHTS[0]))
-    assert all(chosen)
-    chosen.clear()
-    table(found.rows, found.classes).fit(WEIGHTS[0]).validate()
-    assert chosen
-    assert not any(chosen)
 
 
 @pytest.mark.parametrize(("n_features", "n_classes", "step"), [(4, 16, 5), (40, 16, 11), (330, 12, 50)])
@@ -427,7 +419,7 @@ def test_what_is_kept_changes_distances_by_a_hundredth(kind, n_features, n_class
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_with_a_spherical_metric_and_without_a_background_nothing_is_kept(kind):
-    found, weights = TABLES[kind](5, 4), Shrinkage(1.0, None, 0.4)
+    found, weights = TABLES[kind](5, 4), Weights(1.0, None, 0.4)
     fit, refits = found.fit(weights), Refits(found, weights, exact=kind != "degenerate class")
     validation = fit.validate()
     literal = [
@@ -438,12 +430,9 @@ def test_with_a_spherical_metric_and_without_a_background_nothing_is_kept(kind):
 
 def test_few_classes_have_no_background():
     found = groups_of_four_sizes(3)
-    weights = Shrinkage(0.3, None, 0.4)
+    weights = Weights(0.3, None, 0.4)
     check_against(found.fit(weights), Refits(found, weights))
-    assert (
-        fit_closed_form(found.samples(), torch.empty(0, 4), ALPHA, EXPECTED, 0).boundaries.chosen.shrinkage.between
-        is None
-    )
+    assert found.fitted().boundaries.chosen.shrinkage.between is None
 
 
 @pytest.mark.parametrize("kind", [*TABLES, "without a spread"])
@@ -518,7 +507,7 @@ def test_a_row_does_not_count_where_no_other_class_is_left(emptied):
     outsider = np.flatnonzero(found.classes != emptied)[:2]
     groups = np.where(found.classes == emptied, 999, found.groups)
     groups[outsider] = 999
-    validation = found._replace(groups=groups).fit(Shrinkage(0.3, None, 0.4)).validate()
+    validation = found._replace(groups=groups).fit(Weights(0.3, None, 0.4)).validate()
     assert len(validation.known) == len(validation.open[0]) == (found.classes != emptied).sum() - 2
     assert (validation.open[0].assigned == emptied).all()
 
@@ -604,23 +593,20 @@ def elongated(ratio, n_features):
     ids=["4", "10", "20", "60", "100", "elongated 5", "elongated 30"],
 )
 def test_the_spherical_share_is_the_largest_within_the_error_of_the_best(found, chosen):
-    samples = found.samples()
-    frame = principal_frame(samples, class_spheres(samples).degenerate)
-    rows = torch.arange(len(samples))
-    losses, weights = [], samples.weights / samples.weights.sum()
+    rows = np.arange(len(found.rows))
+    losses = []
     for share in SPHERICAL_SHARES:
-        refits = Refits(found, Shrinkage(share, None, 0.5))
+        refits = Refits(found, Weights(share, None, 0.5))
         halves = np.array([-np.square(refits.to_means(i)) / 2 for i in rows])
-        own = halves[np.arange(len(rows)), found.classes]
+        own = halves[rows, found.classes]
         scaled = [(halves - own[:, np.newaxis]) / temperature for temperature in TEMPERATURES]
         losses.append(min((np.log(np.exp(x).sum(axis=1)) for x in scaled), key=np.mean))
-        entropies = _entropies(frame, share, rows, weights)
-        np.testing.assert_allclose(entropies, losses[-1], rtol=1e-6, atol=1e-9)
     means = np.mean(losses, axis=1)
     excess = np.array(losses) - losses[means.argmin()]
     is_good = excess.mean(axis=1) <= excess.std(axis=1) / np.sqrt(len(rows))
     assert np.array(SPHERICAL_SHARES)[is_good].max() == chosen
-    assert choose_frame(frame, rows).spherical == chosen
+    classifier = EllipsoidOpenSetClassifier(duplicates="off", outliers="keep", random_state=0)
+    assert classifier.fit(found.rows, found.classes, groups=found.groups).spherical_share_ == chosen
 
 
 @pytest.mark.parametrize(("n_classes", "smallest"), [(5, 0.2), (10, 0.2), (16, 0.125)])
@@ -629,7 +615,7 @@ def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n
     scores = {}
     for between in (smallest, 0.4, 0.6):
         for shared in SHARED_SHARES:
-            fit = found.fit(Shrinkage(0.3, between, shared))
+            fit = found.fit(Weights(0.3, between, shared))
             validation = fit.maker.tables(fit.shapes, fit.known, [shared])[0]
             scores[between, shared] = best_scale(validation)[1]
     best = max(scores.values())
@@ -639,7 +625,7 @@ def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n
     ]
     pairs = np.array(list(scores))
     odds = np.exp(np.average(np.log(pairs / (1 - pairs)), axis=0, weights=weights))
-    fit = found.fit(Shrinkage(0.3, 0.5, 0.5))
+    fit = found.fit(Weights(0.3, 0.5, 0.5))
     np.testing.assert_allclose(_choose_shares(fit.maker, fit.known), odds / (1 + odds))
 
 
@@ -661,37 +647,27 @@ def test_equally_good_shares_leave_the_likeliest():
     rows[1000:] = rows[1000:, ::-1]
     rows[1000:] += 1e4
     found = table(rows, np.repeat([0, 1], 1000))
-    fit = found.fit(Shrinkage(0.3, None, 0.5))
+    fit = found.fit(Weights(0.3, None, 0.5))
     between, shared = _choose_shares(fit.maker, fit.known)
     assert between is None
     assert shared == pytest.approx(0.1)
 
 
-def test_of_many_samples_a_draw_of_2048_chooses_the_shapes(monkeypatch):
+def test_of_many_samples_a_draw_chooses_the_shapes_and_all_the_size():
     rng = np.random.default_rng(0)
     classes = np.repeat([0, 1, 2], 800)
     found = table(3 * np.eye(3)[classes] + rng.normal(size=(2400, 3)), classes)
-    drawn, judged = [], []
-    frame_of, weights_of = closed_form.choose_frame, closed_form._choose_shares
-    monkeypatch.setattr(closed_form, "choose_frame", lambda *given: (drawn.append(given[1]), frame_of(*given))[1])
-    monkeypatch.setattr(
-        closed_form, "_choose_shares", lambda *given: (judged.append(given[1][0].sources), weights_of(*given))[1]
-    )
-    for seed in (0, 0, 1):
-        fitted = fit_closed_form(found.samples(), torch.empty(0, 3), ALPHA, EXPECTED, seed)
-        # All of them choose the radius.
+    one, again, other = (found.fitted(seed=seed) for seed in (0, 0, 1))
+    for fitted in (one, again, other):
         assert len(fitted.held_out.margins[~fitted.held_out.is_open]) == 2400
-    for rows, of_weights in zip(drawn, judged, strict=True):
-        assert len(torch.unique(rows)) == len(rows) == 2048
-        assert torch.equal(rows, of_weights)
-    assert torch.equal(drawn[0], drawn[1])
-    assert not torch.equal(drawn[0], drawn[2])
+    shares = [fitted.boundaries.chosen.shrinkage for fitted in (one, again, other)]
+    assert shares[0] == shares[1] != shares[2]
 
 
 def test_the_likelihood_is_that_of_rows_by_the_class_of_the_others():
     for n_features in (4, 40):
         found = weighted(groups_of_four_sizes(n_features=n_features))
-        fit, refits = found.fit(Shrinkage(0.3, None, 0.4)), Refits(found, Shrinkage(0.3, None, 0.4))
+        fit, refits = found.fit(Weights(0.3, None, 0.4)), Refits(found, Weights(0.3, None, 0.4))
         own = fit.known[0]._replace(assigned=fit.samples.classes[fit.known[0].sources])
         likelihood = 0.0
         for i in range(len(found.rows)):
@@ -707,20 +683,21 @@ def test_the_likelihood_is_that_of_rows_by_the_class_of_the_others():
 
 def test_the_radius_is_the_mean_radius_times_the_radius_scale():
     found = groups_of_four_sizes()
-    fitted = fit_closed_form(found.samples(), torch.empty(0, 4), ALPHA, EXPECTED, 0)
-    spheres = class_spheres(found.samples())
+    fitted = found.fitted()
+    centres = np.array([found.rows[found.classes == k].mean(axis=0) for k in range(5)])
+    distances = np.linalg.norm(found.rows - centres[found.classes], axis=1)
+    mean_radius = np.mean([distances[found.classes == k].mean() for k in range(5)])
     # Without the radius scale a distance is a multiple of the paper's mean radius: 1 is the mean of left-out rows.
     means = [(1 - fitted.held_out.margins[: len(found.rows)])[found.classes == k].mean() for k in range(5)]
     scale = 1 / np.exp(np.mean(np.log(means)))
-    np.testing.assert_allclose(fitted.boundaries.shapes.radii, scale * float(spheres.radii.mean()))
+    np.testing.assert_allclose(fitted.boundaries.shapes.radii, scale * mean_radius)
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 3, 5])
 @pytest.mark.parametrize("n_open", [0, 9])
 def test_all_numbers_of_classes_fit(n_classes, n_open):
     found = groups_of_four_sizes(n_classes)
-    real_open = torch.from_numpy(np.random.default_rng(9).normal(size=(n_open, 4)))
-    fitted = fit_closed_form(found.samples(), real_open, ALPHA, EXPECTED, 0)
+    fitted = found.fitted(np.random.default_rng(9).normal(size=(n_open, 4)))
     assert np.isfinite(fitted.boundaries.shapes.radii).all()
     assert len(fitted.held_out.margins[~fitted.held_out.is_open]) == len(found.rows)
 
@@ -730,7 +707,7 @@ def counted_fit(n_classes, n_of_class, n_features=16):
     classes = np.repeat(np.arange(n_classes), n_of_class)
     rows = rng.normal(size=(n_classes, n_features))[classes] + rng.normal(size=(len(classes), n_features))
     with Operators() as found:
-        fit_closed_form(table(rows, classes).samples(), torch.empty(0, n_features), ALPHA, EXPECTED, 0)
+        table(rows, classes).fitted()
     return found.counts
 
 
@@ -753,25 +730,8 @@ def test_the_operators_of_a_fit_do_not_depend_on_the_number_of_classes_or_sample
 
 
 def test_small_chunks_give_the_same_boundaries(monkeypatch):
-    found = weighted(across_classes(groups_of_four_sizes(6, 4))).samples()
-    whole = fit_closed_form(found, torch.empty(0, 4), ALPHA, EXPECTED, 0)
+    found = weighted(across_classes(groups_of_four_sizes(6, 4)))
+    whole = found.fitted()
     monkeypatch.setattr(left_out, "chunk_bytes", lambda device: 2**12)
-    parts = fit_closed_form(found, torch.empty(0, 4), ALPHA, EXPECTED, 0)
+    parts = found.fitted()
     np.testing.assert_allclose(parts.boundaries.shapes.radii, whole.boundaries.shapes.radii, rtol=1e-9)
-
-
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_eigenvectors_of_many_matrices_are_those_of_each(monkeypatch, n_threads):
-    monkeypatch.setattr(torch, "get_num_threads", lambda: n_threads)
-    monkeypatch.setattr(threads, "LEAST_OF_THREAD", 1)
-    rows = torch.from_numpy(np.random.default_rng(0).normal(size=(5, 6, 9)))
-    sizes = [6, 4, 1, 6, 3]
-    for matrix, size in zip(rows, sizes, strict=True):
-        matrix[size:] = 0
-    matrices = rows @ rows.mT
-    with threads.one_thread_each():
-        values, vectors = devices.eigh_of_many(matrices, sizes)
-    for i, size in enumerate(sizes):
-        assert torch.count_nonzero(vectors[i, :, : 6 - size]) == torch.count_nonzero(values[i, : 6 - size]) == 0
-        torch.testing.assert_close(values[i, 6 - size :], torch.linalg.eigvalsh(matrices[i, :size, :size]))
-    torch.testing.assert_close(vectors @ (values.unsqueeze(2) * vectors.mT), matrices)

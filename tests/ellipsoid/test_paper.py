@@ -32,7 +32,7 @@ from skellipsoid._ellipsoid.paper.ellipsoids import (
     validation_open,
 )
 from skellipsoid._ellipsoid.paper.pseudo_open import draw_negatives
-from skellipsoid._ellipsoid.paper.training import BoundaryTrainer, MappedNorms
+from skellipsoid._ellipsoid.paper.training import MappedNorms
 from skellipsoid._held_out.table import KNOWN, HeldOutTable, best_scale
 from skellipsoid._samples.folds import validation_rows
 from skellipsoid._samples.samples import Samples
@@ -41,22 +41,20 @@ from skellipsoid._torch.training_loop import shuffled_batches
 # The loss: means over samples, sums over classes.
 
 
-def gradient_of(trainer, rows, monkeypatch, negatives):
-    monkeypatch.setattr("skellipsoid._ellipsoid.paper.training.draw_negatives", lambda *arguments: negatives)
+def gradient_of(trainer, rows):
     loss = whole_loss(trainer, np.arange(len(trainer.known))[rows])
     return loss.item(), torch.cat(torch.autograd.grad(loss, trainer.entries))
 
 
 @pytest.mark.parametrize("rows", [slice(0, 30), slice(3, 11), slice(4, 5)], ids=["all", "eight", "one"])
-@pytest.mark.parametrize("n_negatives", [0, 1, 13])
+@pytest.mark.parametrize("n_open", [0, 1, 9])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_loss_and_its_gradient_are_the_literal_ones(rows, n_negatives, weighted, monkeypatch):
+def test_the_loss_and_its_gradient_are_the_literal_ones(rows, n_open, weighted):
     known, classes = known_rows()
     weights = np.random.default_rng(0).gamma(2, size=30) if weighted else np.ones(30)
-    negatives = torch.cat([open_rows(), known[:4] * 0.9])[:n_negatives]
-    ellipsoids = some_ellipsoids(known, classes, weights=weights)
-    trainer = trainer_of(ellipsoids, known, classes, weights=1e-3 * weights)
-    found, gradient = gradient_of(trainer, rows, monkeypatch, negatives)
+    ellipsoids, real_open = some_ellipsoids(known, classes, weights=weights), open_rows(n_open)
+    found, gradient = gradient_of(trainer_of(ellipsoids, known, classes, real_open, weights=1e-3 * weights), rows)
+    negatives = negatives_of(known[rows], classes[rows], real_open, weights=1e-3 * weights[rows])
     components = ellipsoids.components.detach().clone().requires_grad_()
     relative = torch.from_numpy(weights / weights.mean())[rows]
     expected = literal_loss(components, ellipsoids, known[rows], classes[rows], negatives, relative)
@@ -76,12 +74,12 @@ def test_the_rows_above_see_every_branch_of_the_losses():
     assert 0 < np.mean(own) < 1
 
 
-def test_rows_on_a_centroid_have_no_direction(monkeypatch):
+def test_rows_on_a_centroid_have_no_direction():
     known, classes = known_rows()
     known[classes == 0] = 0
     ellipsoids = some_ellipsoids(known, classes)
     trainer = trainer_of(ellipsoids, known, classes)
-    loss, gradient = gradient_of(trainer, slice(0, 30), monkeypatch, torch.zeros(1, 5, dtype=torch.float64))
+    loss, gradient = gradient_of(trainer, np.flatnonzero(classes == 0))  # which has no negatives
     assert np.isfinite(loss)
     assert gradient.isfinite().all()
     np.testing.assert_allclose(gradient[0], 0, atol=1e-12)
@@ -90,12 +88,18 @@ def test_rows_on_a_centroid_have_no_direction(monkeypatch):
 # Pseudo-open samples.
 
 
+def negatives_of(rows, classes, real_open, n_mix=SETTINGS.n_mix, n_wanted=None, weights=None, rng=None):
+    """What a batch is contrasted with."""
+    n_wanted, rng = n_wanted or len(rows), np.random.default_rng(0) if rng is None else rng
+    settings = replace(SETTINGS, n_mix=n_mix)
+    return draw_negatives(rows, np.asarray(classes), real_open, n_wanted, settings, rng, weights)
+
+
 def draw(classes, n_mix=(2, 3), n_wanted=20_000, weights=None, real_open=None):
     """Negatives of rows that are unit vectors, so that a mixture shows its weights."""
     rows = torch.eye(len(classes), dtype=torch.float64)
     real_open = rows[:0] if real_open is None else real_open
-    settings = replace(SETTINGS, n_mix=n_mix)
-    return draw_negatives(rows, np.asarray(classes), real_open, n_wanted, settings, np.random.default_rng(0), weights)
+    return negatives_of(rows, classes, real_open, n_mix, n_wanted, weights)
 
 
 def test_the_number_of_labels_is_uniform_and_so_are_the_labels_and_the_rows_of_each():
@@ -135,10 +139,9 @@ def test_rows_are_drawn_by_their_weights():
     ("n_batch", "n_open", "expected_real"), [(8, 0, 0), (8, 3, 3), (8, 9, 4), (7, 9, 3), (2, 9, 1)]
 )
 def test_negatives_are_as_many_as_the_batch(n_batch, n_open, expected_real):
-    rng, (known, classes) = np.random.default_rng(0), known_rows(n_rows=n_batch, n_classes=2)
+    known, classes = known_rows(n_rows=n_batch, n_classes=2)
     real_open = 100 + open_rows()[:n_open]
-    settings = replace(SETTINGS, n_mix=(2, 2))
-    negatives = draw_negatives(known, classes.numpy(), real_open, len(known), settings, rng)
+    negatives = negatives_of(known, classes, real_open, n_mix=(2, 2))
     assert len(negatives) == n_batch
     real = negatives[negatives[:, 0] > 50]
     assert len(real) == len(np.unique(real, axis=0)) == expected_real
@@ -149,7 +152,7 @@ def test_negatives_are_as_many_as_the_batch(n_batch, n_open, expected_real):
 def test_one_class_has_real_negatives_alone(n_open, expected):
     known, _ = known_rows(n_classes=1, n_rows=8)
     real_open = open_rows(n_open)
-    negatives = draw_negatives(known, np.zeros(8), real_open, 8, SETTINGS, np.random.default_rng(0))
+    negatives = negatives_of(known, np.zeros(8, dtype=int), real_open)
     assert len(negatives) == expected
     assert all((row == real_open).all(dim=1).any() for row in negatives)
 
@@ -166,7 +169,7 @@ def literal_epochs(ellipsoids, known, classes, real_open, settings, seed):
         of_epoch = []
         for rows in shuffled_batches(len(known), settings.batch_size, rng):
             batch, labels = known[rows], classes[rows]
-            negatives = draw_negatives(batch, labels.numpy(), real_open, len(rows), settings, rng, np.ones(len(rows)))
+            negatives = negatives_of(batch, labels, real_open, weights=np.ones(len(rows)), rng=rng)
             loss = literal_loss(components, ellipsoids, batch, labels, negatives)
             of_epoch.append(loss.item())
             (gradient,) = torch.autograd.grad(loss, components)
@@ -220,9 +223,9 @@ def test_a_step_reads_nothing_however_many_samples_there_are(negative_loss):
 def test_negatives_are_made_where_the_samples_are(n_open):
     """On a device without values, reading one is an error."""
     known, classes = known_rows()
-    known, real_open, rng = known.to("meta"), open_rows()[:n_open].to("meta"), np.random.default_rng(0)
+    known, real_open = known.to("meta"), open_rows()[:n_open].to("meta")
     with Operators() as operators:
-        found = draw_negatives(known, classes.numpy(), real_open, 30, SETTINGS, rng, np.ones(30))
+        found = negatives_of(known, classes, real_open, weights=np.ones(30))
     assert found.shape == (30, 5)
     assert (operators.copies, operators.waits) == (5, 0)  # indices and weights for each P, and the real ones
 
@@ -235,8 +238,7 @@ def test_an_epoch_reads_its_losses_once(n_rows, monkeypatch):
     monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: read.append(tensor.shape) or copied(tensor))
     with Operators() as operators:
         trainer.run()
-    n_steps = len(list(shuffled_batches(30, 30 // n_rows, np.random.default_rng(0))))
-    assert read == [(n_steps,)] * 3
+    assert read == [(-(-30 // (30 // n_rows)),)] * 3
     assert operators.reads.total() == 0
 
 
@@ -308,6 +310,8 @@ def learn(settings, *, n_open=0, seed=0, validation=None):
         open_held = torch.from_numpy(hold_out_open(np.full(n_open, -1), settings.validation_fraction, seed))
         samples, validation = samples.where(~held), (samples.where(held), opened[open_held])
         opened = opened[~open_held]
+    else:
+        validation = Samples.of(*validation), opened[:0]
     return known, classes, train_ellipsoids(samples, opened, settings, seed, validation)
 
 
@@ -321,27 +325,17 @@ def test_the_score_is_the_macro_f1_of_the_known_classes_with_open_as_an_error():
     assert known_f1(known) == pytest.approx(expected)
 
 
-def stop_after(monkeypatch, scores, **changes):
-    """Train with given scores: the components after each epoch, and what is learned."""
-    left, seen, run_epoch = list(scores), [], BoundaryTrainer._run_epoch
-
-    def noted(trainer):
-        loss = run_epoch(trainer)
-        seen.append(trainer.ellipsoids.components.clone())
-        return loss
-
-    monkeypatch.setattr("skellipsoid._ellipsoid.paper.ellipsoids.known_f1", lambda validation: left.pop(0))
-    monkeypatch.setattr(BoundaryTrainer, "_run_epoch", noted)
-    return seen, learn(replace(SETTINGS, max_iter=len(scores), **changes))[2]
-
-
 @pytest.mark.parametrize("restore_best", [False, True])
-def test_training_stops_without_a_better_score_and_keeps_the_last_or_the_best_epoch(restore_best, monkeypatch):
-    scores = [0.5, 0.6, 0.6, 0.55, 0.6, 0.7, 0.8]  # equal scores are not better, whatever the loss
-    seen, learned = stop_after(monkeypatch, scores, n_iter_no_change=3, restore_best=restore_best)
-    assert learned.history.scores == scores[:5]
-    assert torch.equal(learned.components, seen[1 if restore_best else 4])
-    assert not torch.equal(seen[1], seen[4])
+def test_training_stops_without_a_better_score_and_keeps_the_last_or_the_best_epoch(restore_best):
+    settings = replace(SETTINGS, learning_rate=0.1, n_iter_no_change=3, restore_best=restore_best)
+    learned = learn(replace(settings, max_iter=60))[2]
+    scores = np.array(learned.history.scores)
+    best = scores.argmax() + 1  # of equal scores the first
+    assert best > 1
+    assert learned.history.n_iter == len(scores) == best + 3 < 60
+    ended, other = (learn(replace(settings, max_iter=n))[2] for n in (best, best + 3))
+    assert torch.equal(learned.components, (ended if restore_best else other).components)
+    assert not torch.equal(ended.components, other.components) or restore_best
 
 
 def test_training_ends_after_the_largest_number_of_epochs():
@@ -361,7 +355,7 @@ def test_rows_that_are_held_out_do_not_learn():
 
 def test_given_validation_rows_stop_the_training_and_every_other_row_learns():
     held, held_labels = known_rows(n_rows=24, spread=0.7, seed=8)
-    known, classes, learned = learn(SETTINGS, validation=(Samples.of(held, held_labels), held[:0]))
+    known, classes, learned = learn(SETTINGS, validation=(held, held_labels))
     started = start(known, classes)
     np.testing.assert_array_equal(learned.centroids, started.centroids)
     parts = learned.components, learned.centroids
@@ -436,10 +430,15 @@ def test_the_same_seed_learns_the_same():
     assert not torch.equal(one.components, other.components)
 
 
+def learn_itself(known, classes, settings=SETTINGS, opened=None, fixed=None):
+    """Train with the training samples for validation, some matrices being ``fixed``: their numbers, and they."""
+    samples, opened = Samples.of(known, classes), known[:0] if opened is None else opened
+    return train_ellipsoids(samples, opened, settings, 0, (samples, opened), fixed and Fixed(*fixed))
+
+
 def test_degenerate_classes_alone_are_not_validated():
     rows = torch.tensor([[0.0, 0], [0, 0], [2, 0], [2, 0]])
-    samples = Samples.of(rows, torch.tensor([0, 0, 1, 1]))
-    learned = train_ellipsoids(samples, rows[:0], SETTINGS, 0, (samples, rows[:0]))
+    learned = learn_itself(rows, torch.tensor([0, 0, 1, 1]))
     assert learned.radii.tolist() == [1, 1]
     assert torch.equal(learned.components, torch.eye(2).repeat(2, 1, 1))
     assert learned.history.scores == []
@@ -453,23 +452,20 @@ def test_degenerate_classes_alone_are_not_validated():
 @pytest.mark.parametrize("shape", ["full", "diagonal", "ball"])
 def test_a_matrix_that_is_trained_alone_is_that_of_a_training_of_all(shape, negative_loss):
     known, classes = known_rows(n_rows=80, spread=0.7)
-    samples, opened = Samples.of(known, classes), open_rows(7)
-    settings = replace(SETTINGS, shape=shape, negative_loss=negative_loss)
-    everything = train_ellipsoids(samples, opened, settings, 0, (samples, opened))
+    given = known, classes, replace(SETTINGS, shape=shape, negative_loss=negative_loss), open_rows(7)
+    everything = learn_itself(*given)
     other = torch.tensor([3, 0, 1])
-    given = torch.from_numpy(np.random.default_rng(3).normal(size=(3, 5, 5)))
-    alone = train_ellipsoids(samples, opened, settings, 0, (samples, opened), Fixed(other, given))
+    matrices = torch.from_numpy(np.random.default_rng(3).normal(size=(3, 5, 5)))
+    alone = learn_itself(*given, (other, matrices))
     np.testing.assert_allclose(alone.components[2], everything.components[2], rtol=1e-12, atol=1e-14)
     assert not torch.equal(alone.components[2], torch.eye(5, dtype=torch.float64))
-    assert torch.equal(alone.components[other], given)
+    assert torch.equal(alone.components[other], matrices)
 
 
 def test_with_all_matrices_fixed_nothing_is_trained():
     known, classes = known_rows(n_rows=80, spread=0.7)
-    samples = Samples.of(known, classes)
     given = torch.from_numpy(np.random.default_rng(3).normal(size=(4, 5, 5)))
-    settings = replace(SETTINGS, restore_best=True)
-    learned = train_ellipsoids(samples, known[:0], settings, 0, (samples, known[:0]), Fixed(torch.arange(4), given))
+    learned = learn_itself(known, classes, replace(SETTINGS, restore_best=True), fixed=(torch.arange(4), given))
     assert torch.equal(learned.components, given)
     assert learned.history.losses == []
     assert len(learned.held_out.known) == 80
@@ -481,9 +477,7 @@ def test_the_written_gradient_is_the_derivative():
     assert torch.autograd.gradcheck(lambda given: MappedNorms.apply(given, deviations), matrices.requires_grad_())
     norms = MappedNorms.apply(matrices, deviations)
     np.testing.assert_allclose(norms[1, 3].item(), (matrices[1] @ deviations[1, 3]).norm().item())
-
-
-def test_a_norm_of_0_has_no_gradient():
+    # A norm of 0 has none.
     matrices = torch.eye(2).expand(1, 2, 2).clone().requires_grad_()
     MappedNorms.apply(matrices, torch.zeros(1, 3, 2)).sum().backward()
     assert torch.equal(matrices.grad, torch.zeros(1, 2, 2))

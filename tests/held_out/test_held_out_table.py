@@ -8,34 +8,32 @@ import torch
 from sklearn.metrics import f1_score
 
 from skellipsoid._ellipsoid.math.closed_form import MOST_VALIDATION, _subset_for_shapes
-from skellipsoid._ellipsoid.math.geometry import Factors, assigned_norms
+from skellipsoid._ellipsoid.math.geometry import Factors
 from skellipsoid._ellipsoid.math.table_maker import MOST_OF_SET
 from skellipsoid._ellipsoid.paper.ellipsoids import PaperValidator
 from skellipsoid._held_out.table import (
     KNOWN,
-    N_CANDIDATES,
     OF_OTHER_CLASS,
     SYNTHETIC,
     HeldOutTable,
     best_scale,
-    candidates,
     expected_f1,
 )
 from skellipsoid._samples.samples import Samples
 
 
+def part(kind, distances, scoring, own, n_classes):
+    n_samples = len(distances)
+    return HeldOutTable(
+        np.full(n_samples, kind), distances, scoring, own, np.ones(n_samples), np.arange(n_samples), n_classes
+    )
+
+
 def unweighted(known, classes, assigned, opened, n_classes):
     """Samples of weight 1 that are independent; ``opened`` are pairs of distances and classes."""
-
-    def part(kind, distances, scoring, own):
-        n_samples = len(distances)
-        return HeldOutTable(
-            np.full(n_samples, kind), distances, scoring, own, np.ones(n_samples), np.arange(n_samples), n_classes
-        )
-
     kinds = zip((OF_OTHER_CLASS, SYNTHETIC), opened, strict=False)
-    others = [part(kind, *scored, np.full(len(scored[0]), n_classes)) for kind, scored in kinds]
-    return HeldOutTable.joined([part(KNOWN, known, assigned, classes), *others])
+    others = [part(kind, *scored, np.full(len(scored[0]), n_classes), n_classes) for kind, scored in kinds]
+    return HeldOutTable.joined([part(KNOWN, known, assigned, classes, n_classes), *others])
 
 
 def some_validation(n_known=40, n_open=(15,), n_classes=4, seed=0):
@@ -54,6 +52,15 @@ def weighted(validation):
     """Give samples weights, also the open ones; every third known sample depends on the same ones."""
     weights = np.random.default_rng(8).gamma(2, 3, len(validation))
     return replace(validation, weights=weights, sets=np.arange(len(validation)) // 3)
+
+
+def f1_of(validation, scales):
+    return expected_f1(validation, np.asarray(scales, dtype=float))
+
+
+def chosen(*given):
+    """The scale that is chosen on samples, and its F1."""
+    return best_scale(given[0] if len(given) == 1 else unweighted(*given))
 
 
 def brute_force_f1(validation, scale):
@@ -94,14 +101,14 @@ def test_expected_f1_is_that_of_scikit_learn(n_open, seed, weigh):
         )
     )
     expected = [brute_force_f1(validation, scale) for scale in scales]
-    np.testing.assert_allclose(expected_f1(validation, scales), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(f1_of(validation, scales), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_a_class_without_held_out_rows_does_not_count():
     validation = some_validation()
     more = replace(validation, n_classes=6)
     scales = np.linspace(0.1, 3, 9)
-    np.testing.assert_allclose(expected_f1(more, scales), expected_f1(validation, scales))
+    np.testing.assert_allclose(f1_of(more, scales), f1_of(validation, scales))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -112,47 +119,57 @@ def test_best_scale_is_the_mean_of_the_good_ones(seed, weigh):
     totals = np.bincount(validation.known.sets, validation.known.weights)
     n_independent = totals.sum() ** 2 / np.square(totals).sum()
     assert weigh or n_independent == pytest.approx(40)
-    candidates = np.sort(validation.known.distances)
-    values = np.array([brute_force_f1(validation, scale) for scale in candidates])
+    scales = np.sort(validation.known.distances)
+    values = np.array([brute_force_f1(validation, scale) for scale in scales])
     error = 0.3 / np.sqrt(n_independent)
     weights = np.exp((values - values.max()) / error)
-    scale, best = best_scale(validation)
+    scale, best = chosen(validation)
     assert best == pytest.approx(values.max())
-    assert scale == pytest.approx(np.exp(np.sum(weights * np.log(candidates)) / weights.sum()))
-    assert expected_f1(validation, np.array([scale]))[0] > best - 3 * error
+    assert scale == pytest.approx(np.exp(np.sum(weights * np.log(scales)) / weights.sum()))
+    assert f1_of(validation, [scale])[0] > best - 3 * error
 
 
 def test_the_scale_lies_in_the_gap_between_known_and_open_samples():
     known = np.linspace(0.5, 1.0, 50)
     classes = np.arange(50) % 2
-    validation = unweighted(known, classes, classes, [(np.linspace(4, 9, 30), np.arange(30) % 2)], 2)
-    assert 0.9 < best_scale(validation)[0] <= 1.0
+    assert 0.9 < chosen(known, classes, classes, [(np.linspace(4, 9, 30), np.arange(30) % 2)], 2)[0] <= 1.0
 
 
 def test_synthetic_classes_keep_the_scale_from_covering_stray_samples():
     known, classes = np.concatenate([np.linspace(0.5, 1, 180), np.linspace(1.2, 3, 20)]), np.arange(200) % 2
     far, synthetic = ((np.linspace(*ends, 200), np.arange(200) % 2) for ends in ((6, 9), (1.1, 2.5)))
-    assert best_scale(unweighted(known, classes, classes, [far], 2))[0] > 2
-    assert best_scale(unweighted(known, classes, classes, [far, synthetic], 2))[0] < 1.2
+    assert chosen(known, classes, classes, [far], 2)[0] > 2
+    assert chosen(known, classes, classes, [far, synthetic], 2)[0] < 1.2
 
 
 def test_best_scale_without_open_rows_covers_all_held_out_rows():
     zeros = np.zeros(3, dtype=np.int64)
-    validation = unweighted(np.array([0.2, 1.7, 0.9]), zeros, zeros, [], 1)
-    assert best_scale(validation) == (1.7, 1.0)
+    assert chosen(np.array([0.2, 1.7, 0.9]), zeros, zeros, [], 1) == (1.7, 1.0)
 
 
 def test_best_scale_without_a_distance_is_one():
     none = np.empty(0, dtype=np.int64)
     zeros = np.zeros(2, dtype=np.int64)
-    assert best_scale(unweighted(np.zeros(2), zeros, zeros, [(np.array([1.0]), zeros[:1])], 1)) == (1.0, 0.0)
-    assert best_scale(unweighted(np.empty(0), none, none, [], 2)) == (1.0, 0.0)
+    assert chosen(np.zeros(2), zeros, zeros, [(np.array([1.0]), zeros[:1])], 1) == (1.0, 0.0)
+    assert chosen(np.empty(0), none, none, [], 2) == (1.0, 0.0)
 
 
 def ellipsoids(n_classes=4, n_features=3, seed=0):
     rng = np.random.default_rng(seed)
     components = np.eye(n_features) + 0.3 * rng.normal(size=(n_classes, n_features, n_features))
     return torch.from_numpy(rng.normal(size=(n_classes, n_features))), torch.from_numpy(components)
+
+
+def validated(rows, classes, parts, real_open=None, synthetic=None, degenerate=None, **columns):
+    """Held-out samples by the paper's boundaries of some centroids and matrices, with radii of 2."""
+    (centroids, components), n_classes = parts, len(parts[0])
+    samples = Samples.of(rows, classes, n_classes, columns.get("weights"), None, columns.get("groups"))
+    degenerate = torch.zeros(n_classes, dtype=torch.bool) if degenerate is None else degenerate
+    validator = PaperValidator(samples, rows[:0] if real_open is None else real_open, centroids, degenerate)
+    radii = torch.full((n_classes,), 2.0, dtype=torch.float64)
+    found = validator.validate(Factors.from_components(components), radii, synthetic)
+    assert len(validator) == len(found.known)
+    return found
 
 
 def literal(row, k, centroids, components):
@@ -165,10 +182,8 @@ def test_held_out_samples_are_validated_as_known_and_as_open():
     real_open = torch.from_numpy(rng.normal(size=(9, 3)))
     centroids, components = ellipsoids()
     degenerate = torch.tensor([False, False, True, False])
-    validator = PaperValidator(Samples.of(known, classes, 4), real_open, centroids, degenerate)
     synthetic = torch.from_numpy(rng.normal(size=(5, 3)))
-    shapes, radii = Factors.from_components(components), torch.full((4,), 2.0, dtype=torch.float64)
-    validation = validator.validate(shapes, radii, synthetic)
+    validation = validated(known, classes, (centroids, components), real_open, synthetic, degenerate)
 
     def scored(rows, without):
         distances = [(centroids - row).norm(dim=1).tolist() for row in rows]
@@ -181,7 +196,7 @@ def test_held_out_samples_are_validated_as_known_and_as_open():
     shaped = ~degenerate[classes]
     rows, labels = known[shaped], classes[shaped].tolist()
     as_known, as_open, real = scored(rows, [-1] * len(rows)), scored(rows, labels), scored(real_open, [-1] * 9)
-    assert len(validator) == len(rows)
+    assert len(validation.known) == len(rows)
     np.testing.assert_allclose(validation.known.distances, as_known[1])
     np.testing.assert_array_equal(validation.known.assigned, as_known[0])
     np.testing.assert_allclose(validation.open[0].distances, as_open[1] + real[1])
@@ -195,10 +210,8 @@ def test_held_out_rows_count_by_their_weights_and_their_groups():
     rng = np.random.default_rng(1)
     classes, weights, groups = rng.integers(4, size=40), rng.gamma(2, size=40), rng.integers(9, size=40)
     rows, real_open = torch.from_numpy(rng.normal(size=(40, 3))), torch.from_numpy(rng.normal(size=(6, 3)))
-    samples = Samples.of(rows, torch.from_numpy(classes), 4, weights, None, groups)
-    centroids, components = ellipsoids()
-    shapes, radii = Factors.from_components(components), torch.ones(4, dtype=torch.float64)
-    validation = PaperValidator(samples, real_open, centroids, torch.zeros(4, dtype=torch.bool)).validate(shapes, radii)
+    columns = {"weights": weights, "groups": groups}
+    validation = validated(rows, torch.from_numpy(classes), ellipsoids(), real_open, **columns)
     np.testing.assert_array_equal(validation.known.weights, weights)
     np.testing.assert_array_equal(validation.open[0].weights, [*weights, 1, 1, 1, 1, 1, 1])
     totals = np.bincount(groups, weights)
@@ -207,9 +220,9 @@ def test_held_out_rows_count_by_their_weights_and_their_groups():
 
 def test_real_open_samples_join_every_kind_and_stand_alone_without_one():
     def sizes(*numbers):
-        zeros = torch.zeros(max(numbers), dtype=torch.int64)
-        parts = [HeldOutTable.of(1, kind, zeros[:n].double(), zeros[:n]) for kind, n in enumerate(numbers)]
-        return [len(kind) for kind in HeldOutTable.joined(parts).open]
+        zeros = np.zeros(max(numbers), dtype=np.int64)
+        parts = [part(kind, np.zeros(n), zeros[:n], zeros[:n], 1) for kind, n in enumerate(numbers)]
+        return [len(kind) for kind in some_validation().joined(parts).open]
 
     assert sizes(3, 0, 0, 0) == []
     assert sizes(3, 0, 0, 4) == [4]
@@ -229,24 +242,10 @@ def test_a_fit_keeps_all_distances_at_the_radius_scale(scale):
 def test_held_out_rows_of_one_class_are_never_open():
     centroids, components = ellipsoids(n_classes=1)
     rows, classes = torch.randn(10, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), torch.zeros(10)
-    validator = PaperValidator(Samples.of(rows, classes.long()), rows[:0], centroids, torch.tensor([False]))
-    validation = validator.validate(Factors.from_components(components), torch.ones(1, dtype=torch.float64))
+    validation = validated(rows, classes.long(), (centroids, components))
     assert not len(validation.open)
-    np.testing.assert_allclose(
-        validation.known.distances,
-        assigned_norms(rows, classes.long(), centroids, Factors.from_components(components).padded()),
-    )
-
-
-@pytest.mark.parametrize("n_values", [1, N_CANDIDATES, N_CANDIDATES + 1, 5 * N_CANDIDATES])
-def test_candidates_are_few_of_the_values_and_the_least_and_the_largest_of_them(n_values):
-    values = np.random.default_rng(0).gamma(4, size=n_values)
-    found = candidates(np.concatenate([values, values]))
-    # Some quantiles of little more values than candidates are the same value.
-    assert 0.99 * min(n_values, N_CANDIDATES) <= len(found) <= N_CANDIDATES
-    assert np.isin(found, values).all()
-    assert (np.diff(found) > 0).all()
-    assert (found[0], found[-1]) == (values.min(), values.max())
+    expected = [literal(row, 0, centroids, components) for row in rows]
+    np.testing.assert_allclose(validation.known.distances, expected)
 
 
 def test_of_many_samples_a_few_of_each_set_choose_the_shapes():

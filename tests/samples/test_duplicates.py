@@ -1,15 +1,14 @@
 """Exact and near duplicates: found where they are, and not where rows are near each other by chance."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
+from gathered import numbered
 from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from skellipsoid import find_duplicates
 from skellipsoid._samples import duplicates
-from skellipsoid._samples.duplicates import equal_samples, in_order
+from skellipsoid._samples.duplicates import equal_samples
 
 N_ROWS = 60  # of each of three classes, before they are copied
 
@@ -54,7 +53,7 @@ def with_copies(kind, seed=0, jitter=0.0, **shape):
     rows, classes = blobs(rng, **shape)
     origins = copied(kind, rng, len(rows))
     noise = rng.normal(size=(len(origins), rows.shape[1])) / np.sqrt(rows.shape[1])
-    return rows[origins] + jitter * spacing(rows, classes) * noise, classes[origins], in_order(origins)
+    return rows[origins] + jitter * spacing(rows, classes) * noise, classes[origins], numbered(origins)
 
 
 def has_duplicates(units):
@@ -166,7 +165,7 @@ def test_copies_in_a_rounded_table_are_found_where_rounding_does_not_explain_the
     rng = np.random.default_rng(0)
     rows, classes = np.round(blobs(rng, n_features=30)[0], 1), np.repeat([0, 1, 2], 60)
     origins = copied("by Zipf's law", rng, 180)
-    np.testing.assert_array_equal(find_duplicates(rows[origins], classes[origins]), in_order(origins))
+    np.testing.assert_array_equal(find_duplicates(rows[origins], classes[origins]), numbered(origins))
 
 
 MIXED = {
@@ -185,7 +184,7 @@ def test_copies_among_rounded_and_other_columns_are_found_by_the_others(columns)
     rows = MIXED[columns](rng, rows)
     assert not has_duplicates(find_duplicates(rows, classes))
     origins = copied("some twice", rng, len(rows))
-    np.testing.assert_array_equal(find_duplicates(rows[origins], classes[origins]), in_order(origins))
+    np.testing.assert_array_equal(find_duplicates(rows[origins], classes[origins]), numbered(origins))
 
 
 @pytest.mark.parametrize("draw", ROUNDED)
@@ -224,7 +223,7 @@ def test_duplicates_do_not_depend_on_the_order_of_rows_and_the_names_of_classes(
     rows, classes, _ = with_copies("by Zipf's law", jitter=jitter)
     found = find_duplicates(rows, classes)
     order = np.random.default_rng(1).permutation(len(rows))
-    np.testing.assert_array_equal(find_duplicates(rows[order], classes[order]), in_order(found[order]))
+    np.testing.assert_array_equal(find_duplicates(rows[order], classes[order]), numbered(found[order]))
     np.testing.assert_array_equal(find_duplicates(rows, np.array([7, -2, 4])[classes]), found)
 
 
@@ -265,7 +264,6 @@ def test_zeros_of_both_signs_are_equal():
 def test_equal_samples_are_equal_to_the_last_bit_and_in_their_label():
     rows = np.array([[0.1 + 0.2, 1], [0.3, 1], [0.3, 1], [0.3, 1], [-0.0, 1], [0, 1]])
     assert equal_samples(rows, np.array([0, 0, 0, 1, 1, 1])).tolist() == [0, 1, 1, 2, 3, 3]
-    assert in_order(np.array([5, 3, 5, 9, 3])).tolist() == [0, 1, 0, 2, 1]
 
 
 @pytest.mark.parametrize("n_constant", [0, 4])
@@ -317,31 +315,24 @@ def test_in_a_table_of_a_few_rows_copies_agree_in_two_columns_that_never_repeat(
     assert not has_duplicates(find_duplicates(rows, np.array([0, 0, 0, 1, 1, 1])))
 
 
-@pytest.mark.parametrize("jitter", [0.0, 1e-4])
-def test_large_classes_are_compared_piece_by_piece(monkeypatch, jitter):
-    rows, classes, units = with_copies("some twice", jitter=jitter, n_rows=200)
-    sizes, pairwise = [], duplicates.pairwise
-    monkeypatch.setattr(duplicates, "pairwise", lambda block: (sizes.append(len(block)), pairwise(block))[1])
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """Classes of more than 64 rows are compared piece by piece; of more than 2,048 it takes seconds."""
     monkeypatch.setattr(duplicates, "MOST_ROWS", 64)
+
+
+@pytest.mark.parametrize("jitter", [0.0, 1e-4])
+def test_large_classes_are_compared_piece_by_piece(small_pieces, jitter):
+    rows, classes, units = with_copies("some twice", jitter=jitter, n_rows=200)
     found = find_duplicates(rows, classes)
-    assert 32 < max(sizes) <= 64
     together = [len(np.unique(found[units == unit])) == 1 for unit, n in enumerate(np.bincount(units)) if n > 1]
     # A cut may come between near rows, but not between equal ones.
     assert all(together) if not jitter else np.mean(together) > 0.9
     assert falsely_linked(found, units) <= 0.05
 
 
-def test_large_classes_are_cut_across_their_longest_direction(monkeypatch):
-    monkeypatch.setattr(duplicates, "MOST_ROWS", 64)
-    rows = np.random.default_rng(0).normal(size=(300, 5)) * [1, 1, 100, 1, 1]
-    pieces = sorted((rows[piece, 2] for piece in duplicates.pieces(rows, np.zeros(300))), key=np.mean)
-    assert sorted(map(len, pieces)) == [37] * 4 + [38] * 4
-    # Rows of different pieces lie far apart along the third feature.
-    assert all(left.max() < right.min() for left, right in pairwise(pieces))
-
-
-def test_pieces_of_large_classes_have_no_more_duplicates(monkeypatch):
-    monkeypatch.setattr(duplicates, "MOST_ROWS", 64)
+@pytest.mark.usefixtures("small_pieces")
+def test_pieces_of_large_classes_have_no_more_duplicates():
     for n_features in (2, 20):
         rows, classes = blobs(np.random.default_rng(0), 300, n_features)
         assert not has_duplicates(find_duplicates(rows, classes))
@@ -350,20 +341,4 @@ def test_pieces_of_large_classes_have_no_more_duplicates(monkeypatch):
 def test_a_sample_very_far_away_makes_no_duplicates_of_the_others():
     rows = np.random.default_rng(0).normal(size=(60, 8))
     rows[0] = 1e10
-    np.testing.assert_allclose(duplicates.pairwise(rows)[1:, 1:], squareform(pdist(rows[1:])), atol=1e-6)
     assert not has_duplicates(find_duplicates(rows, np.zeros(60, dtype=int)))
-
-
-def test_pairwise_distances_are_symmetric():
-    rows = np.random.default_rng(0).normal(size=(30, 5))
-    found = duplicates.pairwise(rows)
-    np.testing.assert_allclose(found, squareform(pdist(rows)), atol=1e-7)
-    np.testing.assert_array_equal(found, found.T)
-
-
-@pytest.mark.parametrize("decimals", [1, 9], ids=["equal distances", "distinct distances"])
-def test_clusters_are_counted_as_they_are_cut(decimals):
-    rows = np.random.default_rng(0).normal(size=(50, 3)).round(decimals)
-    tree = duplicates._Tree.of(pdist(rows))
-    heights = [-0.5, 0.0, *np.unique(tree.heights), *np.linspace(0.01, 6, 40)]
-    assert tree.n_clusters(heights) == [len(tree.cut(height).first) for height in heights]

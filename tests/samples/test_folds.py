@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from skellipsoid._samples.folds import fold_numbers, validation_rows
 
@@ -20,7 +22,10 @@ def test_folds_divide_every_class_evenly_and_no_block(seed):
     block_classes = np.repeat(np.arange(4), [1, 5, 12, 30])
     blocks = np.repeat(rng.permutation(len(block_classes)), sizes := rng.integers(1, 9, size=len(block_classes)))
     classes = np.repeat(block_classes, sizes)
-    folds = fold_numbers(classes, blocks, 4, None if seed is None else np.random.default_rng(seed))
+    folds, again = (
+        fold_numbers(classes, blocks, 4, None if seed is None else np.random.default_rng(seed)) for _ in range(2)
+    )
+    np.testing.assert_array_equal(folds, again)
     assert all(len(set(folds[blocks == block])) == 1 for block in np.unique(blocks))
     assert set(folds[classes == 0]) == {-1}
     for label in (1, 2, 3):
@@ -36,13 +41,6 @@ def test_folds_count_blocks_that_another_class_has_dealt():
         folds = fold_numbers(classes, blocks, 4, rng)
         assert np.bincount(folds[4:]).tolist() == [2, 2, 2, 2]
         assert folds[:4].tolist() == folds[4:8].tolist()
-
-
-def test_drawn_folds_are_those_of_the_generator():
-    classes = np.repeat([0, 1], 20)
-    one, again, other = (fold_numbers(classes, np.arange(40), 3, np.random.default_rng(seed)) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(one, again)
-    assert (one != other).any()
 
 
 def check_held_out(held, classes, blocks):
@@ -70,71 +68,47 @@ def test_blocks_are_held_out_as_a_whole(fraction):
         assert n_held == min(n_blocks - 1, max(1, round(fraction * n_blocks)))
 
 
-def test_rows_without_blocks_are_blocks_of_their_own():
-    classes = np.repeat([0, 1, 2], [4, 9, 20])
-    by_rows, by_blocks = (
-        validation_rows(classes, 0.3, np.random.default_rng(0), blocks) for blocks in (None, np.arange(33))
-    )
-    np.testing.assert_array_equal(by_rows, by_blocks)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_blocks_of_several_classes_leave_every_class_something(seed):
-    rng = np.random.default_rng(seed)
-    blocks, classes = rng.integers(12, size=40), rng.integers(6, size=40)
-    held = validation_rows(classes, 0.5, rng, blocks)
+@example(
+    ([0, 1, 2, 0, 1, 3], [1, 1, 0, 0, 2, 2]), 0.5, 0
+)  # class 1 would hold out one of its blocks, class 2 the other
+@example(([0, 0, 0], [0, 1, 2]), 0.5, 0)
+@given(
+    st.lists(st.tuples(st.integers(0, 11), st.integers(0, 5)), min_size=1, max_size=40).map(
+        lambda pairs: tuple(zip(*pairs, strict=True))
+    ),
+    st.floats(0.01, 0.99),
+    st.integers(0, 99),
+)
+def test_no_block_is_cut_and_every_class_trains(given, fraction, seed):
+    blocks, classes = map(np.array, given)
+    held = validation_rows(classes, fraction, np.random.default_rng(seed), blocks)
     check_held_out(held, classes, blocks)
-    assert held.any()
+    np.testing.assert_array_equal(held, validation_rows(classes, fraction, np.random.default_rng(seed), blocks))
+    # Without blocks every row is one, and every class of several rows holds out some.
+    alone = np.arange(len(classes))
+    held = validation_rows(classes, fraction, np.random.default_rng(seed))
+    np.testing.assert_array_equal(held, validation_rows(classes, fraction, np.random.default_rng(seed), alone))
+    assert all(held[classes == label].any() for label in np.unique(classes) if (classes == label).sum() > 1)
 
 
-def test_what_other_classes_hold_out_counts():
-    """Class 0 shares all its four blocks with class 1, which holds out two of them and no more."""
-    blocks, classes = np.tile(np.arange(4), 2), np.repeat([0, 1], 4)
-    for seed in range(10):
-        assert validation_rows(classes, 0.5, np.random.default_rng(seed), blocks).sum() == 4
-
-
-def test_what_other_classes_hold_out_is_not_drawn_again():
-    # Class 0 holds out one of the blocks 0 to 3, and class 1 two more of the blocks 0 to 9.
-    blocks, classes = np.append(np.arange(4), np.arange(10)), np.repeat([0, 1], [4, 10])
+@pytest.mark.parametrize(
+    ("blocks", "classes", "fraction", "wanted"),
+    [
+        # Class 0 shares all its four blocks with class 1, which holds out two of them and no more.
+        (np.tile(np.arange(4), 2), np.repeat([0, 1], 4), 0.5, (2, 2)),
+        # Class 0 holds out one of the blocks 0 to 3, and class 1 two more of the blocks 0 to 9.
+        (np.append(np.arange(4), np.arange(10)), np.repeat([0, 1], [4, 10]), 0.3, (None, 3)),
+    ],
+)
+def test_what_other_classes_hold_out_counts_and_is_not_drawn_again(blocks, classes, fraction, wanted):
     for seed in range(20):
-        held = validation_rows(classes, 0.3, np.random.default_rng(seed), blocks)
-        assert held[4:].sum() == 3
-        assert held[:4].any()
-
-
-def test_a_class_in_the_only_block_of_another_one_still_trains():
-    # The class 1 would hold out one of its blocks, and the class 2 the other one: then nothing of the class 1 is left.
-    blocks, classes = np.array([0, 1, 2, 0, 1, 3]), np.array([1, 1, 0, 0, 2, 2])
-    for seed in range(10):
-        held = validation_rows(classes, 0.5, np.random.default_rng(seed), blocks)
-        check_held_out(held, classes, blocks)
-    single = validation_rows(np.array([0, 1, 2]), 0.5, np.random.default_rng(0), np.zeros(3, dtype=np.int64))
-    assert not single.any()
-
-
-@pytest.mark.parametrize("fraction", [0.01, 0.2, 0.5, 0.99])
-def test_a_share_of_each_class_is_held_out(fraction):
-    counts = {0: 1, 1: 2, 4: 3, 7: 10, 9: 100}
-    classes = np.random.default_rng(0).permutation(np.repeat(list(counts), list(counts.values())))
-    held = validation_rows(classes, fraction, np.random.default_rng(1))
-    assert held.dtype == bool
-    found = {label: int(held[classes == label].sum()) for label in counts}
-    assert found[0] == 0  # a single row is needed for training
-    assert found[1] == 1
-    for label in (4, 7, 9):
-        wanted = round(fraction * counts[label])
-        assert found[label] == min(max(1, wanted), counts[label] - 1)
+        held = validation_rows(classes, fraction, np.random.default_rng(seed), blocks)
+        assert held[classes == 0].any()
+        counts = [int(held[classes == label].sum()) for label in (0, 1)]
+        assert all(count == number for count, number in zip(counts, wanted, strict=True) if number is not None)
 
 
 def test_validation_rows_are_drawn_uniformly():
     rng = np.random.default_rng(0)
     drawn = sum(validation_rows(np.repeat([0, 1], 5), 0.4, rng).astype(int) for _ in range(2000))
     np.testing.assert_allclose(drawn / 2000, 0.4, atol=0.05)
-
-
-def test_validation_rows_of_the_same_generator_are_the_same():
-    classes = np.repeat([0, 1, 2], 20)
-    one, again, other = (validation_rows(classes, 0.3, np.random.default_rng(seed)) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(one, again)
-    assert (one != other).any()

@@ -1,24 +1,19 @@
 """Rows with weights, duplicates and groups: how they are gathered, left out together and found outlying."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
+from gathered import gathered, numbered, samples
 from scipy import stats
 from sklearn.datasets import load_digits, load_iris
 
-from skellipsoid._ellipsoid.math.geometry import class_centroids, class_spheres, mean_radii
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, find_duplicates
 from skellipsoid._ellipsoid.math.mixtures import draw_mixtures, draw_synthetic_classes
 from skellipsoid._ellipsoid.paper.ellipsoids import hold_out, hold_out_open
-from skellipsoid._samples.duplicates import find_duplicates, in_order
-from skellipsoid._samples.samples import Samples, effective_number, find_outliers
-from skellipsoid._samples.training_samples import gather
-
-
-def samples(classes, weights=None, units=None, groups=None, n_features=3):
-    rows = torch.from_numpy(np.random.default_rng(0).normal(size=(len(classes), n_features)))
-    columns = (None if column is None else np.asarray(column) for column in (units, groups))
-    weights = None if weights is None else np.asarray(weights, dtype=np.float64)
-    return Samples.of(rows, torch.tensor(classes), None, weights, *columns)
+from skellipsoid._samples.samples import effective_number
+from skellipsoid.baselines import BallClassifier
 
 
 def as_sets(labels):
@@ -31,7 +26,7 @@ def as_sets(labels):
 
 def gather_all(*given):
     """Gather samples, and scale their weights: then a unit weighs 1 on average."""
-    numbers, found, groups = gather(*given)
+    numbers, found, groups = gathered(*given)
     return numbers, found.normalized(), groups
 
 
@@ -50,7 +45,7 @@ def copies():
 @pytest.mark.parametrize("duplicates", ["once", "each"])
 def test_equal_rows_become_one_row_and_near_ones_stay(copies, duplicates):
     rows, classes, origins = copies
-    numbers, found, groups = gather(rows, classes, np.ones(40), None, duplicates)
+    numbers, found, groups = gathered(rows, classes, np.ones(40), None, duplicates)
     assert numbers.tolist() == [*range(30), *range(33, 40)]
     np.testing.assert_array_equal(found.features, rows[numbers])
     np.testing.assert_array_equal(found.classes, classes[numbers])
@@ -123,23 +118,14 @@ def test_a_unit_weighs_one_on_average_whatever_the_weights_are_in(copies, duplic
 def test_rows_that_are_equal_by_chance_stay_apart():
     binary = np.random.default_rng(0).integers(2, size=(60, 4)).astype(float)
     assert len(np.unique(binary, axis=0)) < 20
-    numbers, found, _ = gather(binary, np.repeat([0, 1], 30), np.ones(60), None, "once")
+    numbers, found, _ = gathered(binary, np.repeat([0, 1], 30), np.ones(60), None, "once")
     assert numbers.tolist() == found.units.tolist() == list(range(60))
     assert found.weights.tolist() == [1] * 60
 
 
-def test_equal_rows_of_one_group_are_one_row_only_if_they_are_duplicates(monkeypatch):
-    units = np.array([0, 1, 1, 2])
-    monkeypatch.setattr("skellipsoid._samples.training_samples.find_duplicates", lambda *given: units)
-    no_groups = np.zeros(4, dtype=np.int64)
-    numbers, found, _ = gather_all(np.ones((4, 2)), no_groups, np.ones(4), no_groups, "each")
-    assert numbers.tolist() == [0, 1, 3]
-    np.testing.assert_allclose(found.weights, [0.75, 1.5, 0.75])
-
-
 def test_equal_rows_of_different_classes_stay_apart(copies):
     rows, classes = copies[0], np.repeat([0, 1], [30, 10])  # the copies are in a class of their own
-    numbers, found, _ = gather(rows, classes, np.ones(40), None, "once")
+    numbers, found, _ = gathered(rows, classes, np.ones(40), None, "once")
     assert numbers.tolist() == [*range(32), *range(33, 40)]
     assert not set(found.units[:30]) & set(found.units[30:])
 
@@ -154,20 +140,20 @@ def test_a_row_with_a_number_of_copies_is_that_many_equal_rows(copies, duplicate
     rng = np.random.default_rng(2)
     copied = rng.choice([1, 1, 1, 2, 5], 40)
     weights, groups = rng.uniform(0.5, 2, size=40), rng.integers(9, size=40) if has_groups else None
-    numbers, found, _ = gather(rows, classes, weights, groups, duplicates, copied)
+    numbers, found, _ = gathered(rows, classes, weights, groups, duplicates, copied)
     each = np.repeat(np.arange(40), copied)
     own = None if groups is None else groups[each]
-    firsts, wanted, _ = gather(rows[each], classes[each], weights[each], own, duplicates)
+    firsts, wanted, _ = gathered(rows[each], classes[each], weights[each], own, duplicates)
     np.testing.assert_array_equal(numbers, each[firsts])
     np.testing.assert_allclose(found.weights, wanted.weights)
     np.testing.assert_array_equal(found.copies, wanted.copies)
     for name in ("units", "groups"):
-        np.testing.assert_array_equal(in_order(getattr(found, name)), in_order(getattr(wanted, name)))
+        np.testing.assert_array_equal(numbered(getattr(found, name)), numbered(getattr(wanted, name)))
 
 
 def test_samples_that_are_chosen_keep_what_they_weigh(copies):
     rows, classes, _ = copies
-    numbers, found, _ = gather(rows, classes, np.arange(1.0, 41), np.arange(40) % 9, "each")
+    numbers, found, _ = gathered(rows, classes, np.arange(1.0, 41), np.arange(40) % 9, "each")
     chosen = numbers % 3 == 0
     some = found.where(chosen).normalized()
     for name in ("features", "classes", "copies", "units", "groups", "validates"):
@@ -190,7 +176,6 @@ def test_what_is_not_said_is_a_row_by_itself():
         assert numbers.tolist() == [0, 1, 2, 3]
     # Duplicates are groups where none are given.
     assert samples([0, 0, 0], units=[4, 4, 6]).groups.tolist() == [4, 4, 6]
-    assert Samples.of(found.features, found.classes, 5).n_classes == 5
 
 
 def test_rows_of_some_classes_keep_their_columns():
@@ -283,23 +268,27 @@ def test_effective_number_is_that_of_kish():
     assert effective_number(weights, sets) == pytest.approx(100 / (16 + 16 + 4))
 
 
-def test_centroids_and_radii_are_weighted_means():
-    classes, weights = np.array([0, 1, 0, 0, 1]), np.array([1.0, 2, 3, 4, 7])
-    found = samples(classes, weights)
-    centroids = class_centroids(found)
-    features = found.features.numpy()
-    means = np.array([np.average(features[classes == k], axis=0, weights=weights[classes == k]) for k in (0, 1)])
-    np.testing.assert_allclose(centroids, means)
-    distances = np.linalg.norm(features - means[classes], axis=1)
-    radii = [np.average(distances[classes == k], weights=weights[classes == k]) for k in (0, 1)]
-    np.testing.assert_allclose(mean_radii(found, centroids), radii)
+def test_centroids_are_weighted_means_and_the_papers_radii_mean_distances():
+    rng = np.random.default_rng(0)
+    X, y, weights = rng.normal(size=(40, 3)), np.arange(40) % 2, rng.gamma(2, size=40)
+    X_val, y_val = rng.normal(size=(8, 3)), np.arange(8) % 2  # so that every sample learns
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=1, recalibrate=False), random_state=0)
+    clf.fit(X, y, sample_weight=weights, X_val=X_val, y_val=y_val)
+    means = np.array([np.average(X[y == k], axis=0, weights=weights[y == k]) for k in (0, 1)])
+    np.testing.assert_allclose(clf.centroids_, means)
+    distances = np.linalg.norm(X - means[y], axis=1)
+    radii = [np.average(distances[y == k], weights=weights[y == k]) for k in (0, 1)]
+    np.testing.assert_allclose(clf.radii_, radii, rtol=1e-5)
 
 
-def test_a_class_of_one_unit_is_a_point():
-    found = samples([0, 0, 0, 1, 1, 2], units=[0, 0, 0, 1, 2, 3])
-    spheres = class_spheres(found)
-    assert spheres.degenerate.tolist() == [True, False, True]
-    np.testing.assert_allclose(spheres.radii, spheres.radii[1])
+@pytest.mark.filterwarnings("ignore:Classes without spread")
+def test_a_class_of_one_unit_has_the_typical_size():
+    rng = np.random.default_rng(0)
+    point, (one, other) = rng.normal(size=3), rng.normal(size=(2, 20, 3))
+    X, y = np.concatenate([np.tile(point, (3, 1)), 9 + one, other - 9]), np.repeat([0, 1, 2], [3, 20, 20])
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    np.testing.assert_allclose(clf.centroids_[0], point)
+    assert clf.radii_[1:].min() / 2 < clf.radii_[0] < 2 * clf.radii_[1:].max()
 
 
 def test_mixtures_draw_rows_by_their_weights():
@@ -364,6 +353,16 @@ def test_a_share_of_open_samples_is_held_out():
 
 
 # Rows that are far out
+
+
+def find_outliers(rows, classes):
+    """Rows that a fit drops."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        groups = BallClassifier(duplicates="off").fit(rows, classes).groups_
+    found = np.flatnonzero(groups < 0)
+    assert any("outliers" in str(each.message) for each in said) == bool(len(found))
+    return found
 
 
 def test_an_outlier_among_digits_is_found():
@@ -474,7 +473,7 @@ def test_one_sample_that_is_divided_and_two_that_are_merged():
     classes = np.repeat([0, 1], [len(grid), len(far) + 1])
     copies = np.ones(len(features), dtype=np.int64)
     copies[1] = 2
-    numbers, found, _ = gather(features, classes, np.ones(len(features)), None, "once", copies)
+    numbers, found, _ = gathered(features, classes, np.ones(len(features)), None, "once", copies)
     assert len(numbers) == len(features)
     np.testing.assert_array_equal(found.features, features[numbers])
     np.testing.assert_array_equal(found.classes, classes[numbers])

@@ -31,8 +31,8 @@ from skellipsoid import EllipsoidOpenSetClassifier, learn_from_traffic, set_oper
 
 #: Tokens that are no code.
 EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-#: Underlined, but public in Python.
-PUBLIC = {"_replace", "_asdict", "_fields", "_make"}
+#: Underlined, but public in Python, and in notebooks.
+PUBLIC = {"_replace", "_asdict", "_fields", "_make", "_repr_html_"}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
 

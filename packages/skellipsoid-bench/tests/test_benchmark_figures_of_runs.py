@@ -48,11 +48,17 @@ class Answers:
         return np.where(X[:, 1] > 0, "a", "b")
 
 
+def figures_of(classifier, X, predicted, truth, classes=("a", "b"), **changes):
+    """Figures of the answers of a classifier."""
+    classes = np.array(classes)
+    answers = read_answers(classifier, np.asarray(X), predicted, classes)
+    return judge(answers._replace(**changes), np.asarray(truth), classes)
+
+
 def test_an_open_label_of_its_own_is_read():
     X = np.array([[3.0, 1.0], [2.0, -1.0], [1.0, 1.0], [0.0, 1.0]])
     truth = np.array(["a", "b", "-1", "-1"])
-    classes = np.array(["a", "b"])
-    figures = judge(read_answers(Answers(), X, np.array(["a", "b", "a", "none of these"]), classes), truth, classes)
+    figures = figures_of(Answers(), X, np.array(["a", "b", "a", "none of these"]), truth)
     assert figures["accuracy"] == 75.0
     assert figures["f1"] == pytest.approx(100 * (2 / 3 + 1 + 2 / 3) / 3, abs=1e-4)
     assert figures["f1_known"] == pytest.approx(100 * (2 / 3 + 1) / 2, abs=1e-4)
@@ -70,23 +76,21 @@ class ScoreAlone(Answers):
 
 
 def test_a_score_alone_gives_the_figures_of_a_score():
-    X, truth, classes = np.array([[3.0], [2.0], [1.0], [2.5]]), np.array(["a", "b", "-1", "-1"]), np.array(["a", "b"])
-    answers = read_answers(ScoreAlone(), X, ["a", "b", "a", "a"], classes)
-    figures = judge(answers, truth, classes)
+    given = ScoreAlone(), [[3.0], [2.0], [1.0], [2.5]], ["a", "b", "a", "a"], ["a", "b", "-1", "-1"]
+    figures = figures_of(*given)
     assert figures["auroc"] == 75.0
     assert figures["fpr95"] == 50.0
     assert (figures["oscr"], figures["oracle_f1"]) == (None, None)
-    figures = judge(answers._replace(score=None), truth, classes)
+    figures = figures_of(*given, score=None)
     assert {name for name, value in figures.items() if value is None} == {
         *("auroc", "aupr_known", "aupr_open", "fpr95", "oscr", "oracle_f1")
     }
 
 
 def test_a_class_that_is_never_answered_counts():
-    truth, classes = np.array(["a", "b", "-1"]), np.array(["a", "b"])
     lazy = Answers()
     lazy.classes_ = np.array(["a"])
-    figures = judge(read_answers(lazy, np.zeros((3, 2)), ["a", "a", "none of these"], classes), truth, classes)
+    figures = figures_of(lazy, np.zeros((3, 2)), ["a", "a", "none of these"], ["a", "b", "-1"])
     assert figures["f1_known"] == pytest.approx(100 / 3, abs=1e-4)
 
 
@@ -115,4 +119,4 @@ class Codes(Answers):
 )
 def test_answers_that_cannot_be_judged_are_refused(classifier, predicted, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        read_answers(classifier, np.zeros((2, 2)), predicted, np.array(["a", "b"]))
+        figures_of(classifier, np.zeros((2, 2)), predicted, ["a", "b"])

@@ -7,6 +7,7 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Bunch
 
 from skellipsoid import SupConTextEncoder, baselines
 from skellipsoid_bench import literature, run, short_names
@@ -16,6 +17,7 @@ from skellipsoid_bench._encoders import takes_dev
 from skellipsoid_bench._identity import by_value, changed_params
 from skellipsoid_bench._plan import make_plan
 
+KINDS = ("encoders", "methods")
 PLANS = Path(__file__).parents[1] / "plans"
 PLAN = """
 data = ["mine", "banking", { name = "again", path = "mine", open_label = "oos" }]
@@ -36,6 +38,32 @@ search = { C = [0.1, 1.0] }
 """
 
 
+def plan_of(path=None, **chosen):
+    """What a plan or arguments run, by the names and the changed parameters of its parts."""
+    plan = make_plan(path, **chosen)
+    parts = {kind: [(spec.name, changed_params(spec.estimator)) for spec in getattr(plan, kind)] for kind in KINDS}
+    return Bunch(plan=plan, **parts, data=[(spec.name, spec.path, spec.open_label) for spec in plan.data])
+
+
+def read(path, open_label="-1"):
+    """Read a data set that may have changed."""
+    load_data.cache_clear()
+    name = DataSpec("assistant") if path == "assistant" else DataSpec("mine", str(path), open_label)
+    return load_data(name, None)
+
+
+@pytest.fixture
+def refused(tmp_path):
+    """Nothing is run: ``refused(message, error=ValueError, plan=None, **arguments)``."""
+
+    def refuse(message, error=ValueError, **given):
+        with pytest.raises(error, match=message):
+            run(tmp_path / "r.jsonl", **given)
+        assert not (tmp_path / "r.jsonl").exists()
+
+    return refuse
+
+
 @pytest.fixture
 def folder(tmp_path, intents_folder):
     """A folder with a plan, and with what it names beside it."""
@@ -46,58 +74,57 @@ def folder(tmp_path, intents_folder):
 
 
 def test_a_plan_names_everything_relative_to_itself(folder, intents_folder):
-    plan = make_plan(folder / "plan.toml")
-    path = str(intents_folder)
+    found = plan_of(folder / "plan.toml")
+    plan, path = found.plan, str(intents_folder)
     # A link is followed, so that a data set has one name.
-    assert plan.data == [DataSpec("intents", path), DataSpec("banking"), DataSpec("again", path, "oos")]
+    assert found.data == [("intents", path, "-1"), ("banking", None, "-1"), ("again", path, "oos")]
     assert (plan.ratios, plan.seeds, plan.n_splits) == ([0.5, 1.0], [3], 3)
     tiny = str(folder / "tiny")
-    assert [spec.name for spec in plan.encoders] == ["none", f"head:{tiny}", "full:some/model", "softmax"]
+    names, parameters = zip(*found.encoders, strict=True)
+    assert names == ("none", f"head:{tiny}", "full:some/model", "softmax")
     own = {"pooling": "auto"}  # the default, but not of the first results
-    assert changed_params(plan.encoders[1].estimator) == {"finetune": "head", "model_name": tiny, **own}
-    assert changed_params(plan.encoders[2].estimator) == {"finetune": "full", "model_name": "some/model", **own}
-    assert changed_params(plan.encoders[3].estimator) == {
+    assert parameters[1] == {"finetune": "head", "model_name": tiny, **own}
+    assert parameters[2] == {"finetune": "full", "model_name": "some/model", **own}
+    assert parameters[3] == {
         "finetune": "head",
         "model_name": tiny,
         "loss": "softmax",
         "layers": "auto",  # that of a mapping is the encoder's own default
         **own,
     }
-    assert [method.name for method in plan.methods] == ["ellipsoid", "searched"]
+    assert [name for name, _ in found.methods] == ["ellipsoid", "searched"]
     assert plan.methods[1].path == "sklearn.linear_model._logistic:LogisticRegression"
-    assert changed_params(plan.methods[1].estimator) == {"max_iter": 500}
+    assert found.methods[1] == ("searched", {"max_iter": 500})
     assert plan.methods[1].search == {"C": [0.1, 1.0]}
     assert plan.data_home == str(folder / "texts")
 
 
 def test_entries_of_a_plan_are_chosen_by_name(folder):
-    plan = make_plan(folder / "plan.toml", data=["again"], encoders=["softmax", "none"], methods=["searched"])
-    everything = make_plan(folder / "plan.toml")
-    assert plan.data == [everything.data[2]]
-    chosen = [(spec.name, changed_params(spec.estimator)) for spec in plan.encoders]
-    assert chosen == [(spec.name, changed_params(spec.estimator)) for spec in everything.encoders[3::-3]]
-    assert [(spec.name, changed_params(spec.estimator), spec.search) for spec in plan.methods] == [
-        ("searched", {"max_iter": 500}, {"C": [0.1, 1.0]})
-    ]
+    some = plan_of(folder / "plan.toml", data=["again"], encoders=["softmax", "none"], methods=["searched"])
+    everything = plan_of(folder / "plan.toml")
+    assert some.data == [everything.data[2]]
+    assert some.encoders == everything.encoders[3::-3]
+    assert some.methods == [everything.methods[1]]
+    assert some.plan.methods[0].search == {"C": [0.1, 1.0]}
 
 
 def test_arguments_come_before_the_plan(folder):
-    plan = make_plan(folder / "plan.toml", seeds=[0, 1], methods=["paper"], data=None)
-    assert plan.seeds == [0, 1]
-    assert [method.name for method in plan.methods] == ["paper"]
-    assert len(plan.data) == 3
+    found = plan_of(folder / "plan.toml", seeds=[0, 1], methods=["paper"], data=None)
+    assert found.plan.seeds == [0, 1]
+    assert [name for name, _ in found.methods] == ["paper"]
+    assert len(found.data) == 3
 
 
 def test_the_defaults_are_the_protocol_of_the_literature():
-    plan = make_plan(None)
-    assert [spec.name for spec in plan.data] == ["banking", "oos", "stackoverflow"]
-    assert (plan.ratios, plan.seeds) == ([0.25, 0.5, 0.75], [0, 1, 2, 3, 4])
-    assert [spec.name for spec in plan.encoders] == ["head"]
-    assert [spec.name for spec in plan.methods] == ["ellipsoid"]
+    found = plan_of()
+    assert [name for name, *_ in found.data] == ["banking", "oos", "stackoverflow"]
+    assert (found.plan.ratios, found.plan.seeds) == ([0.25, 0.5, 0.75], [0, 1, 2, 3, 4])
+    assert [name for name, _ in found.encoders] == ["head"]
+    assert [name for name, _ in found.methods] == ["ellipsoid"]
 
 
 def test_data_sets_of_a_folder_are_read(intents_folder, tmp_path):
-    data = load_data(DataSpec("mine", str(intents_folder), "oos"), None)
+    data = read(intents_folder, "oos")
     assert data.is_text
     assert data.rows[0] == "wake me at six"
     assert {*data.labels} == {"-1", "alarm", "balance", "light", "weather"}
@@ -105,14 +132,14 @@ def test_data_sets_of_a_folder_are_read(intents_folder, tmp_path):
     for part in ("train", "test"):  # dev rows are optional, and a file may be of another kind
         content = (intents_folder / f"{part}.tsv").read_text(encoding="utf-8")
         (tmp_path / f"{part}.csv").write_text(content.replace("\t", ","), encoding="utf-8")
-    without_dev = load_data(DataSpec("mine", str(tmp_path), "oos"), None)
+    without_dev = read(tmp_path, "oos")
     assert {*without_dev.part} == {"train", "test"}
     assert without_dev.rows.tolist() == data.rows[data.part != "dev"].tolist()
     assert without_dev.sha256 != data.sha256
 
 
 def test_the_shipped_corpus_is_a_data_set():
-    data = load_data(DataSpec("assistant"), None)
+    data = read("assistant")
     assert len(data.rows) == 672 + 448
     assert (data.labels == "-1").sum() == 168
 
@@ -188,37 +215,32 @@ def test_every_baseline_has_a_short_name():
     names = [name for module, name in both if hasattr(getattr(module, name), "predict")]
     assert names
     assert short_names() == ["ellipsoid", "paper", *names]
-    plan = make_plan(None, methods=names)
-    assert [method.name for method in plan.methods] == names
-    assert all(changed_params(method.estimator) == {} for method in plan.methods)
+    assert plan_of(methods=names).methods == [(name, {}) for name in names]
 
 
 def test_every_text_encoder_has_a_short_name():
     names = [name for name in literature.__all__ if name.endswith("TextEncoder")]
-    plan = make_plan(None, encoders=[*names, "texts"])
+    plan = plan_of(encoders=[*names, "texts"]).plan
     assert [encoder.name for encoder in plan.encoders] == [*names, "texts"]
     assert all(takes_dev(encoder.estimator) for encoder in plan.encoders[:-1])
     assert not takes_dev(plan.encoders[-1].estimator)
 
 
-def test_a_method_that_names_an_encoder_that_is_not_there_is_refused():
+def test_a_method_that_names_an_encoder_that_is_not_there_is_refused(refused):
     methods = [{"name": "mine", "estimator": "ADBClassifier", "encoder": "hed"}]
-    with pytest.raises(
-        ValueError, match="The method 'mine' is run with the encoder 'hed' alone, but encoders has head;"
-    ):
-        make_plan(None, methods=methods)
+    refused("The method 'mine' is run with the encoder 'hed' alone, but encoders has head;", methods=methods)
 
 
 def test_the_plan_of_the_literature_can_be_run():
-    plan = make_plan(PLANS / "literature.toml")
+    plan = plan_of(PLANS / "literature.toml").plan
     encoders = {encoder.name for encoder in plan.encoders}
     assert {method.encoder for method in plan.methods} == encoders
 
 
-def test_what_is_no_classifier_is_refused():
+def test_what_is_no_classifier_is_refused(refused):
     assert not hasattr(NearestNeighbors, "predict")
-    with pytest.raises(ValueError, match=r"^'sklearn\.neighbors:NearestNeighbors' is not a classifier"):
-        make_plan(None, methods=["sklearn.neighbors:NearestNeighbors"])
+    message = r"^'sklearn\.neighbors:NearestNeighbors' is not a classifier"
+    refused(message, methods=["sklearn.neighbors:NearestNeighbors"])
 
 
 @pytest.mark.parametrize(
@@ -228,10 +250,9 @@ def test_what_is_no_classifier_is_refused():
         ("jobs = 2", r"^The plan '.*plan\.toml' sets 'jobs', which is unknown; use data, ratios, seeds, encoders, "),
     ],
 )
-def test_a_plan_that_cannot_be_read_is_refused(content, message, tmp_path):
+def test_a_plan_that_cannot_be_read_is_refused(content, message, tmp_path, refused):
     (tmp_path / "plan.toml").write_text(content, encoding="utf-8")
-    with pytest.raises(ValueError, match=message):
-        make_plan(tmp_path / "plan.toml")
+    refused(message, plan=tmp_path / "plan.toml")
 
 
 def test_data_that_cannot_be_used_is_refused(tmp_path):
@@ -239,15 +260,15 @@ def test_data_that_cannot_be_used_is_refused(tmp_path):
     with pytest.raises(
         FileNotFoundError, match=r"has no test\.tsv; a data set needs train\.tsv and test\.tsv, dev\.tsv"
     ):
-        load_data(DataSpec("mine", str(tmp_path)), None)
+        read(tmp_path)
     (tmp_path / "test.tsv").write_text("wake me\talarm\n", encoding="utf-8")
     with pytest.raises(
         ValueError, match=r"^The data set 'mine' has no training row of a class; every label is 'oos'\.$"
     ):
-        load_data(DataSpec("mine", str(tmp_path), "oos"), None)
+        read(tmp_path, "oos")
     np.savez(tmp_path / "x.npz", X_train=np.zeros((2, 2)), y_train=[0, 1], X_test=np.zeros((2, 2)))
     with pytest.raises(ValueError, match=r"but y_test is missing; save X_train, y_train, X_test, y_test, and X_dev"):
-        load_data(DataSpec("x", str(tmp_path / "x.npz")), None)
+        read(tmp_path / "x.npz")
 
 
 ROWS, LABELS = np.arange(12.0).reshape(6, 2), np.array(["a", "b", "a", "b", "a", "b"])
@@ -274,18 +295,17 @@ ROWS, LABELS = np.arange(12.0).reshape(6, 2), np.array(["a", "b", "a", "b", "a",
 def test_arrays_that_do_not_belong_together_are_refused(tmp_path, changed, message):
     arrays = {"X_train": ROWS, "y_train": LABELS, "X_test": ROWS, "y_test": LABELS}
     np.savez(tmp_path / "whole.npz", **arrays)
-    assert load_data(DataSpec("x", str(tmp_path / "whole.npz")), None).labels.tolist() == [*LABELS, *LABELS]
+    assert read(tmp_path / "whole.npz").labels.tolist() == [*LABELS, *LABELS]
     np.savez(tmp_path / "x.npz", **{**arrays, **changed})
     with pytest.raises(ValueError, match=message):
-        load_data(DataSpec("x", str(tmp_path / "x.npz")), None)
+        read(tmp_path / "x.npz")
 
 
 def test_large_numbers_of_arrays_stay_exact_or_are_refused(tmp_path):
     def labels(**of_parts):
         arrays = {f"{name}_{part}": ROWS if name == "X" else y for part, y in of_parts.items() for name in ("X", "y")}
         np.savez(tmp_path / "x.npz", **arrays)
-        load_data.cache_clear()
-        return load_data(DataSpec("x", str(tmp_path / "x.npz")), None).labels.tolist()
+        return read(tmp_path / "x.npz").labels.tolist()
 
     numbers = 2**60 + np.arange(6)
     others = np.arange(6.0)
@@ -302,12 +322,12 @@ def test_large_numbers_of_arrays_stay_exact_or_are_refused(tmp_path):
 def test_a_file_that_is_not_of_arrays_is_refused(tmp_path, content):
     (tmp_path / "x.npz").write_bytes(content)
     with pytest.raises(ValueError, match=r"^'.*x\.npz' is not a \.npz file of arrays; write it with numpy\.savez"):
-        load_data(DataSpec("x", str(tmp_path / "x.npz")), None)
+        read(tmp_path / "x.npz")
 
 
 def test_an_open_label_that_no_row_has_is_refused(intents_folder):
     with pytest.raises(ValueError, match=r"^No row of the data set 'mine' has the open label 'ooo'; correct it, or"):
-        load_data(DataSpec("mine", str(intents_folder), "ooo"), None)
+        read(intents_folder, "ooo")
 
 
 class NeedsAnArgument:
@@ -322,12 +342,9 @@ class NeedsAnArgument:
     def get_params(self): ...
 
 
-def test_an_encoder_that_needs_an_argument():
-    encoder = f"{__name__}:NeedsAnArgument"
-    with pytest.raises(
-        ValueError, match=r"^The encoder 'NeedsAnArgument' cannot be made without arguments \(.*'k'\); giv"
-    ):
-        make_plan(None, encoders=[encoder])
+def test_an_encoder_that_needs_an_argument(refused):
+    message = r"^The encoder 'NeedsAnArgument' cannot be made without arguments \(.*'k'\); giv"
+    refused(message, encoders=[f"{__name__}:NeedsAnArgument"])
 
 
 @pytest.mark.parametrize(
@@ -347,25 +364,22 @@ def test_an_encoder_that_needs_an_argument():
         ),
     ],
 )
-def test_methods_that_cannot_be_made_are_refused_before_anything_is_run(method, message):
-    with pytest.raises(ValueError, match=message):
-        make_plan(None, methods=[method])
+def test_methods_that_cannot_be_made_are_refused_before_anything_is_run(method, message, refused):
+    refused(message, methods=[method])
 
 
-def test_a_plan_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(OSError, match=r"^The plan '.*none\.toml' cannot be read \(.*\); pass a TOML"):
-        make_plan(tmp_path / "none.toml")
+def test_a_plan_that_cannot_be_read_is_named(tmp_path, refused):
+    message = r"^The plan '.*none\.toml' cannot be read \(.*\); pass a TOML"
+    refused(message, OSError, plan=tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes("# für\n".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"^The plan '.*latin\.toml' is not UTF-8; save it as UTF-8\.$"):
-        make_plan(tmp_path / "latin.toml")
+    refused(r"^The plan '.*latin\.toml' is not UTF-8; save it as UTF-8\.$", plan=tmp_path / "latin.toml")
     (tmp_path / "text.toml").write_text('data = "banking"\n', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"^data is 'banking', but must be a list of at least one\.$"):
-        make_plan(tmp_path / "text.toml")
+    refused(r"^data is 'banking', but must be a list of at least one\.$", plan=tmp_path / "text.toml")
 
 
 @pytest.mark.parametrize("path", sorted(PLANS.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_plans_of_the_repository_can_be_run(path):
-    plan = make_plan(path)
+    plan = plan_of(path).plan
     assert plan.methods
     for method in plan.methods:
         method.build(0, "cpu", {})
@@ -390,9 +404,8 @@ def test_an_npz_file_with_a_changed_byte_is_one_sentence_or_what_it_was(tmp_path
     whole, refused = path.read_bytes(), []
     for position in range(8, len(whole), 7):
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x55]) + whole[position + 1 :])
-        load_data.cache_clear()
         try:
-            data = load_data(DataSpec("x", str(path)), None)
+            data = read(path)
         except ValueError as error:
             refused.append(str(error))
         else:
@@ -413,7 +426,7 @@ def test_a_text_models_own_mean_is_the_mean(tiny_model, intents_folder, tmp_path
     def known(made, **params):
         """Whether a result of the mean counts as one of this model and these parameters."""
         entry = {"name": "none", "finetune": "none", "model_name": str(tmp_path / made), **params}
-        plan = make_plan(None, data=[intents_folder], encoders=[entry])
+        plan = plan_of(data=[intents_folder], encoders=[entry]).plan
         task = Task(plan.data[0], None, 0.5, 0, plan.encoders[0], 5, str(tmp_path), "cpu")
         stored = SupConTextEncoder(finetune="none", pooling="mean").get_params() | {"model_sha256": task.source().model}
         del stored["prompt"]  # newer than the result

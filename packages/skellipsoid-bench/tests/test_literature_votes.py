@@ -153,30 +153,33 @@ def test_layers_after_the_last_text_has_left_do_not_run_and_no_hook_stays(deep, 
 # Votes
 
 
+def voted(n_layers, thresholds, exponent, answers):
+    """Votes of texts by the answers of their layers, as many as each needs."""
+    vote, running = Vote(len(answers), n_layers, np.array(thresholds), exponent), np.arange(len(answers))
+    for layer in range(n_layers):
+        if len(running):
+            given = np.array([answers[row][layer] for row in running])
+            running = running[~vote.add(layer, running, given)]
+    assert not len(running)
+    return vote
+
+
 def test_a_text_is_decided_by_enough_votes_of_the_layers_answer():
     # Needed votes: 1 at the first layer, √2, √3, 2 for class 0; twice that for class 1.
-    vote = Vote(3, 4, np.array([1.0, 2.0, 1.5]), 0.5)
-    assert vote.add(0, np.arange(3), np.array([0, 1, 2])).tolist() == [True, False, False]
-    assert vote.add(1, np.array([1, 2]), np.array([0, 2])).tolist() == [False, False]
-    assert vote.add(2, np.array([1, 2]), np.array([0, 2])).tolist() == [True, True]
+    vote = voted(4, [1.0, 2.0, 1.5], 0.5, [[0], [1, 0, 0], [2, 2, 2]])
     assert vote.answers.tolist() == [0, 0, 2]
     assert vote.exit_layers.tolist() == [1, 3, 3]
     assert vote.votes.tolist() == [[1, 0, 0], [2, 1, 0], [0, 0, 3]]
 
 
 def test_the_last_layer_decides_what_is_left():
-    vote = Vote(1, 3, np.array([1.4, 1.4, 1.5]), 0.75)
-    for layer, answer in enumerate([0, 0, 1]):
-        decided = vote.add(layer, np.array([0]), np.array([answer]))
-    assert decided.all()
+    vote = voted(3, [1.4, 1.4, 1.5], 0.75, [[0, 0, 1]])
     assert (vote.answers[0], vote.exit_layers[0]) == (1, 3)
 
 
 def test_with_the_papers_thresholds_four_equal_layers_decide_a_known_class_and_six_open():
     for answer, expected in ((0, 4), (1, 6)):
-        vote, layer = Vote(1, 12, np.array([1.4, 1.5]), 0.75), 0
-        while not vote.add(layer, np.array([0]), np.array([answer]))[0]:
-            layer += 1
+        vote = voted(12, [1.4, 1.5], 0.75, [[answer] * 12])
         # 1.4 · 4^0.75 = 3.96; 1.5 · 5^0.75 = 5.02, 1.5 · 6^0.75 = 5.75
         assert vote.exit_layers[0] == expected
 
