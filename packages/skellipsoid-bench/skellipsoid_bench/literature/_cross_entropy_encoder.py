@@ -78,7 +78,7 @@ class CrossEntropyTextEncoder(LiteratureTextEncoder):
 
     The representation of ADB, OpenMax and softmax thresholds on the platform TEXTOIR [1]_. The features of a text are
     ReLU(W x + b), where x is the mean of its token vectors. In training, dropout and a linear classifier follow; both
-    are dropped. ADB as published [2]_ is this encoder before an :class:`ADBClassifier`.
+    are dropped. ADB as published [2]_ is this encoder before an :class:`~skellipsoid_bench.literature.ADBClassifier`.
 
     Read more in the :ref:`User Guide <literature>`.
 

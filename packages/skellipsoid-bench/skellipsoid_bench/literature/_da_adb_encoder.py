@@ -19,7 +19,7 @@ class DAADBTextEncoder(LiteratureTextEncoder):
     token vectors. The loss is the cross-entropy of the logits s · ‖z'‖ / (1 + ‖z'‖) · cos(z', w_k) with
     z' = exp(d₂ − d₁) z. Here d₁ and d₂ are the distances of z to the nearest and the second nearest class mean. The
     class means are computed at the start of each epoch, without dropout. DA-ADB as published is this encoder before an
-    :class:`ADBClassifier`, which uses z.
+    :class:`~skellipsoid_bench.literature.ADBClassifier`, which uses z.
 
     Read more in the :ref:`User Guide <literature>`.
 
