@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..._torch.devices import eigh_of_many
+from ..._torch.threads import map_parts, n_parts
 from .frames import Frame
 from .geometry import Factors
 from .left_out import most_elements
@@ -101,11 +102,13 @@ def principal_axes(frame: Frame, stretches: Tensor) -> list[ClassAxes]:
     """Principal axes of all classes."""
     found = []
     for classes, numbers, sizes in frame.members:
-        at_once = max(1, most_elements(numbers.device) // (min(numbers.shape[1], frame.n_axes) * frame.n_axes))
-        some_sizes = (sizes[first : first + at_once] for first in range(0, len(sizes), at_once))
+        of_class = min(numbers.shape[1], frame.n_axes) * frame.n_axes
+        n_elements = len(sizes) * of_class
+        at_once = max(1, min(most_elements(numbers.device) // of_class, -(-len(sizes) // n_parts(n_elements))))
+        some_sizes = [sizes[first : first + at_once] for first in range(0, len(sizes), at_once)]
         parts = zip(torch.split(classes, at_once), torch.split(numbers, at_once), some_sizes, strict=True)
-        columns = zip(*(_principal_axes(frame, stretches, *part) for part in parts), strict=True)
-        found.append(ClassAxes(classes, *(torch.cat(column) for column in columns)))
+        columns = map_parts(lambda part: _principal_axes(frame, stretches, *part), parts, n_elements, numbers.device)
+        found.append(ClassAxes(classes, *(torch.cat(column) for column in zip(*columns, strict=True))))
     return found
 
 
