@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer import modules
 from sklearn import config_context
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.pipeline import Pipeline
-from torch import nn
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder
 
@@ -45,20 +42,6 @@ def test_the_best_epochs_weights_are_kept_and_its_score_is_that_of_the_features(
     assert encoder.n_iter_ == scores.argmax() + 1 + 4
     found = nearest_mean_accuracy(encoder.transform(X), y, encoder.transform(X_val), y_val)
     assert found == pytest.approx(scores.max())
-
-
-def test_the_best_epoch_is_that_of_all_layers(tiny_model, parts, tmp_path):
-    """Of the epoch that is kept, the weights of the layers after the transformer are kept as well."""
-    layers = [modules.Dense(32, 9, True, nn.GELU()), modules.Dense(9, 8, bias=False)]
-    own = SentenceTransformer(modules=[modules.Transformer(tiny_model), modules.Pooling(32), *layers], device="cpu")
-    own.save_pretrained(str(tmp_path / "own"), create_model_card=False)
-    X, y, X_val, y_val = parts
-    encoder = make(str(tmp_path / "own"), n_iter_no_change=4, learning_rate=0.1, random_state=1)
-    encoder.fit(X, y, X_val=X_val, y_val=y_val)
-    scores = encoder.validation_scores_
-    assert scores[-1] < max(scores)
-    found = nearest_mean_accuracy(encoder.transform(X), y, encoder.transform(X_val), y_val)
-    assert found == pytest.approx(max(scores))
 
 
 @pytest.mark.parametrize("finetune", ["full", "head"])

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from skellipsoid import SupConTextEncoder
 from skellipsoid._encoders.torch import contrastive
@@ -66,6 +68,28 @@ def test_by_default_nothing_is_watched(tiny_model, texts, labels):
     idle = {"n_iter_no_change": 1, "validation_fraction": 0.4, "tol": 1.0}
     same = make(tiny_model, early_stopping=False, cross_fit=False, max_iter=2, **idle).fit(texts, labels)
     np.testing.assert_array_equal(same.transform(texts), encoder.transform(texts))
+
+
+def test_the_best_epoch_is_that_of_all_layers(tiny_model, texts, labels, tmp_path, monkeypatch):
+    """Of the epoch that is kept, the weights of the layers after the transformer are kept as well."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    layers = [modules.Dense(32, 9, True, nn.GELU()), modules.Dense(9, 8, bias=False)]
+    own = SentenceTransformer(modules=[modules.Transformer(tiny_model), modules.Pooling(32), *layers], device="cpu")
+    own.save_pretrained(str(tmp_path / "own"), create_model_card=False)
+    seen, scores = [], iter([1.0, 0.5, 0.5])
+
+    def score(trainer):
+        seen.append({name: each.clone() for name, each in trainer.learner.rows.backbone.model.state_dict().items()})
+        return next(scores)
+
+    monkeypatch.setattr(contrastive._Trainer, "_score", score)
+    options = {"early_stopping": True, "validation_fraction": 0.3, "random_state": 0, "max_iter": 3}
+    encoder = SupConTextEncoder(str(tmp_path / "own"), finetune="full", **options).fit(texts, labels)
+    found = encoder._backbone.model.state_dict()
+    assert all(torch.equal(tensor, seen[0][name]) for name, tensor in found.items())
+    assert not torch.equal(seen[0]["after.1.linear.weight"], seen[2]["after.1.linear.weight"])
 
 
 def test_folds_and_held_out_texts_keep_groups_together(tiny_model, texts, labels, held_out):
