@@ -19,7 +19,7 @@ class Server:
     """The command ``skellipsoid-serve`` with some options, on a port that is free."""
 
     def __init__(self, model, output, environment, handles=None, **options):
-        self._output = output
+        self.file_of_output = output
         words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", *_written(value))]
         command = [sys.executable, "-m", "skellipsoid_runtime.serve", "--model", str(model), "--port", "0", *words]
         if handles is not None:
@@ -35,7 +35,7 @@ class Server:
     @property
     def output(self):
         """What the server has written."""
-        return self._output.read_text(encoding="utf-8")
+        return self.file_of_output.read_text(encoding="utf-8")
 
     def wait_for(self, pattern, seconds=20):
         """Wait until the server has written something."""

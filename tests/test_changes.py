@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils import Bunch
 
 import skellipsoid
 from skellipsoid import (
@@ -32,12 +33,24 @@ def classifier(**parameters):
     return EllipsoidOpenSetClassifier(random_state=0, **parameters)
 
 
-def literal_fit(chosen_by, *data, monkeypatch, **parameters):
+def kept_of(clf):
+    """What a classifier keeps of its samples, in the units of X: rows, classes, copies, and which ones validate."""
+    kept = clf._kept
+    return Bunch(
+        rows=kept.features * clf.scale_ + clf._boundaries.mean,
+        classes=clf.classes_[kept.classes],
+        copies=kept.copies,
+        validates=kept.validates,
+        open_validates=kept.open_validates,
+    )
+
+
+def literal_fit(chosen_by, *data, monkeypatch, groups=None, **parameters):
     """Fit with the shares and the size of another classifier; all else is computed as in any fit."""
     given = chosen_by._boundaries.chosen
     with monkeypatch.context() as patch:
         take_choice(patch, given)
-        return classifier(**parameters).fit(*data)
+        return classifier(**parameters).fit(*data, groups=groups)
 
 
 def take_choice(patch, given):
@@ -144,12 +157,7 @@ class TestEqualToAFit:
         new = y >= 8
         old = classifier().fit(X[~new], y[~new], groups=groups[~new])
         found = add_classes(old, X[new], y[new], groups=groups[new])
-        wanted = classifier()
-        groups = groups + np.where(new, 1000, 0)
-        with monkeypatch.context() as patch:
-            given = old._boundaries.chosen
-            take_choice(patch, given)
-            wanted.fit(X, y, groups=groups)
+        wanted = literal_fit(old, X, y, monkeypatch=monkeypatch, groups=groups + np.where(new, 1000, 0))
         assert_same_model(found, wanted, X[::5])
 
     def test_weights(self, monkeypatch):
@@ -205,10 +213,10 @@ class TestEqualToAFit:
         X[2] = X[0]
         later = np.random.default_rng(1).integers(4, size=(400, 6)).astype(float)
         old = classifier(outliers="keep").fit(X, y)
-        assert old._kept.copies.max() == 2
+        assert kept_of(old).copies.max() == 2
         union, labels = np.concatenate([X, later]), np.append(y, np.zeros(400, dtype=int))
         found = add_classes(old, later, labels[len(y) :])
-        assert found._kept.copies.max() == 1
+        assert kept_of(found).copies.max() == 1
         wanted = literal_fit(old, union, labels, monkeypatch=monkeypatch, outliers="keep")
         assert_same_model(found, wanted, X)
 
@@ -224,7 +232,7 @@ class TestEqualToAFit:
             most = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-        assert found._kept.copies.sum() == len(X) + (change == "update")
+        assert kept_of(found).copies.sum() == len(X) + (change == "update")
         assert most < X.astype(np.float32).nbytes / 2
 
     def test_a_feature_that_was_constant(self, monkeypatch):
@@ -325,20 +333,20 @@ class TestTraining:
         X, y = digits()
         old = trained().fit(X[y < 8], y[y < 8])
         found = add_classes(old, X[y >= 8], y[y >= 8])
-        rows = (found._kept.features * found.scale_ + found._boundaries.mean)[found._kept.validates == 1]
-        before = (old._kept.features * old.scale_ + old._boundaries.mean)[old._kept.validates == 1]
-        np.testing.assert_allclose(rows[found._kept.classes[found._kept.validates == 1] < 8], before, atol=1e-4)
-        assert len(found.held_out_scores_) == len(rows) == pytest.approx(0.1 * len(y), abs=10)
+        kept, before = kept_of(found), kept_of(old)
+        held = kept.validates == 1
+        np.testing.assert_allclose(kept.rows[held & (kept.classes < 8)], before.rows[before.validates == 1], atol=1e-4)
+        assert len(found.held_out_scores_) == held.sum() == pytest.approx(0.1 * len(y), abs=10)
 
     def test_a_copy_of_a_validation_sample_does_not_learn(self):
         X, y = wide(6, 30, 20)
         old = trained().fit(X, y)
-        kept = old._kept
-        copies = ((kept.features * old.scale_) + old._boundaries.mean)[kept.validates == 1]
-        found = add_classes(old, copies, old.classes_[kept.classes[kept.validates == 1]])
+        kept = kept_of(old)
+        held = kept.validates == 1
+        more = kept_of(add_classes(old, kept.rows[held], kept.classes[held]))
         # Near copies are validation samples as well: no training sample comes in.
-        assert (found._kept.validates == 1).sum() > (kept.validates == 1).sum()
-        assert (found._kept.validates == 0).sum() == (kept.validates == 0).sum()
+        assert (more.validates == 1).sum() > held.sum()
+        assert (more.validates == 0).sum() == (kept.validates == 0).sum()
 
     def test_real_open_samples_and_given_validation_samples(self):
         X, y = digits()
@@ -347,11 +355,11 @@ class TestTraining:
         old = trained().fit(
             X[~held & ~later], labels[~held & ~later], X_val=X[held & (y != 8)], y_val=labels[held & (y != 8)]
         )
-        assert (old._kept.validates == 1).sum() == (held & (y < 8)).sum()
-        assert (old._kept.open_validates == 1).sum() == (held & (y == 9)).sum()
+        assert (kept_of(old).validates == 1).sum() == (held & (y < 8)).sum()
+        assert (kept_of(old).open_validates == 1).sum() == (held & (y == 9)).sum()
         found = add_classes(old, X[later | (held & (y == 9))], labels[later | (held & (y == 9))])
-        assert np.isin(found._kept.validates, (0, 1)).all()
-        assert np.isin(found._kept.open_validates, (0, 1)).all()
+        assert np.isin(kept_of(found).validates, (0, 1)).all()
+        assert np.isin(kept_of(found).open_validates, (0, 1)).all()
         assert np.mean(found.predict(X[y == 9]) == -1) > 0.8
 
     def test_refresh_trains_all(self):
@@ -359,7 +367,7 @@ class TestTraining:
         found = add_classes(trained().fit(X[y < 8], y[y < 8]), X[y >= 8], y[y >= 8])
         fresh = refresh(found)
         assert not np.array_equal(matrices(fresh, [3]), matrices(found, [3]))
-        np.testing.assert_array_equal(fresh._kept.validates, found._kept.validates)
+        np.testing.assert_array_equal(kept_of(fresh).validates, kept_of(found).validates)
 
     def test_saved_and_the_other_kind_of_fit(self, tmp_path):
         X, y = digits()

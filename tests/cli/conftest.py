@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from export_helpers import damage
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, save
@@ -116,6 +117,7 @@ def alone(model, tmp_path):
 
 
 @pytest.fixture
-def only_export(monkeypatch):
-    """No other model may answer."""
-    monkeypatch.setattr("skellipsoid.cli._predict._whole", lambda options: pytest.fail("the whole model was loaded"))
+def only_export(model, alone):
+    """The model, which nothing can load any more, beside what it was: its export alone can answer."""
+    damage(model)
+    return model

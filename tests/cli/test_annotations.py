@@ -3,11 +3,10 @@
 import csv
 import io
 import json
-import warnings
 
 import pytest
-
-from skellipsoid.cli._text_files.read import read_log, read_partly_labelled, read_table, read_texts
+from export_helpers import run
+from file_helpers import numbers_of, partly_labelled, read, texts_of
 
 ROWS = [("wake me, please", "alarm"), ("lights off", "light"), ("dim it", "light"), ("up at six", "alarm")]
 NOTES = [("sing a song", "joke"), ("what now", "light")]
@@ -150,21 +149,14 @@ def wrote(tmp_path, records, name):
     return path
 
 
-def said_by(read):
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        found = read()
-    return found, [str(warning.message) for warning in said]
-
-
 @pytest.mark.parametrize("name", ["export.json", "export.jsonl"])
 @pytest.mark.parametrize("tool", EXPORTS)
 def test_the_export_of_a_tool_is_read_by_its_own_fields(tmp_path, tool, name):
     kept, left_out = EXPORTS[tool]
     path = wrote(tmp_path, [left_out[0], *kept, left_out[1]], name)
-    (texts, labels, numbers, _), said = said_by(lambda: read_table(path))
-    assert list(zip(texts.tolist(), labels.tolist(), strict=True)) == ROWS
-    assert numbers.tolist() == [2, 3, 4, 5]
+    rows, said = read(path)
+    assert rows == ROWS
+    assert numbers_of(path)[0] == [2, 3, 4, 5]
     text, label = COLUMNS[tool]
     assert f"texts from column {text!r}, labels from column {label!r} (guessed" in said[0]
     several = f"1 row of {str(path)!r} has several labels, of one annotator or of several who disagree: they are"
@@ -177,13 +169,11 @@ def test_the_messages_of_an_export_are_a_log(tmp_path, tool):
     kept, left_out = EXPORTS[tool]
     path = wrote(tmp_path, [*kept, *left_out], "export.json")
     every = [text for text, _ in [*ROWS, *NOTES]]
-    texts, said = said_by(lambda: read_texts(path))
+    texts, said = texts_of(path)
     assert texts == every
     assert f"texts from column {COLUMNS[tool][0]!r}" in said[0]
-    assert said_by(lambda: read_log(path))[0].texts == every
-    label = COLUMNS[tool][1]
-    found, said = said_by(lambda: read_partly_labelled(path, text_column=None, label_column=label))
-    assert (found.texts, found.labels) == (every, [*(label for _, label in ROWS), "", ""])
+    texts, labels, said = partly_labelled(path, COLUMNS[tool][1])
+    assert (texts, labels) == (every, [*(label for _, label in ROWS), "", ""])
     assert any("several labels" in line and "their labels do not count" in line for line in said)
 
 
@@ -196,8 +186,8 @@ def test_rows_of_label_studio_as_csv(tmp_path):
         csv.writer(file, delimiter=delimiter).writerows([names, *(list(row.values()) for row in rows)])
         path = tmp_path / name
         path.write_text(file.getvalue(), encoding="utf-8")
-        (texts, labels, *_), said = said_by(lambda path=path: read_table(path))
-        assert list(zip(texts.tolist(), labels.tolist(), strict=True)) == ROWS
+        found, said = read(path)
+        assert found == ROWS
         assert any("several labels" in line for line in said)
 
 
@@ -206,8 +196,7 @@ def test_argilla_as_parquet(tmp_path):
     kept, left_out = EXPORTS["Argilla, flat"]
     path = tmp_path / "export.parquet"
     polars.DataFrame([*kept, *left_out]).write_parquet(path)
-    (texts, labels, *_), _ = said_by(lambda: read_table(path))
-    assert list(zip(texts.tolist(), labels.tolist(), strict=True)) == ROWS
+    assert read(path)[0] == ROWS
 
 
 def test_of_two_questions_the_user_chooses_one(tmp_path):
@@ -225,20 +214,18 @@ def test_of_two_questions_the_user_chooses_one(tmp_path):
         for part in one["annotations"][0]["result"]:
             part["from_name"] = part["from_name"].replace("sentiment", "choice")
     with pytest.raises(ValueError, match=message):
-        said_by(lambda: read_table(wrote(tmp_path, records, "export.json")))
-    (texts, labels, *_), _ = said_by(lambda: read_table(path, label_column="annotations.urgency"))
-    assert list(zip(texts.tolist(), labels.tolist(), strict=True)) == [
-        (text, str(i % 2)) for i, (text, _) in enumerate(ROWS)
-    ]
+        read(wrote(tmp_path, records, "export.json"))
+    chosen, _ = read(path, label_column="annotations.urgency")
+    assert chosen == [(text, str(i % 2)) for i, (text, _) in enumerate(ROWS)]
 
 
-def test_columns_that_are_read_are_not_written(tmp_path):
+def test_columns_that_are_read_are_not_written(tmp_path, saved, capsys):
     """``predict --keep-columns`` gives a record back as it was."""
-    from skellipsoid.cli._text_files.read import read_rows
-    from skellipsoid.cli._text_files.write import write_rows
-
     kept, _ = EXPORTS["Label Studio"]
     path = wrote(tmp_path, kept, "export.jsonl")
-    (table, _, _), _ = said_by(lambda: read_rows(path))
-    lines = write_rows(path, table, {"answer": "a"}, [(i, {"answer": "a"}) for i in range(len(kept))])
-    assert [json.loads(line) for line in lines] == [{**record, "answer": "a"} for record in kept]
+    status, out, _ = run(capsys, "predict", "--model", saved, "--data", path, "--keep-columns")
+    added = ("answer", "margin", "p_value", "nearest_class")
+    records = [json.loads(line) for line in out.splitlines()]
+    assert status == 0
+    assert all(record["answer"] for record in records)
+    assert [{name: record[name] for name in record if name not in added} for record in records] == kept

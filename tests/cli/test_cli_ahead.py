@@ -8,7 +8,6 @@ import pytest
 
 from skellipsoid import load
 from skellipsoid.cli import main
-from skellipsoid.cli._options import build_parser
 
 #: Runs the command in a process that can import neither.
 WITHOUT = """
@@ -100,9 +99,9 @@ def test_what_is_misspelt_is_named_with_the_nearest(words, sentence, capsys):
     assert sentence in capsys.readouterr().err
 
 
-def test_a_text_may_look_like_an_option_after_two_dashes():
-    options = build_parser().parse_args(["predict", "--model", "m", "--", "--dta", "-1"])
-    assert options.texts == ["--dta", "-1"]
+def test_a_text_may_look_like_an_option_after_two_dashes(saved, capsys):
+    assert main(["predict", "--model", str(saved), "--quiet", "--", "--dta", "-1"]) == 0
+    assert [line.split("\t")[1] for line in capsys.readouterr().out.splitlines()] == ["--dta", "-1"]
 
 
 def test_predict_answers_texts_of_the_command_line(saved, texts, capsys, monkeypatch):

@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 import stat
-from importlib.util import find_spec
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +12,8 @@ import pytest
 from export_helpers import MANIFEST, STALE, changed_manifest, content_of, run
 from sklearn.pipeline import Pipeline
 
-from skellipsoid import load, save
+from skellipsoid import SupConTextEncoder, load, save
 from skellipsoid.baselines import KNNOpenSetClassifier
-from skellipsoid.cli import _export
 from skellipsoid_runtime import OnnxPipeline
 
 
@@ -38,7 +37,7 @@ def test_export_says_where_it_is(model, capsys):
 
 @pytest.mark.parametrize("name", ["skellipsoid_runtime", "uvicorn"])
 def test_a_server_that_is_not_installed_is_told(name, model, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("skellipsoid.cli._export.find_spec", lambda each: None if each == name else find_spec(each))
+    monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
     status, out, err = run(capsys, "export", "--model", model, "--out", tmp_path / "served")
     assert status == 0
     assert out.endswith(f"skellipsoid-serve --model {tmp_path / 'served'}\n")
@@ -204,14 +203,20 @@ def test_an_export_whose_manifest_is_damaged_is_not_replaced(model, capsys):
     assert content_of(model) == before
 
 
+def at_first_use(monkeypatch, change):
+    """Let another program change something while a model is used for the first time."""
+    transform = SupConTextEncoder.transform
+
+    def changing(*given):
+        monkeypatch.setattr(SupConTextEncoder, "transform", transform)
+        change()
+        return transform(*given)
+
+    monkeypatch.setattr(SupConTextEncoder, "transform", changing)
+
+
 def test_an_export_that_another_hand_writes_meanwhile_is_not_replaced(model, capsys, monkeypatch):
-    exported_files = _export.exported_files
-
-    def change(*given, **more):
-        changed_manifest(model / "onnx", made_of=None)
-        return exported_files(*given, **more)
-
-    monkeypatch.setattr(_export, "exported_files", change)
+    at_first_use(monkeypatch, lambda: changed_manifest(model / "onnx", made_of=None))
     status, out, err = run(capsys, "export", "--model", model)
     assert (status, out) == (2, "")
     assert "was not written by this command, so it is not replaced" in err
@@ -240,13 +245,8 @@ def test_an_export_that_fails_leaves_the_earlier_one(function, error, model, cap
 
 
 def test_a_model_that_was_changed_meanwhile_is_not_exported(model, capsys, monkeypatch):
-    exported_files, before = _export.exported_files, content_of(model / "onnx")
-
-    def change(*given, **more):
-        save(load(model), model, overwrite=True)
-        return exported_files(*given, **more)
-
-    monkeypatch.setattr(_export, "exported_files", change)
+    before = content_of(model / "onnx")
+    at_first_use(monkeypatch, lambda: save(load(model), model, overwrite=True))
     status, out, err = run(capsys, "export", "--model", model)
     assert (status, out) == (2, "")
     assert "was changed meanwhile, and the export of what it was is not written; run the command again." in err

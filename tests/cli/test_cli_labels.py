@@ -1,14 +1,15 @@
 """Labels of all commands that take them: other spellings, what is open, and what an annotator rejected."""
 
 import json
+import re
 import shutil
 
 import numpy as np
 import pytest
+from file_helpers import numbers_of, read
 
 from skellipsoid import estimate_open_share, load
 from skellipsoid.cli import main
-from skellipsoid.cli._text_files.read import read_table
 
 
 @pytest.fixture
@@ -113,11 +114,12 @@ def test_rejected_rows_are_left_out_and_counted(tmp_path, texts, labels, tool):
     rows = list(zip(texts, labels.tolist(), strict=True))
     path = annotated(tmp_path / "export.jsonl", rows, tool)
     n = len(rows[1::3])
-    message = rf"^{n} rows of '.*' were rejected by the annotator \({TOOLS[tool][2]}\): they are left out \(lines 2, 5"
-    with pytest.warns(UserWarning, match=message):
-        found = read_table(path, text_column="text", label_column="label")
-    assert list(zip(found.texts, found.labels, strict=True)) == [row for i, row in enumerate(rows) if i % 3 != 1]
-    assert found.numbers.tolist() == [i + 1 for i in range(len(rows)) if i % 3 != 1]
+    found, said = read(path, "text", "label")
+    assert found == [row for i, row in enumerate(rows) if i % 3 != 1]
+    assert said[0].startswith(
+        f"{n} rows of {str(path)!r} were rejected by the annotator ({TOOLS[tool][2]}): they are left out (lines 2, 5"
+    )
+    assert numbers_of(path, "text", "label")[0] == [i + 1 for i in range(len(rows)) if i % 3 != 1]
 
 
 def test_cancelled_annotations_of_label_studio_are_left_out(tmp_path, texts, labels):
@@ -130,10 +132,9 @@ def test_cancelled_annotations_of_label_studio_are_left_out(tmp_path, texts, lab
     ]
     path = tmp_path / "export.json"
     path.write_text(json.dumps(records), encoding="utf-8")
-    columns = {"text_column": "data.text", "label_column": "annotations.0.result.0.value.choices"}
-    with pytest.warns(UserWarning, match=r"1 row of '.*' was rejected .* \(was_cancelled\): .* \(record 5\)"):
-        found = read_table(path, **columns)
-    assert found.texts.tolist() == [text for i, text in enumerate(texts) if i != 4]
+    found, (said,) = read(path, "data.text", "annotations.0.result.0.value.choices")
+    assert [text for text, _ in found] == [text for i, text in enumerate(texts) if i != 4]
+    assert re.match(r"1 row of '.*' was rejected .* \(was_cancelled\): .* \(record 5\)", said)
 
 
 @pytest.mark.parametrize(
@@ -143,14 +144,13 @@ def test_cancelled_annotations_of_label_studio_are_left_out(tmp_path, texts, lab
 def test_columns_of_the_same_name_that_hold_other_things_say_nothing(tmp_path, name, values):
     path = tmp_path / "own.csv"
     path.write_text(f"text,label,{name}\nwake me,alarm,{values[0]}\ndim it,light,{values[1]}\n", encoding="utf-8")
-    found = read_table(path, text_column="text", label_column="label")
-    assert found.labels.tolist() == ["alarm", "light"]
+    assert read(path, "text", "label") == ([("wake me", "alarm"), ("dim it", "light")], [])
 
 
 def test_a_label_column_may_be_called_so(tmp_path):
     path = tmp_path / "own.csv"
     path.write_text("text,answer\nwake me,accept\ndim it,reject\n", encoding="utf-8")
-    assert read_table(path, text_column="text", label_column="answer").labels.tolist() == ["accept", "reject"]
+    assert read(path, "text", "answer") == ([("wake me", "accept"), ("dim it", "reject")], [])
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from skellipsoid import choose_to_label, estimate_open_share, learn_from_traffic, load, predict_set
-from skellipsoid._core.files import write_sheet
 from skellipsoid.cli import main
 
 
@@ -263,11 +262,16 @@ def test_a_sheet_of_another_log_is_refused(folder, tmp_path, capsys):
     assert (folder / "skellipsoid.json").read_bytes() == before
 
 
-def test_a_guarded_message_is_learned_as_it_was(folder):
-    from skellipsoid.cli._learn import _reviewed
-
-    sheet = folder.parent / "sheet.tsv"
-    message = '=HYPERLINK("http://x.example")'
-    write_sheet(sheet, ["message", "label", "weight"], [[message, "alarm", "2,8"], ["-1", "", "02. Aug"]])
-    found = _reviewed(sheet, load(folder)[-1], asks=True)
-    assert [list(each) for each in found] == [[message, "-1"], ["alarm", None], [2.8, 1.0]]
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_guarded_message_is_learned_as_it_was(folder, log, tmp_path):
+    """With the apostrophe of a spreadsheet before it, and with the weight of another locale, or what one made of it."""
+    rows = list(log[1].items())[:30]
+    texts, labels = [f"={text} {i}" for i, (text, _) in enumerate(rows)], [label for _, label in rows]
+    wanted = learn_from_traffic(load(folder), [*texts, "-1"], [*labels, None], sample_weight=[2.8] * 30 + [1.0])
+    sheet = tmp_path / "sheet.tsv"
+    lines = [f"'{text}\t{label}\t2,8" for text, label in zip(texts, labels, strict=True)]
+    sheet.write_text("\n".join(["message\tlabel\tweight", *lines, "-1\t\t02. Aug"]), encoding="utf-8")
+    assert main(["learn", "--model", str(folder), "--data", str(sheet), "--quiet"]) == 0
+    found, new = load(folder), [*texts, *log[1]]
+    np.testing.assert_allclose(found.decision_function(new), wanted.decision_function(new), rtol=1e-6)
+    assert found[-1].offset_ == pytest.approx(wanted[-1].offset_)

@@ -1,16 +1,14 @@
 """Promise: predict never answers with an export that is stale, damaged or of another hand."""
 
 import errno
-import json
 import os
 import shutil
 
 import numpy as np
 import pytest
-from export_helpers import MANIFEST, STALE, changed_manifest, content_of, remedy, run
+from export_helpers import MANIFEST, STALE, changed_manifest, content_of, damage, remedy, run
 
 from skellipsoid import export_onnx, load, save
-from skellipsoid.persistence._folder import manifest_bytes
 from skellipsoid_runtime import OnnxPipeline
 
 
@@ -58,10 +56,9 @@ def test_a_changed_model_answers_itself_until_it_is_exported_again(
         assert (status, out.splitlines()) == (0, answers)
         assert err == f"skellipsoid: The export in {str(model / 'onnx')!r} {STALE}, {remedy(model)}"
     assert run(capsys, "export", "--model", model)[0] == 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skellipsoid.cli._predict._whole", None)
-        give_input("\n".join(texts))
-        status, out, err = run(capsys, "predict", "--model", model)
+    damage(model)
+    give_input("\n".join(texts))
+    status, out, err = run(capsys, "predict", "--model", model)
     assert (status, out.splitlines(), err) == (0, answers, "")
 
 
@@ -96,9 +93,10 @@ def test_without_a_stale_export_there_is_no_note(model, alone, tmp_path, capsys)
         assert (status, "export" in err) == (0, False)
 
 
-def test_a_command_that_writes_nothing_leaves_the_export_in_use(model, give_input, capsys, only_export):
+def test_a_command_that_writes_nothing_leaves_the_export_in_use(model, give_input, capsys):
     status, out, _ = run(capsys, "set-limit", "--model", model, "--undo")
     assert (status, out) == (0, "The limit stays 0.000 (as fitted); nothing is written.\n")
+    damage(model)
     give_input("wake me at six\n")
     assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
 
@@ -180,16 +178,11 @@ def test_a_damaged_model_is_the_error_that_it_was(model, alone, give_input, caps
 
 @pytest.mark.parametrize("changes", [{"made_of": {"manifest_sha256": "0" * 64}}, {"quantized": True}], ids=str)
 def test_an_export_that_is_replaced_while_it_is_loaded_is_not_used(changes, model, give_input, capsys, monkeypatch):
-    path = model / "onnx" / MANIFEST
-
     def load_and_replace(folder):
-        found = OnnxPipeline(folder)
-        manifest = json.loads(path.read_bytes())
-        del manifest["manifest_sha256"]
-        path.write_bytes(manifest_bytes(manifest | changes))
-        return found
+        OnnxPipeline(folder)
+        changed_manifest(model / "onnx", **changes)
+        return  # which cannot answer
 
     monkeypatch.setattr("skellipsoid_runtime.OnnxPipeline", load_and_replace)
-    monkeypatch.setattr("skellipsoid.cli._beside._answering", lambda *_: pytest.fail("the export was used"))
     give_input("wake me at six\n")
     assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")

@@ -4,9 +4,10 @@ import csv
 import io
 
 import pytest
+from file_helpers import read as read_table
+from file_helpers import texts_of
 
 from skellipsoid.cli import main
-from skellipsoid.cli._text_files.read import read_table, read_texts
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # columns are guessed
 
@@ -26,8 +27,7 @@ def written(rows, delimiter=","):
 
 
 def read(path, text_column=None, label_column=None):
-    texts, labels, *_ = read_table(path, text_column=text_column, label_column=label_column)
-    return list(zip(texts.tolist(), labels.tolist(), strict=True))
+    return read_table(path, text_column, label_column)[0]
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.tsv", "log.txt", "log"])
@@ -37,9 +37,9 @@ def test_one_long_cell_does_not_stop_a_log(tmp_path, name):
     rows = [(text, label) for text, label in ROWS] + [(long.strip(), "alarm")]
     path = write(tmp_path, written([("text", "label"), *rows], delimiter), name)
     assert read(path) == rows
-    assert read_texts(path) == [text for text, _ in rows]
+    assert texts_of(path)[0] == [text for text, _ in rows]
     path = write(tmp_path, written([("text",), *([text] for text, _ in rows)]), "alone.csv")
-    assert read_texts(path) == [text for text, _ in rows]
+    assert texts_of(path)[0] == [text for text, _ in rows]
     assert csv.field_size_limit() == 131072  # of the process, as it was
 
 
@@ -83,8 +83,9 @@ def test_the_commands_answer_a_log_with_a_long_message(saved, tmp_path, texts, c
     assert len(said.splitlines()) == len(rows) if command == "predict" else said.startswith(f"{len(rows)} texts")
 
 
-def test_columns_the_wrong_way_round_are_refused_before_torch_is_imported(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("skellipsoid.cli._train.train", lambda options: pytest.fail("it was trained"))
+def test_columns_the_wrong_way_round_are_refused_before_torch_is_imported(tmp_path, fresh_python):
     path = write(tmp_path, written([("text", "label"), *((label, text) for text, label in MANY)]))
-    assert main(["train", "--data", str(path), "--save", str(tmp_path / "model")]) == 2
-    assert "so the columns are the wrong way round" in capsys.readouterr().err
+    script = "import sys; from skellipsoid.cli import main; print(main(sys.argv[1:]), 'torch' in sys.modules)"
+    done = fresh_python(script, "train", "--data", path, "--save", tmp_path / "model")
+    assert done.stdout == "2 False\n"
+    assert "so the columns are the wrong way round" in done.stderr

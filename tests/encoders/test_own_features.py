@@ -71,6 +71,14 @@ def encode(folder, texts, **options):
     return SentenceTransformer(str(folder), device="cpu").encode(texts, show_progress_bar=False, **options)
 
 
+def layers(folder):
+    """Weights of the linear layers after the transformer."""
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(folder), device="cpu")
+    return [module.linear.weight for module in model if hasattr(module, "linear")]
+
+
 def unit(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
@@ -97,9 +105,6 @@ def test_frozen_features_are_those_of_sentence_transformers(write, texts, kind):
     mean = make(folder, pooling="mean", prompt="").fit(texts).transform(texts)
     is_mean = kind in ("mean", "mean of unit length", "mean_sqrt_len_tokens")
     assert (mean.shape == expected.shape and np.allclose(mean, unit(expected), atol=1e-4)) == is_mean
-    assert encoder._backbone.prompt == PROMPTS.get(kind, "")
-    by_mean = kind.startswith("mean") and kind != "mean_sqrt_len_tokens"
-    assert by_mean == (not len(encoder._backbone.model.after))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +117,6 @@ def test_older_files_of_a_pooling_are_read(write, texts, tmp_path, modes):
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(chosen))
     encoder = make(str(folder)).fit(texts)
     assert_close(encoder.transform(texts), encode(folder, texts))
-    assert (not len(encoder._backbone.model.after)) == (modes in (["mean"], []))
 
 
 @pytest.mark.parametrize(
@@ -149,15 +153,14 @@ def test_a_head_begins_with_the_vectors_before_unit_length(write, texts, labels)
 
 def test_full_fine_tuning_trains_the_layers_of_the_model_too(write, texts, labels, tmp_path):
     folder = write("dense layers")
-    before = make(folder).fit(texts)._backbone.model.state_dict()
     encoder = make(folder, "full", early_stopping=True, validation_fraction=0.3).fit(texts, labels)
-    after = encoder._backbone.model.state_dict()
-    changed = {name for name, tensor in after.items() if not torch.equal(tensor, before[name])}
-    assert {"after.1.linear.weight", "after.2.linear.weight"} <= changed
     assert encoder.weight_.shape == (8, 8)
     expected = encoder.transform(texts)
     encoder.export(tmp_path / "exported")
     assert_close(encode(tmp_path / "exported", texts), expected)
+    before, after = layers(folder), layers(tmp_path / "exported")
+    assert len(before) == 2
+    assert not any(torch.equal(one, other) for one, other in zip(before, after, strict=False))
     save(encoder, tmp_path / "saved")
     np.testing.assert_array_equal(load(tmp_path / "saved").transform(texts), expected)
 
@@ -219,7 +222,7 @@ def test_a_long_text_is_cut_behind_its_prompt(write, texts):
     assert_close(make(folder).fit(texts).transform(long), unit(encode(folder, long)))
     short = make(folder, max_length=8).fit(texts)
     np.testing.assert_array_equal(short.transform(["lamp on now"]), short.transform(["lamp on rain"]))
-    assert short._backbone.tokenize(["lamp on now"])[0][:5] == short._backbone.tokenize([""])[0][:5]
+    assert not np.allclose(short.transform(["lamp on now"]), short.transform(["dim on now"]))
 
 
 def test_a_prompt_without_room_for_a_text_is_refused(tiny_model, texts):

@@ -2,7 +2,6 @@
 
 import copy
 import inspect
-import json
 import os
 import pickle
 import re
@@ -10,13 +9,15 @@ import re
 import numpy as np
 import pytest
 import torch
+from sentence_transformers import SentenceTransformer
+from text_models import carried, wrapped
+from text_models import embedded as embedded_texts
 from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 from torch import nn
 
 from skellipsoid import SupConTextEncoder, load, save
-from skellipsoid._encoders.torch.backbone import TextBackbone
-from skellipsoid._encoders.torch.stored_text_model import CLASSES, FILES, TextModel, _declared_settings, restore, store
+from skellipsoid._encoders.torch.stored_text_model import CLASSES, _declared_settings
 
 TEXTS = ["wake me at six", "Wake ME", "", "what is the weather ☔ déjà 漢字", "rain " * 100]
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
@@ -59,7 +60,7 @@ ARCHITECTURES = {
 }
 
 
-def small_model(name, tiny_model, **settings):
+def small_model(name, tiny_model, after=(), limit=64, lowers=False, prompt="", **settings):
     """A random model of an architecture, with the tokenizer of the tiny model."""
     import transformers
 
@@ -71,25 +72,22 @@ def small_model(name, tiny_model, **settings):
             vocab_size=len(tokenizer), pad_token_id=0, bos_token_id=2, eos_token_id=3, **ARCHITECTURES[name], **settings
         )
         model = kind(config).eval()
-    return TextModel(model, tokenizer, [], 64, lowers=False)
+    return wrapped(model, tokenizer, after, limit, lowers=lowers, prompt=prompt)
 
 
 def embedded(model):
-    return TextBackbone(model).embed(TEXTS).numpy()
+    return embedded_texts(model, TEXTS)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_a_model_of_every_usual_architecture_comes_back_as_it_was(tiny_model, name):
     model = small_model(name, tiny_model)
-    stored = store(model)
-    assert set(stored.files) == set(FILES)
-    assert json.loads(json.dumps(stored.description)) == stored.description
     expected = embedded(model)
-    assert np.isfinite(expected).all()
     assert np.abs(expected - expected[0]).max() > 1e-3
-    again = restore(stored)
+    again = carried(model)
     np.testing.assert_array_equal(embedded(again), expected)
-    assert store(again) == stored
+    np.testing.assert_array_equal(embedded(carried(again)), expected)
+    assert again.stored() == model.stored()
 
 
 def test_every_setting_that_the_classes_read_is_kept():
@@ -98,7 +96,11 @@ def test_every_setting_that_the_classes_read_is_kept():
 
     # Of heads for other tasks, and what stands beside the text model in the same file.
     others = re.compile(r"summary_\w+|cls_dropout|num_labels|classifier_dropout|hidden_dropout")
+    assert set(ARCHITECTURES) == CLASSES
     for name in CLASSES:
+        kind = getattr(transformers, name)
+        assert issubclass(kind, transformers.PreTrainedModel)
+        assert not kind.config_class.sub_configs  # of one part
         source = inspect.getsource(inspect.getmodule(getattr(transformers, name)))
         read = set(re.findall(r"(?:get|has)attr\((?:self\.)?config, \"(\w+)\"", source))
         kept = _declared_settings(getattr(transformers, name).config_class)
@@ -108,43 +110,23 @@ def test_every_setting_that_the_classes_read_is_kept():
 @pytest.mark.parametrize("setting", [{"is_causal": False}, {"use_cache": False}, {"attention_dropout": 0.3}])
 def test_settings_that_a_model_reads_are_kept(tiny_model, setting):
     model = small_model("Qwen3Model", tiny_model, **setting)
-    again = restore(store(model)).transformer.config
+    again = carried(model).transformer.config
     for name, value in setting.items():
         assert getattr(again, name) == value
 
 
-def test_all_classes_that_are_allowed_are_models_of_one_part():
-    import transformers
-
-    for name in CLASSES:
-        kind = getattr(transformers, name)
-        assert issubclass(kind, transformers.PreTrainedModel)
-        assert not kind.config_class.sub_configs
-    assert set(ARCHITECTURES) == CLASSES
-
-
 def test_special_tokens_that_are_split_stay_so(tiny_model):
     model = small_model("BertModel", tiny_model)
-    text = "wake [SEP] me [MASK]"
-    whole = model.tokenizer(text)["input_ids"]
-    model.tokenizer.split_special_tokens = True
-    again = restore(store(model)).tokenizer
-    assert again(text)["input_ids"] == model.tokenizer(text)["input_ids"] != whole
-
-
-def test_a_limit_that_is_none_is_none(tiny_model):
-    class Whole(list):
-        max_seq_length = int(1e30)
-        tokenizer = None
-
-    first = type("First", (), {"auto_model": small_model("T5EncoderModel", tiny_model).transformer})()
-    assert TextBackbone(TextModel.of(Whole([first]))).longest == 512
+    texts = ["wake [SEP] me [MASK]"]
+    whole = model.tokenize(texts)
+    model.model.tokenizer.split_special_tokens = True
+    assert carried(model).tokenize(texts) == model.tokenize(texts) != whole
 
 
 def test_a_limit_beyond_the_positions_is_kept_where_positions_are_relative(tiny_model):
     model = small_model("DebertaV2Model", tiny_model, max_position_embeddings=32, position_biased_input=False)
-    assert model.limit == 64
-    again = restore(store(model))
+    assert model.longest == 64
+    again = carried(model)
     np.testing.assert_array_equal(embedded(again), embedded(model))
 
 
@@ -153,7 +135,7 @@ def test_other_weights_are_other_features(tiny_model):
     before = embedded(model)
     with torch.no_grad():
         model.transformer.encoder.layer[0].output.dense.weight.mul_(1.5)
-    after = embedded(restore(store(model)))
+    after = embedded(carried(model))
     assert np.abs(after - before).max() > 1e-3
     np.testing.assert_array_equal(after, embedded(model))
 
@@ -167,11 +149,10 @@ def test_other_weights_are_other_features(tiny_model):
     ],
 )
 def test_modules_after_the_transformer_come_back(tiny_model, make):
-    model = small_model("BertModel", tiny_model)
-    model = TextModel(model.transformer, model.tokenizer, make(modules()), 9, lowers=True, prompt="a ").eval()
-    again = restore(store(model))
+    model = small_model("BertModel", tiny_model, make(modules()), 9, lowers=True, prompt="a ")
+    again = carried(model)
     np.testing.assert_array_equal(embedded(again), embedded(model))
-    assert (again.limit, again.lowers, again.prompt) == (9, True, "a ")
+    assert (again.longest, again.lowers, again.prompt) == (9, True, "a ")
 
 
 class Own(nn.Module):
@@ -182,47 +163,43 @@ class Own(nn.Module):
 
 
 def test_what_needs_code_of_its_own_is_refused(tiny_model):
-    model = small_model("BertModel", tiny_model)
     with pytest.raises(TypeError, match=r"The text model cannot be saved: its module Own is not of sentence-transf"):
-        store(TextModel(model.transformer, model.tokenizer, [Own()], 64, lowers=False))
-    model.tokenizer = type("PythonTokenizer", (), {"is_fast": False})()
+        carried(small_model("BertModel", tiny_model, [Own()]))
+    python = small_model("BertModel", tiny_model)
+    python.model.tokenizer = type("PythonTokenizer", (), {"is_fast": False})()
     with pytest.raises(TypeError, match="The text model has a PythonTokenizer, which runs Python code of its own"):
-        store(model)
+        carried(python)
     other = small_model("BertModel", tiny_model)
-    other.transformer = Own()
+    other.model.transformer = Own()
     with pytest.raises(TypeError, match="The text model is a Own, which cannot be saved; use one of Albert, Bert, "):
-        store(other)
+        carried(other)
     odd = small_model("BertModel", tiny_model)
     odd.transformer.config.hidden_act = "some/act"
     with pytest.raises(TypeError, match="setting 'hidden_act' is 'some/act', which cannot be saved"):
-        store(odd)
+        carried(odd)
 
 
 def test_a_tokenizer_that_restore_would_refuse_is_not_stored(tiny_model):
     model = small_model("BertModel", tiny_model)
-    model.tokenizer = copy.deepcopy(model.tokenizer)
-    model.tokenizer.backend_tokenizer.pre_tokenizer = Split(Regex("(x+)+$"), "isolated")
+    model.model.tokenizer = copy.deepcopy(model.model.tokenizer)
+    model.model.tokenizer.backend_tokenizer.pre_tokenizer = Split(Regex("(x+)+$"), "isolated")
     with pytest.raises(TypeError, match=r"tokenizer cannot be saved, because its pattern .* is none of .*; use a"):
-        store(model)
-
-
-def changed(stored, **settings):
-    return stored._replace(description=stored.description | {"config": stored.description["config"] | settings})
+        carried(model)
 
 
 @pytest.mark.parametrize("window", [2**26, [4, 2**26]])
 def test_a_window_that_would_lengthen_texts_without_limit_is_refused(tiny_model, window):
-    stored = store(small_model("LongformerModel", tiny_model))
+    model = small_model("LongformerModel", tiny_model)
     with pytest.raises(ValueError, match=r"attention_window is \[?.*67108864\]?; at most 2048 is allowed"):
-        restore(changed(stored, attention_window=window))
+        carried(model, {"attention_window": window})
 
 
 def test_building_leaves_the_random_state_and_no_file(tiny_model, tmp_path, monkeypatch):
-    stored = store(small_model("BertModel", tiny_model))
+    content = pickle.dumps(small_model("BertModel", tiny_model))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))  # a temporary file would be an error
     monkeypatch.setattr("tempfile.tempdir", None)
     state = torch.get_rng_state()
-    restore(stored)
+    embedded(pickle.loads(content))
     assert torch.equal(state, torch.get_rng_state())
 
 
@@ -252,8 +229,9 @@ def test_a_loaded_encoder_does_not_import_sentence_transformers(tiny_model, text
 
 
 def test_another_pooling_needs_another_fit(tiny_model, texts, tmp_path):
-    encoder = SupConTextEncoder(tiny_model, finetune="none").fit(texts)
-    encoder._backbone.model.after.append(modules().Pooling(32, "max"))
+    own = [modules().Transformer(tiny_model), modules().Pooling(32, "max")]
+    SentenceTransformer(modules=own, device="cpu").save_pretrained(str(tmp_path / "own"), create_model_card=False)
+    encoder = SupConTextEncoder(str(tmp_path / "own"), finetune="none").fit(texts)
     encoder.set_params(pooling="mean")
     sentence = "pooling='mean', but the encoder was fitted with another pooling; fit it again"
     with pytest.raises(ValueError, match=sentence):

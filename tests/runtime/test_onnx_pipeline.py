@@ -536,10 +536,15 @@ def rules(request, tiny_model):
     return tokenizer.to_str().encode()
 
 
+def reader_of(rules, **changes):
+    """What reads texts by the rules of an export, of 8 tokens at most."""
+    settings = {"max_length": 8, "pad_token_id": 0, "lowers": False, "prompt": "", "split_special_tokens": False}
+    return TextReader(rules, settings | {"truncation_side": "right"} | changes)
+
+
 @pytest.mark.parametrize(("lowers", "prompt"), [(False, ""), (True, "Six: ")])
 def test_the_beginning_of_a_long_text_has_the_tokens_of_the_whole(rules, lowers, prompt):
-    settings = {"max_length": 8, "pad_token_id": 0, "lowers": lowers, "prompt": prompt, "split_special_tokens": False}
-    bounded = TextReader(rules, settings | {"truncation_side": "right"})
+    bounded = reader_of(rules, lowers=lowers, prompt=prompt)
     plain = Tokenizer.from_str(rules.decode())
     plain.no_padding()
     plain.enable_truncation(8)
@@ -552,16 +557,14 @@ def test_the_beginning_of_a_long_text_has_the_tokens_of_the_whole(rules, lowers,
 
 
 def test_a_long_text_is_not_read_to_its_end(rules):
-    settings = {"max_length": 8, "pad_token_id": 0, "lowers": False, "prompt": "", "split_special_tokens": False}
-    reader = TextReader(rules, settings | {"truncation_side": "right"})
+    reader = reader_of(rules)
     assert len(reader._beginning("wake me at six " * 100_000)) < 5000
-    left = TextReader(rules, settings | {"truncation_side": "left"})
+    left = reader_of(rules, truncation_side="left")
     assert left.tokens(["six " * 500 + "wake"]) != reader.tokens(["six " * 500 + "wake"])
 
 
 def test_threads_share_only_a_complete_tokenizer(rules, monkeypatch):
-    settings = {"max_length": 8, "pad_token_id": 0, "lowers": False, "prompt": "", "split_special_tokens": True}
-    reader, shared = TextReader(rules, settings | {"truncation_side": "right"}), []
+    reader, shared = reader_of(rules, split_special_tokens=True), []
 
     class Watched:
         def __init__(self, rules):
@@ -607,7 +610,7 @@ def test_a_graph_names_its_answers_and_the_folder_has_the_files_of_tokenizers(ex
     assert names["open_label"] == runtime.open_label_
     assert names["answers"] == [*names["classes"], names["open_label"]]
     settings = json.loads((folder / "tokenizer_config.json").read_text())
-    assert settings["model_max_length"] == pipeline[0]._backbone.longest
+    assert settings["model_max_length"] == (pipeline[0].max_length or 64)
     assert json.loads((folder / "special_tokens_map.json").read_text())["pad_token"] == "[PAD]"
     assert json.loads((folder / "config.json").read_text())["hidden_size"] == 32
 

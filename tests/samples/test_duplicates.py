@@ -342,3 +342,11 @@ def test_a_sample_very_far_away_makes_no_duplicates_of_the_others():
     rows = np.random.default_rng(0).normal(size=(60, 8))
     rows[0] = 1e10
     assert not has_duplicates(find_duplicates(rows, np.zeros(60, dtype=int)))
+
+
+@pytest.mark.parametrize("decimals", [1, 9], ids=["equal distances", "distinct distances"])
+def test_clusters_are_counted_as_they_are_cut(decimals):
+    rows = np.random.default_rng(0).normal(size=(50, 3)).round(decimals)
+    tree = duplicates._Tree.of(pdist(rows))
+    heights = [-0.5, 0.0, *np.unique(tree.heights), *np.linspace(0.01, 6, 40)]
+    assert tree.n_clusters(heights) == [len(tree.cut(height).first) for height in heights]

@@ -80,7 +80,7 @@ def test_the_steps_of_the_container_file_give_a_server_that_answers(tmp_path, ex
     with output.open("wb") as file:
         process = subprocess.Popen([*started, "--port", "0"], env=root.environment, stderr=file, cwd=root.folder)
     server = serve_helpers.Server.__new__(serve_helpers.Server)
-    server._output, server.process = output, process
+    server.file_of_output, server.process = output, process
     try:
         server.port = int(server.wait_for(r"Uvicorn running on http://0\.0\.0\.0:(\d+)", 90)[1])
         status, answer = server.post({"text": texts[0]})

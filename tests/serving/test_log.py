@@ -109,12 +109,17 @@ def test_a_full_disk_ends_no_request(serve, exported, texts):
         assert server.output.count(os.strerror(errno.ENOSPC)) == 1  # said once
 
 
+def log_at(path, told=pytest.fail, **options):
+    """A log of texts; ``told`` is called where it cannot be written."""
+    return AnswerLog(path, Settings(log=path, log_texts=True, **options), told)
+
+
 @pytest.fixture
 def answer_log(tmp_path):
     """A log of texts, and how often it could not be written."""
     errors = []
     path = tmp_path / "answers.jsonl"
-    log = AnswerLog(path, Settings(log=path, log_texts=True), lambda: errors.append(1))
+    log = log_at(path, lambda: errors.append(1))
     log.write(["first"], [{"label": "a"}], "m")
     yield path, log, errors
     log.close()
@@ -143,7 +148,7 @@ def test_another_program_may_rotate_it(answer_log, change):
 def test_a_line_that_was_cut_is_ended_before_the_next(tmp_path):
     path = tmp_path / "answers.jsonl"
     path.write_text('{"text": "fir')
-    log = AnswerLog(path, Settings(log=path, log_texts=True), pytest.fail)
+    log = log_at(path)
     log.write(["second"], [{"label": "b"}], "m")
     log.close()
     torn, whole = path.read_text().splitlines()
@@ -171,8 +176,7 @@ def test_what_a_full_disk_took_of_a_line_is_taken_back(answer_log):
 
 def test_two_logs_of_one_file_lose_nothing_when_it_begins_anew(tmp_path):
     path = tmp_path / "answers.jsonl"
-    settings = Settings(log=path, log_texts=True, log_bytes=500, log_files=50)
-    logs = [AnswerLog(path, settings, pytest.fail) for _ in range(2)]
+    logs = [log_at(path, log_bytes=500, log_files=50) for _ in range(2)]
     for number in range(60):
         logs[number % 2].write([str(number)], [{"label": "a"}], "m")
     for log in logs:

@@ -187,11 +187,12 @@ def test_frames_pipelines_and_single_classes(blobs):
     assert "text" not in explain(model, frame)
     single = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0)
     single.fit(frame[y == 0], y[y == 0])
-    single._held_out = None
     why = explain(single, frame)
     assert (why.runner_up == 0).all()
     np.testing.assert_array_equal(why.runner_up_margin, why.margin)
-    assert "p_value" not in why
+    with pytest.warns(UserWarning, match="Classes without spread"):
+        points = EllipsoidOpenSetClassifier(random_state=0).fit(np.repeat(X[:2], 3, axis=0), np.repeat([0, 1], 3))
+    assert "p_value" not in explain(points, X)  # nothing could be held out
 
 
 def test_errors_are_sentences(blobs, clf):

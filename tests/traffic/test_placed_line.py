@@ -7,7 +7,7 @@ import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier, set_operating_point
 from skellipsoid._held_out.line import foretell, limit_of, place_limit
-from skellipsoid._held_out.scores import TRAFFIC, Expected, NormalScores, ReferenceScores
+from skellipsoid._held_out.scores import NormalScores, ReferenceScores
 from skellipsoid._traffic.log import Log
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
@@ -15,17 +15,14 @@ from skellipsoid.metrics import open_set_f1_score
 # The model
 
 
-def held_out(known, assigned, classes, opened):
-    """Scores of samples of weight 1, each of whose classes is the first, without gaps."""
-    one, of_open = np.ones(len(known)), np.ones(len(opened))
-    return ReferenceScores(known, assigned, classes, one, opened, of_open, one.astype(np.int64), one, of_open)
-
-
-def scored(n=500, shift=0.0, seed=0):
-    """Held-out scores that are uniform: no normal distribution."""
+def scored(n=500, seed=0, known=None):
+    """Held-out scores that are uniform: no normal distribution; or given ones of known samples alone."""
     rng = np.random.default_rng(seed)
-    codes = np.zeros(n, dtype=np.int64)
-    return held_out(rng.random(n) - shift, codes, codes, rng.random(n) - 0.8)
+    opened = np.zeros(0) if known is not None else rng.random(n) - 0.8
+    known = rng.random(n) if known is None else known
+    codes = np.zeros(len(known), dtype=np.int64)
+    one, of_open = np.ones(len(known)), np.ones(len(opened))
+    return ReferenceScores(known, codes, codes, one, opened, of_open, one.astype(np.int64), one, of_open)
 
 
 def test_normal_scores_are_normal_whatever_the_scores_are_and_go_back():
@@ -41,9 +38,9 @@ def test_normal_scores_are_normal_whatever_the_scores_are_and_go_back():
 
 @pytest.mark.parametrize("known", [[0.5], [0.5, 0.5, 0.5], [0.1, 0.7]])
 def test_few_or_equal_held_out_scores_are_no_error(known):
-    codes = np.zeros(len(known), dtype=np.int64)
-    held = held_out(np.array(known), codes, codes, np.zeros(0))
-    found = Log.unlabelled(np.linspace(-1, 1, 20), np.zeros(20, dtype=np.int64)).fit(held)
+    held = scored(known=np.array(known))
+    codes = np.zeros(20, dtype=np.int64)
+    found = log_of(np.linspace(-1, 1, 20), codes, codes).fit(held)
     assert np.isfinite([*found.traffic().values()]).all()
 
 
@@ -52,7 +49,7 @@ def test_weights_of_held_out_samples_are_copies():
     weights = np.random.default_rng(0).integers(1, 4, size=40)
     rows = np.repeat(np.arange(40), weights)
     weighted = NormalScores(held._replace(weights=weights.astype(float)))
-    repeated = NormalScores(ReferenceScores(*(column[rows] for column in held[:4]), *held[4:]))
+    repeated = NormalScores(type(held)(*(column[rows] for column in held[:4]), *held[4:]))
     grid = np.linspace(0.1, 0.9, 30)
     np.testing.assert_allclose(weighted(grid), repeated(grid), atol=0.12)
 
@@ -67,7 +64,8 @@ def made_up(shift=0.0, share=0.1, place=2.4, width=0.6, n=400, n_classes=20, see
     known = 0.3 * rng.normal(size=600) + 0.4
     right = rng.random(600) < 0.98
     assigned = np.where(right, classes, (classes + 1) % n_classes)
-    held = held_out(known, assigned, classes, 0.3 * (0.6 * rng.normal(size=600) - 2.2) + 0.4)
+    one = np.ones(600)
+    held = ReferenceScores(known, assigned, classes, one, 0.3 * (0.6 * rng.normal(size=600) - 2.2) + 0.4, one)
     is_open = np.zeros(n, dtype=bool)
     is_open[rng.permutation(n)[: max(1, round(share * n))]] = True
     z = np.where(is_open, -place + width * rng.normal(size=n), rng.normal(size=n) - shift)
@@ -76,10 +74,27 @@ def made_up(shift=0.0, share=0.1, place=2.4, width=0.6, n=400, n_classes=20, see
     return held, 0.3 * z + 0.4, nearest, truth
 
 
-def log_of(scores, nearest, truth, n_labelled, n_classes=20):
-    """A log of which the first messages are labelled."""
-    labelled = np.arange(len(scores)) < n_labelled
-    return Log.unlabelled(scores, nearest).labelled(labelled, truth[labelled], np.ones(n_labelled), n_classes)
+def log_of(scores, nearest, truth, n_labelled=0, weights=None, n_classes=20):
+    """A log of which the first messages are labelled, or those with a weight above 0."""
+    weights = (np.arange(len(scores)) < n_labelled).astype(float) if weights is None else weights
+    labelled = weights > 0
+    return Log.unlabelled(scores, nearest).labelled(labelled, truth[labelled], weights[labelled], n_classes)
+
+
+def line_of(held, log, share=None):
+    """The limit that is placed by a log."""
+    found = log.fit(held) if share is None else log.fit(held, share)
+    return place_limit(held, found, log.scores, 20)
+
+
+def limit(held, **changes):
+    """The limit of a fit, with some changes of what is held out."""
+    return limit_of(held._replace(**changes), 20)
+
+
+def told_of(held, found):
+    """What is foretold of the traffic of a log, with the limit 0."""
+    return foretell(held, found, 0.0, 20)
 
 
 def f1_of_line(offset, scores, nearest, truth, n_classes=20):
@@ -93,8 +108,7 @@ def test_thirty_labels_place_the_line_near_the_best_one(shift, share):
     found = []
     for seed in range(12):
         held, *log = made_up(shift, share, seed=seed)
-        read = log_of(*log, n_labelled=30)
-        line = place_limit(held, read.fit(held), read.scores, 20)
+        line = line_of(held, log_of(*log, n_labelled=30))
         rest = made_up(shift, share, n=4000, seed=100 + seed)[1:]  # the traffic to come
         best = max(f1_of_line(offset, *rest) for offset in np.quantile(log[0], np.linspace(0, 1, 60)))
         found.append([f1_of_line(line, *rest), f1_of_line(0.0, *rest), best])
@@ -110,9 +124,7 @@ def test_a_wrong_share_is_tolerated_where_the_log_shows_the_gap():
         held, *log = made_up(0.6, share, place=2.8, seed=seed)
         best = max(f1_of_line(offset, *log) for offset in np.quantile(log[0], np.linspace(0, 1, 100)))
         for factor, lost in losses.items():
-            read = log_of(*log, n_labelled=0)
-            line = place_limit(held, read.fit(held, factor * share), read.scores, 20)
-            lost.append(best - f1_of_line(line, *log))
+            lost.append(best - f1_of_line(line_of(held, log_of(*log), factor * share), *log))
     assert all(np.mean(lost) < 4 for lost in losses.values())
 
 
@@ -143,11 +155,11 @@ def test_weights_undo_a_choice_by_the_score():
         rng = np.random.default_rng(seed)
         is_low = scores < np.quantile(scores, 0.1)
         low, rest = (rng.permutation(np.flatnonzero(part))[:20] for part in (is_low, ~is_low))
-        labelled = np.zeros(1000, dtype=bool)
-        labelled[low] = labelled[rest] = True
-        chances = np.where(is_low, 20 / is_low.sum(), 20 / (~is_low).sum())[labelled]
-        for name, weights in (("weighted", 1 / chances), ("plain", np.ones(40))):
-            log = Log.unlabelled(scores, nearest).labelled(labelled, truth[labelled], weights, 20)
+        labelled = np.zeros(1000)
+        labelled[low] = labelled[rest] = 1
+        chances = np.where(is_low, 20 / is_low.sum(), 20 / (~is_low).sum())
+        for name, weights in (("weighted", labelled / chances), ("plain", labelled)):
+            log = log_of(scores, nearest, truth, weights=weights)
             told[name].append(log.fit(held).traffic()["open_share"])
     assert abs(np.mean(told["weighted"]) - 0.1) < 0.03
     assert np.mean(told["plain"]) > 0.17
@@ -176,8 +188,7 @@ def test_what_the_constructor_expects_is_the_limit_of_the_fit(parameters):
     """The limit that the model places by what is expected alone is 0 in the scores of the fit."""
     X, y = make_open_blobs(1200, 6, n_known=6, open_share=0.0, random_state=1)
     clf = EllipsoidOpenSetClassifier(random_state=0, **parameters).fit(X, y)
-    assert limit_of(ReferenceScores.of(clf, "test"), 6) == pytest.approx(0, abs=1e-4)
-    share = parameters.get("open_share", TRAFFIC)
+    share = parameters.get("open_share", (0.08, 0.7))
     assert set_operating_point(clf, open_share=share).offset_ == pytest.approx(0, abs=1e-4)
     if parameters:
         plain = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
@@ -186,23 +197,17 @@ def test_what_the_constructor_expects_is_the_limit_of_the_fit(parameters):
 
 def test_the_right_class_is_learned_from_labels_and_changes_nothing_else():
     held, scores, nearest, truth = made_up(0.3, 0.2, seed=1)
-    labelled = np.arange(len(scores)) < 60
     wrong = np.where(truth < 20, (truth + 1) % 20, truth)
-    models = [
-        Log.unlabelled(scores, nearest).labelled(labelled, of[labelled], np.ones(60), 20).fit(held)
-        for of in (truth, wrong)
-    ]
+    models = [log_of(scores, nearest, of, n_labelled=60).fit(held) for of in (truth, wrong)]
     np.testing.assert_array_equal(models[0].weights, models[1].weights)
-    right, as_wrong = (foretell(held, model, 0.0, 20).right.mean for model in models)
+    right, as_wrong = (told_of(held, model).right.mean for model in models)
     assert right > 0.8
     assert as_wrong < right - 0.1
 
 
 def test_real_open_samples_say_where_open_ones_lie():
     held = made_up()[0]
-    limits = [
-        limit_of(held._replace(real=np.full(n, 0.3 * -place + 0.4)), 20) for place, n in ((1, 0), (1, 40), (4, 40))
-    ]
+    limits = [limit(held, real=np.full(n, 0.3 * -place + 0.4)) for place, n in ((1, 0), (1, 40), (4, 40))]
     assert limits[2] < limits[0] < limits[1]
 
 
@@ -215,7 +220,7 @@ def test_a_forecast_holds_in_its_interval(shift):
             held, *log = made_up(shift, 0.3, seed=seed)
             read = log_of(*log, n_labelled=n_labelled)
             found = read.fit(held, None if n_labelled else (0.1, 0.75))
-            told = foretell(held, found, 0.0, 20)
+            told = told_of(held, found)
             scores, nearest, truth = made_up(shift, 0.3, n=4000, seed=100 + seed)[1:]
             is_known, accepted = truth < 20, scores >= 0
             true = (
@@ -235,6 +240,6 @@ def test_a_forecast_holds_in_its_interval(shift):
 
 def test_a_larger_beta_never_lowers_the_limit():
     held = made_up()[0]
-    limits = [limit_of(held._replace(expected=Expected(open_weight=2 * beta)), 20) for beta in (0, 0.1, 0.5, 1, 5, 50)]
+    limits = [limit(held, expected=held.expected._replace(open_weight=2 * beta)) for beta in (0, 0.1, 0.5, 1, 5, 50)]
     assert (np.diff(limits) >= 0).all()
     assert limits[0] < limits[2] < limits[-1]

@@ -134,8 +134,8 @@ def test_errors_are_one_sentence(function, fitted, blobs):
         function(EllipsoidOpenSetClassifier(), X)
     with pytest.raises(TypeError, match="reads held_out_, which this MahalanobisClassifier does not have"):
         function(MahalanobisClassifier(threshold=0.5).fit(X, y), X)
-    untested = copy(fitted)
-    untested._held_out = None
+    with pytest.warns(UserWarning, match="Classes without spread"):
+        untested = EllipsoidOpenSetClassifier(random_state=0).fit(np.repeat(X[:2], 3, axis=0), np.repeat([0, 1], 3))
     with pytest.raises(ValueError, match="held out none; fit with several"):
         function(untested, X)
     for wrong, message in [(X[:0], "0 sample"), (X[:, :3], "3 features"), (np.full_like(X, np.nan), "NaN")]:

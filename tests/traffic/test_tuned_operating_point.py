@@ -171,7 +171,7 @@ def test_a_second_fit_forgets_the_names_of_the_first_and_nothing_of_the_user(blo
     X, y = blobs
     frame = pd.DataFrame(X).add_prefix("x")
     tuned = TunedOperatingPointCV(QUICK, rejection_rate=0.2, cv=OpenSetKFold(3))
-    tuned.note, tuned._note = "mine", 1
+    vars(tuned).update({"note": "mine", "_note": 1})
     assert tuned.fit(frame, y).feature_names_in_[0] == "x0"
     assert vars(tuned.fit(X, y)).keys() == vars(clone(tuned).fit(X, y)).keys() | {"note", "_note"}
 

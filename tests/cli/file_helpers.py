@@ -1,0 +1,44 @@
+"""What the command reads in a user's file, as plain values: the one place that knows which functions read it."""
+
+import warnings
+
+from skellipsoid.cli._split import split_table
+from skellipsoid.cli._text_files.read import read_log, read_partly_labelled, read_table, read_texts
+
+
+def noting(read, path, **options):
+    """What a function reads in a file, and what is said about it."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = read(path, **options)
+    return found, [str(warning.message).removeprefix(f"{str(path)!r}: ") for warning in said]
+
+
+def read(path, text_column=None, label_column=None, **options):
+    """Texts with their labels, and what is said about them."""
+    found, said = noting(read_table, path, text_column=text_column, label_column=label_column, **options)
+    return list(zip(found.texts.tolist(), found.labels.tolist(), strict=True)), said
+
+
+def numbers_of(path, text_column=None, label_column=None):
+    """Where the rows that ``read`` gives begin, and whether these are lines or records."""
+    found, _ = noting(read_table, path, text_column=text_column, label_column=label_column)
+    return found.numbers.tolist(), found.unit
+
+
+def texts_of(path, **options):
+    """Texts of a log, and what is said about them."""
+    texts, said = noting(read_texts, path, **options)
+    assert noting(read_log, path, **options)[0].texts == texts  # of a message, every command reads the same
+    return texts, said
+
+
+def partly_labelled(path, label_column):
+    """Texts of a log, their labels, empty where there is none, and what is said about them."""
+    found, said = noting(read_partly_labelled, path, text_column=None, label_column=label_column)
+    return found.texts, found.labels, said
+
+
+def split(texts, labels, open_label="-1", seed=0):
+    """Training and test texts of the report of ``train``, and what is said about them."""
+    return split_table(texts, labels, open_label, seed)

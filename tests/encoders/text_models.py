@@ -1,0 +1,50 @@
+"""Text models as the encoders hold them: of these tests the one place that knows where the package makes them."""
+
+import json
+
+import numpy as np
+
+from skellipsoid import SupConTextEncoder
+from skellipsoid._encoders.torch.backbone import TextBackbone
+from skellipsoid._encoders.torch.stored_text_model import restore, store
+from skellipsoid._encoders.torch.text_model import TextModel
+from skellipsoid._encoders.torch.tokens import Tokenizer
+
+
+def read(name, max_length=None):
+    """A text model of a folder or a name, with ``tokenize``, ``embed`` and its limit ``longest``."""
+    return TextBackbone.load(str(name), max_length)
+
+
+def wrapped(transformer, tokenizer, after=(), limit=64, *, lowers=False, prompt=""):
+    """A text model of a transformer of the library, its tokenizer and the modules after it."""
+    return TextBackbone(TextModel(transformer, tokenizer, [*after], limit, lowers=lowers, prompt=prompt).eval())
+
+
+def carried(backbone, config=None, **changes):
+    """The model as a saved file gives it back; ``config`` and ``changes`` are what another hand has written there."""
+    stored = store(backbone.model)
+    description = json.loads(json.dumps(stored.description)) | changes
+    description["config"] |= config or {}
+    assert description != stored.description or not (config or changes)
+    return TextBackbone(restore(stored._replace(description=description)))
+
+
+def counter(model, max_length=None, **options):
+    """What counts the tokens of texts (``lengths``): of a folder, a name, or a model that is read already."""
+    if isinstance(model, TextBackbone):
+        return Tokenizer.of_backbone(model)
+    return Tokenizer.load(str(model), max_length, **options)
+
+
+def features(name, texts=("wake me at six", "rain"), **options):
+    """Features of texts by the text model alone."""
+    options = {"finetune": "none", "layers": "last", "normalize": False, **options}
+    return SupConTextEncoder(str(name), **options).fit(list(texts)).transform(texts)
+
+
+def embedded(backbone, texts):
+    """Vectors of texts as an array."""
+    found = backbone.embed(texts).numpy()
+    assert np.isfinite(found).all()
+    return found
