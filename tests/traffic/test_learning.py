@@ -23,6 +23,7 @@ from skellipsoid import (
     learn_from_traffic,
     set_operating_point,
 )
+from skellipsoid._ellipsoid import methods
 from skellipsoid._held_out.table import HeldOutTable
 from skellipsoid._traffic.log import equal_messages
 from skellipsoid.baselines import KNNOpenSetClassifier
