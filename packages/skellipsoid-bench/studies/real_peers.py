@@ -48,7 +48,12 @@ def main():
                     continue
                 rows = [] if m == "fitted" else case["labelled"][m][draw]
                 words, labels = texts + [asked[row] for row in rows], y + [truth[row] for row in rows]
-                found.append((m, draw, rows, METHODS[options.method](words, labels, asked, draw)))
+                try:
+                    answers = METHODS[options.method](words, labels, asked, draw)
+                except ValueError as error:  # AutoIntent's split can lose a class
+                    print(name, m, draw, f"failed: {error}", flush=True)
+                    continue
+                found.append((m, draw, rows, answers))
                 place.write_text(json.dumps(found), encoding="utf-8")
                 print(name, m, draw, flush=True)
 
