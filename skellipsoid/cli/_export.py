@@ -53,17 +53,16 @@ def export(options: argparse.Namespace) -> None:
 def _say_where(folder: Path, n_bytes: int, *, is_beside: bool) -> None:
     """Say where the export is, and what answers with it."""
     said = f"The export is in {folder} ({n_bytes / 1e6:.1f} MB)"
-    missing = [name for name in (NEEDED if is_beside else _SERVER) if find_spec(name) is None]
+    is_complete = all(map(find_spec, NEEDED if is_beside else _SERVER))
     if not is_beside:
         print(f"{said}; serve it with: skellipsoid-serve --model {folder}")
-        if missing:
+        if not is_complete:
             how = how_to_install("skellipsoid-runtime[serve]")
             warn(f"skellipsoid-serve is not installed, or without what it needs: {how}.")
-    elif missing:
+    elif not is_complete:  # an export itself needs onnxruntime
         print(f"{said}.")
-        name = missing[0].replace("_", "-")
-        how = f"pip install {name}" if name == "onnxruntime" else how_to_install(name)
-        warn(f"predict answers with the export once {name} is installed: {how}.")
+        how = how_to_install("skellipsoid-runtime")
+        warn(f"predict answers with the export once skellipsoid-runtime is installed: {how}.")
     else:
         print(f"{said}; predict answers with it as with the model, and starts sooner.")
 
