@@ -15,14 +15,19 @@ from skellipsoid.metrics import open_set_f1_score
 # The model
 
 
+def held_out(known, assigned, classes, opened):
+    """Scores of samples of weight 1, each of whose classes is the first, without gaps."""
+    one, of_open = np.ones(len(known)), np.ones(len(opened))
+    return ReferenceScores(known, assigned, classes, one, opened, of_open, one.astype(np.int64), one, of_open)
+
+
 def scored(n=500, seed=0, known=None):
     """Held-out scores that are uniform: no normal distribution; or given ones of known samples alone."""
     rng = np.random.default_rng(seed)
     opened = np.zeros(0) if known is not None else rng.random(n) - 0.8
     known = rng.random(n) if known is None else known
     codes = np.zeros(len(known), dtype=np.int64)
-    one, of_open = np.ones(len(known)), np.ones(len(opened))
-    return ReferenceScores(known, codes, codes, one, opened, of_open, one.astype(np.int64), one, of_open)
+    return held_out(known, codes, codes, opened)
 
 
 def test_normal_scores_are_normal_whatever_the_scores_are_and_go_back():
@@ -64,8 +69,7 @@ def made_up(shift=0.0, share=0.1, place=2.4, width=0.6, n=400, n_classes=20, see
     known = 0.3 * rng.normal(size=600) + 0.4
     right = rng.random(600) < 0.98
     assigned = np.where(right, classes, (classes + 1) % n_classes)
-    one = np.ones(600)
-    held = ReferenceScores(known, assigned, classes, one, 0.3 * (0.6 * rng.normal(size=600) - 2.2) + 0.4, one)
+    held = held_out(known, assigned, classes, 0.3 * (0.6 * rng.normal(size=600) - 2.2) + 0.4)
     is_open = np.zeros(n, dtype=bool)
     is_open[rng.permutation(n)[: max(1, round(share * n))]] = True
     z = np.where(is_open, -place + width * rng.normal(size=n), rng.normal(size=n) - shift)

@@ -93,7 +93,7 @@ class Scorer(NamedTuple):
         coordinates = self.metric.coordinates(features)
         nearest = self.metric.nearest(coordinates, self.n_nearest)
         labels = nearest.flatten()
-        rows = torch.arange(len(nearest), device=nearest.device).repeat_interleave(nearest.shape[1])
+        rows = torch.arange(len(nearest), device=nearest.device).unsqueeze(1).expand_as(nearest).flatten()
         distances = assigned_norms(coordinates, labels, self.centres, self.factors, rows) / self.radii[labels]
         distances = distances.view(nearest.shape)
         return nearest, distances, self._compared(nearest, distances)
