@@ -62,7 +62,8 @@ def main():
     parser.add_argument("--other", type=Path, help="another checkout of this package, for 'versions' and 'start'")
     options = parser.parse_args()
     for name in options.parts or parts:
-        print(f"\n{name}")
+        if name != "versions":
+            print(f"\n{name}")
         if name == "versions":
             versions(options.other)
         elif name == "start":
@@ -238,15 +239,17 @@ def versions(other):
     """Fit with the defaults and predict, by this checkout and another one, in turns, each time in a new process."""
     from line_tables import print_table  # it needs this version, and ``once`` also runs with another one
 
-    seconds = {}
+    seconds, folders = {}, (Path(other), Path(__file__).parents[3])
     for _ in range(REPEATS):
-        for folder in (Path(other), Path(__file__).parents[3]):
+        for folder in folders:
             environment = os.environ | {"PYTHONPATH": str(folder.resolve()), "OMP_NUM_THREADS": "1"}
             command = [sys.executable, __file__, "once"]
             output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
             for what, value in json.loads(output.splitlines()[-1]).items():
                 seconds.setdefault(what, []).append(value)
-    lines = [["", "other, s", "this, s", "this / other"]]
+    named = ["git", "rev-parse", "--short", "HEAD"]
+    commits = [subprocess.run(named, cwd=each, capture_output=True, text=True).stdout.strip() for each in folders]
+    lines = [["", *(f"{commit}, s" for commit in commits), "ratio"]]
     for what, values in seconds.items():
         before, now = values[::2], values[1::2]
         ratio = statistics.median(b / a for a, b in zip(before, now, strict=True))
