@@ -29,17 +29,17 @@ from skellipsoid.metrics import open_set_f1_score
 
 #: Cases and their numbers of draws; of two the features of a trained head, too.
 CASES = {
-    "real-bot1": 20,
-    "real-bot1subset": 10,
-    "real-bot2": 10,
-    "real-cardsid": 10,
-    "real-cardsood": 10,
-    "real-clinc50": 3,
-    "shift-banking.4": 4,
-    "shift-oos.4": 3,
-    "shift-stackoverflow.4": 6,
-    "home-banking0.25.0": 6,
-    "home-stackoverflow0.5.0": 6,
+    "real-bot1": 18,
+    "real-bot1subset": 6,
+    "real-bot2": 8,
+    "real-cardsid": 6,
+    "real-cardsood": 6,
+    "real-clinc50": 2,
+    "shift-banking.4": 2,
+    "shift-oos.4": 2,
+    "shift-stackoverflow.4": 3,
+    "home-banking0.25.0": 4,
+    "home-stackoverflow0.5.0": 4,
 }
 OF_HEAD = ("real-bot1", "real-cardsid", "real-cardsood", "shift-stackoverflow.4")
 COUNTS = (15, 30, 60, 120, 240)
