@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from export_helpers import MANIFEST, STALE, changed_manifest, content_of, run
+from export_helpers import MANIFEST, STALE, changed_manifest, content_of, damage, run
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import SupConTextEncoder, load, save
@@ -182,12 +182,13 @@ def test_an_export_of_another_hand_is_not_replaced(changes, found, model, capsys
 
 
 @pytest.mark.slow
-def test_who_wants_it_replaces_an_export_of_another_hand(model, capsys, only_export, give_input):
+def test_who_wants_it_replaces_an_export_of_another_hand(model, capsys, give_input):
     changed_manifest(model / "onnx", made_of=None)
     words = ["export", "--model", model, "--out", model / "onnx"]
     assert "overwrite it, or export into a new folder" in run(capsys, *words)[2]
     status, out, _ = run(capsys, *words, "--overwrite")
     assert (status, out.endswith("predict answers with it as with the model, and starts sooner.\n")) == (0, True)
+    damage(model)  # the export alone answers
     give_input("wake me at six\n")
     assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
 
