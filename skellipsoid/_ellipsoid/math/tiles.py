@@ -5,6 +5,7 @@ size, and the axes of the classes are padded with zeros to equal numbers: one ba
 number of operators does not depend on the number of classes, and on a GPU nothing is read back.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -89,23 +90,21 @@ class Tiles:
 
     def product(self, values: Tensor, by_class: Tensor) -> Tensor:
         """Multiply tiles, (n_tiles, size, …, n), by the matrices of their classes, (n_classes, n, m)."""
-        given = values.flatten(1, -2)
-        if not self.n_first:
-            found = torch.bmm(given, by_class.index_select(0, self.classes))
-        else:
-            found = torch.bmm(given[: self.n_first], by_class)
-            if len(self.classes):
-                found = torch.cat([found, torch.bmm(given[self.n_first :], by_class.index_select(0, self.classes))])
+        found = self._with_matrices(torch.bmm, values.flatten(1, -2), by_class)
         return found.view(*values.shape[:-1], by_class.shape[2])
 
     def left_product(self, by_class: Tensor, values: Tensor) -> Tensor:
         """Multiply the matrices of the classes, (n_classes, m, n), by tiles, (n_tiles, n, size)."""
+        return self._with_matrices(lambda tiles, matrices: torch.bmm(matrices, tiles), values, by_class)
+
+    def _with_matrices(self, multiply: Callable[[Tensor, Tensor], Tensor], values: Tensor, by_class: Tensor) -> Tensor:
+        """Call ``multiply`` with tiles and the matrices of their classes; those of the first tiles are not copied."""
         if not self.n_first:
-            return torch.bmm(by_class.index_select(0, self.classes), values)
-        found = torch.bmm(by_class, values[: self.n_first])
+            return multiply(values, by_class.index_select(0, self.classes))
+        found = multiply(values[: self.n_first], by_class)
         if not len(self.classes):
             return found
-        return torch.cat([found, torch.bmm(by_class.index_select(0, self.classes), values[self.n_first :])])
+        return torch.cat([found, multiply(values[self.n_first :], by_class.index_select(0, self.classes))])
 
 
 class Bucket(NamedTuple):
