@@ -4,9 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
+from logit_helpers import Given
 from scipy.special import softmax
 from scipy.stats import gumbel_l
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -16,20 +17,6 @@ from skellipsoid.datasets import make_open_blobs
 from skellipsoid_bench.literature import DOCClassifier, OpenMaxClassifier
 
 BOTH = [DOCClassifier, OpenMaxClassifier]
-
-
-class Given(ClassifierMixin, BaseEstimator):
-    """A classifier whose logits are its features."""
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        return self
-
-    def predict(self, X):
-        return self.classes_[X.argmax(axis=1)]
-
-    def decision_function(self, X):
-        return np.asarray(X)
 
 
 def from_logits(classifier, rows, y):
