@@ -29,6 +29,7 @@ from .._samples.training_samples import TrainingSamples
 from .learned import Learned
 from .math.boundaries import Boundaries, Chosen, Metric, Moments, Shapes, Shrinkage
 from .math.geometry import Factors
+from .math.memory import Memory
 
 _SHAPES = Record(
     Shapes,
@@ -68,6 +69,14 @@ _CHOSEN = Record(
     scale_of_large=NUMBER,
     mean_error=POSITIVE,
 )
+_MEMORY = Record(
+    Memory,
+    nullable=True,
+    required=False,
+    opened=floats("n_remembered", "n_features"),
+    known=floats("n_remembered_known", "n_features"),
+    weight=NUMBER,
+)
 _KEPT = Record(
     TrainingSamples,
     nullable=True,
@@ -105,6 +114,7 @@ STATE: dict[str, Rule | Record] = {
         moments=_MOMENTS,
         chosen=_CHOSEN,
         n_nearest=COUNT,
+        memory=_MEMORY,
     ),
     "_held_out": HELD_OUT,
     "traffic_": TRAFFIC,

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..._held_out.table import HeldOutTable
 from .geometry import Factors, PaddedFactors, assigned_norms
+from .memory import Memory
 
 #: A tensor in a fit and in scoring, an array where it is stored.
 Array = Any
@@ -162,6 +163,7 @@ class Boundaries:
     moments: Moments | None = None  # of the closed form
     chosen: Chosen | None = None  # by the closed form
     n_nearest: int = 1  # see ``Scorer``
+    memory: Memory | None = None  # of labelled messages
     _ready: dict[Any, "ReadyScorer"] = field(default_factory=dict, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -207,7 +209,11 @@ class Boundaries:
 
         mean = on_device(self.mean)
         rest = None if dtype == torch.float64 else on_device(self.mean - mean.cpu().numpy())
-        return ReadyScorer(with_arrays(self.shapes, on_device).scorer(self.n_nearest), mean, rest, self.scale)
+        scorer = with_arrays(self.shapes, on_device).scorer(self.n_nearest)
+        memory = None
+        if self.memory is not None:
+            memory = with_arrays(self.memory, on_device), on_device(self.centroids)
+        return ReadyScorer(scorer, mean, rest, self.scale, memory)
 
 
 class ReadyScorer(NamedTuple):
@@ -217,6 +223,14 @@ class ReadyScorer(NamedTuple):
     mean: Tensor  # (n_features,)
     rest: Tensor | None  # (n_features,) what the mean loses in single precision
     scale: float
+    memory: tuple[Memory, Tensor] | None = None  # and the class means, (n_classes, n_features)
+
+    def lost(self, features: Tensor) -> Tensor:
+        """Give what the memory takes of the scores of standardized samples, (n_samples,)."""
+        if self.memory is None:
+            return torch.zeros_like(features[:, 0])
+        memory, centroids = self.memory
+        return memory.deduction(features, centroids)
 
     def standardize(self, X: Tensor) -> Tensor:
         """Subtract the mean, and divide by the scale, as in double precision: a large shift costs nothing."""

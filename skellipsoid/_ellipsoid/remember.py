@@ -1,0 +1,62 @@
+"""Which of the learned messages are remembered, so that what lies near an open one loses score."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .learned import Learned
+from .math.memory import Memory
+
+#: Margin that a cosine of 1 takes, in interquartile ranges of the held-out scores of known samples.
+DEDUCTION = 3.0
+#: Open messages with a larger cosine are one; "none of these" is remembered if another open message is so near.
+SAME, NEAR = 0.95, 0.7
+#: So many open messages are remembered, or as many as there are classes; the oldest go first.
+FEWEST_PLACES = 100
+
+
+def remembered(learned: Learned | None, classes: NDArray[Any], held_out: NDArray[np.float64] | None) -> Memory | None:
+    """Make the memory of learned messages; ``None`` if none of them is open.
+
+    Parameters
+    ----------
+    learned : Learned or None
+    classes : ndarray of shape (n_classes,)
+        Any other label is open.
+    held_out : ndarray of shape (n_held_out,) or None
+        Scores of held-out known samples.
+    """
+    if learned is None or held_out is None or len(held_out) < 2:
+        return None
+    is_known = np.isin(learned.labels, classes)
+    directions = unit(learned.features)
+    opened = _distinct(_sure(directions[~is_known], ~np.isnan(learned.gaps[~is_known])))
+    opened = opened[-max(FEWEST_PLACES, len(classes)) :]
+    if not len(opened):
+        return None
+    known = directions[is_known]
+    if len(known) > len(opened):  # those that an open message is nearest to
+        nearness = (known @ opened.T).max(axis=1)
+        known = known[np.sort(np.argsort(-nearness, kind="stable")[: max(FEWEST_PLACES, len(classes))])]
+    low, high = np.quantile(held_out, [0.25, 0.75])
+    return Memory(opened, known, float(DEDUCTION * (high - low)))
+
+
+def _sure(directions: NDArray[np.float32], are_picked: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Leave out a single pick of "none of these": up to half of these are of a class that was not offered."""
+    cosines = directions @ directions.T
+    np.fill_diagonal(cosines, -1)
+    return directions[~are_picked | (cosines >= NEAR).any(axis=1)]
+
+
+def _distinct(directions: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Leave out messages that are near a later one."""
+    is_near = np.triu(directions @ directions.T >= SAME, k=1).any(axis=1)
+    return directions[~is_near]
+
+
+def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Divide rows by their length; rows of zeros stay."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
