@@ -14,7 +14,7 @@ import xlsxwriter
 from file_helpers import numbers_of, read, texts_of
 
 from skellipsoid.cli._text_files.workbooks import package
-from skellipsoid.cli._text_files.workbooks.read import read_workbook
+from skellipsoid.cli._text_files.workbooks.read_workbook import read_workbook
 
 #: What LibreOffice saves besides.
 KINDS = ["xlsx", "xls", "ods"]

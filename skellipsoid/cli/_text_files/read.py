@@ -21,7 +21,7 @@ from .rejected import rejected_rows
 from .text_table import Table, is_scalar
 from .workbooks.cells import check_kinds
 from .workbooks.package import is_workbook
-from .workbooks.read import read_workbook
+from .workbooks.read_workbook import read_workbook
 
 _JSON = {".json", ".jsonl", ".ndjson"}
 PARQUET = {".parquet", ".pq"}
