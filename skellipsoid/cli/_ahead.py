@@ -4,6 +4,7 @@ import argparse
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from .._core.files import check_sheet, members_path, real_file
@@ -14,6 +15,7 @@ from ..persistence._hub import check_no_revision, is_hub_name
 from ._beside import FOLDER
 from ._given import read_by
 from ._text_files.columns import choose_columns
+from ._text_files.decode import UnclearEncodingError
 from ._text_files.read import PARQUET, read_file, read_labels, read_rows
 from ._text_files.workbooks.package import first_sheet
 
@@ -101,7 +103,7 @@ def _check_given(options: argparse.Namespace) -> None:
     elif options.command == "add":
         _try(data, lambda: _read_two(options))
     elif options.command == "learn":
-        _try(data, lambda: read_file(data, "message", "label", is_partial=True))
+        _try(data, lambda: read_file(data, "message", "label", encoding=options.encoding, is_partial=True))
     elif label is not None:
         _try(data, lambda: _read_two(options, is_partial=True))
     elif options.command != "predict":  # which reads it first
@@ -111,13 +113,13 @@ def _check_given(options: argparse.Namespace) -> None:
 def _try(path: Path, read: Callable[[], object]) -> None:
     """Read a file; its warnings come when it is read again. A pipe is read but once."""
     if not path.exists() or path.is_dir() or (path.is_file() and path.stat().st_size < _MOST_BYTES):
-        with silenced():
+        with silenced(), suppress(UnclearEncodingError):  # labels of the model, which is not loaded yet, may tell it
             read()
 
 
-def _read_two(options: argparse.Namespace, **how: bool) -> None:
+def _read_two(options: argparse.Namespace, *, is_partial: bool = False) -> None:
     columns = options.text_column, options.label_column
-    table = read_file(options.data, *columns, encoding=options.encoding, sheets=options.sheet, **how)
+    table = read_file(options.data, *columns, encoding=options.encoding, sheets=options.sheet, is_partial=is_partial)
     if table.n_columns and table.rows:
         choose_columns(table, options.data, *columns)
 

@@ -53,14 +53,13 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     """
     if options.text_column is not None or options.label_column is not None:
         return None
-    groups = read_file(
-        options.data, "group", "label", encoding=options.encoding, sheets=options.sheet or first_sheet(options.data)
-    )
     kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
+    sheets = options.sheet or first_sheet(options.data)
+    groups = read_file(options.data, "group", "label", encoding=options.encoding, sheets=sheets, familiar=sorted(kept))
     if set(MEMBER_COLUMNS) <= set(groups.names):
         members, of_group = groups, {}
     elif {"group", "label", "example_1"} <= set(groups.names) and groups.rows:
-        members = _read_members(options.data, groups)
+        members = _read_members(options.data, groups, options.encoding)
         of_group = _labels_of_groups(options.data, groups, kept, set(members.named_cells("group")))
     else:
         return None
@@ -100,7 +99,7 @@ def _labels_of_groups(path: Path, groups: Table, kept: set[str], present: set[st
     return found
 
 
-def _read_members(path: Path, groups: Table) -> Table:
+def _read_members(path: Path, groups: Table, encoding: str | None) -> Table:
     """Members of the groups of a file, from the file beside it."""
     missing = [name for name in ("members", "run") if name not in groups.names]
     if missing:
@@ -115,7 +114,7 @@ def _read_members(path: Path, groups: Table) -> Table:
             f"The texts of the groups in {str(path)!r} are in {other.name!r}, which is not beside it; copy it there, "
             "or group the log again with traffic --save."
         )
-    members = read_file(other, "group", "text")
+    members = read_file(other, "group", "text", encoding=encoding)
     if not set(MEMBER_COLUMNS) <= set(members.names) or set(members.named_cells("run")) != runs:
         raise ValueError(
             f"{str(other)!r} holds other groups than {str(path)!r}: both must be of one run of traffic --save; group "

@@ -19,12 +19,14 @@ from .._traffic.predict_set import ASK, first_classes, predict_set, zones_of
 from ._ahead import check_unlabelled
 from ._change import check_names, save_where_asked
 from ._given import lines_of_input, read_by, with_content
-from ._text_files.read import accepted_labels, read_file, read_rows, read_texts
+from ._text_files.columns import find_column
+from ._text_files.read import accepted_labels, check_cells, read_file, read_rows, read_texts
 from ._trade_off import before_and_after
 from ._use import answered, load_model, weights_of
 
 #: Columns that ``review`` writes before those of the log: first what is read and filled in.
 _NEAREST = tuple(f"nearest_class_{i}" for i in (1, 2, 3))
+_READ = ("message", "label")
 COLUMNS = ("message", "label", "proposed_label", *_NEAREST, "nearest_text", "review_number", "weight")
 
 
@@ -96,11 +98,11 @@ def learn(options: argparse.Namespace) -> None:
     """Learn from a reviewed file, and from the log that it is of."""
     model, manifest = load_model(options.model)
     classifier = split_estimator(model)[1]
-    texts, y, weights = _reviewed(options.data, classifier, asks=not options.yes)
+    log = [] if options.log is None else read_texts(options.log, **read_by(options))
+    texts, y, weights = _reviewed(options, classifier, log)
     labelled = [label for label in y.tolist() if label is not None]
     if not labelled:
         raise ValueError(f"The column 'label' of {str(options.data)!r} is empty; fill in the labels of the messages.")
-    log = [] if options.log is None else read_texts(options.log, **read_by(options))
     others = _without(log, texts)
     if others and len(others) == sum(bool(text.strip()) for text in log):
         raise ValueError(
@@ -117,20 +119,24 @@ def learn(options: argparse.Namespace) -> None:
 
 
 def _reviewed(
-    path: Path, classifier: Any, *, asks: bool
+    options: argparse.Namespace, classifier: Any, log: list[str]
 ) -> tuple[list[str], NDArray[np.object_], NDArray[np.float64] | None]:
     """Messages of a reviewed file, their labels, ``None`` where there is none, and their weights."""
-    table = read_file(path, "message", "label", is_partial=True)
-    missing = [name for name in ("message", "label") if name not in table.names]
+    path, known = options.data, {str(label): label for label in classifier.classes_.tolist()}
+    familiar = [*log, *known, str(classifier.open_label_)]
+    table = read_file(path, *_READ, encoding=options.encoding, is_partial=True, familiar=familiar)
+    missing = [name for name in _READ if name not in table.names]
     if missing:
         raise ValueError(
             f"{str(path)!r} lacks the {named('column', missing)}; pass a file that skellipsoid review wrote, or give a "
             "table of messages these names of columns."
         )
-    known = {str(label): label for label in classifier.classes_.tolist()}
-    places = table.names.index("message"), table.names.index("label")
-    labels = accepted_labels(table, path, *places, {*known, str(classifier.open_label_)})
-    check_names(classifier, np.array([label for label in labels if label], dtype=str), asks=asks)
+    kept = {*known, str(classifier.open_label_)}
+    text_at, label_at = (find_column(table, path, name, "The column") for name in _READ)
+    check_cells(table, path, text_at)
+    check_cells(table, path, label_at, kept)
+    labels = accepted_labels(table, path, text_at, label_at, kept)
+    check_names(classifier, np.array([label for label in labels if label], dtype=str), asks=not options.yes)
     is_text = isinstance(classifier.open_label_, str)
     try:
         y = [None if not label else known.get(label, label if is_text else int(label)) for label in labels]

@@ -11,55 +11,58 @@ from skellipsoid.datasets import load_assistant_intents
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "real"
 LANGUAGES = {
-    "German": """Wo ist meine Bestellung?|Ich möchte mein Paket zurückschicken|Wie hoch ist die Gebühr für Überweisungen?
-Können Sie mir helfen?|Die Größe passt nicht, ich hätte gern 42|Wann öffnet die Filiale in Köln?|Grüß Gott, ich habe eine Frage
-Rechnung nochmal schicken bitte|Das Gerät lässt sich nicht einschalten|Schönen Tag noch|Straße und Hausnummer stimmen nicht
-Bitte ändern Sie meine E-Mail-Adresse|Ist das für Anfänger geeignet?|Mein Gutschein funktioniert nicht|Danke, tschüss
-Kann ich am Samstag abholen?|Ich würde gern kündigen|Wie viel kostet der Versand nach Österreich?|Ja, genau so|Nein danke""",
-    "French": """Où est ma commande ?|Je voudrais annuler ma réservation|Ça ne marche pas|Quel est le délai de livraison ?
-J'ai été débité deux fois|Merci beaucoup, à bientôt|Pouvez-vous me rappeler demain matin ?|L'écran est cassé
-Je n'ai pas reçu mon colis|Comment créer un compte ?|C'est trop cher|Où se trouve la boutique la plus proche ?
-La taille ne va pas, c'est trop serré|Est-ce que c'est remboursé ?|Bonjour, j'ai un problème|Garçon de café à Nîmes
-Mon numéro a changé|À quelle heure fermez-vous ?|Je préfère payer par chèque|Oui, s'il vous plaît""",
-    "Spanish": """¿Dónde está mi pedido?|Quiero cancelar la reserva|No me llegó el paquete|¿Cuánto cuesta el envío a España?
-Buenos días, tengo un problema|La contraseña no funciona|¿A qué hora abren mañana?|Necesito una factura|Muchas gracias
-El tamaño es demasiado pequeño|¿Puedo pagar en efectivo?|Se me rompió el teléfono|Me cobraron dos veces este año
-Quisiera hablar con una persona|¿Tienen este artículo en otro color?|Sí, así está bien|No, todavía no|Devolución, por favor
-Cambiar la dirección de envío|¿Por qué tarda tanto?""",
-    "Portuguese": """Onde está a minha encomenda?|Quero cancelar a reserva|Não recebi o pacote|Quanto custa o envio para São Paulo?
-Bom dia, tenho uma dúvida|A senha não funciona|A que horas abrem amanhã?|Preciso da fatura deste mês|Muito obrigado
-O tamanho é pequeno demais|Posso pagar com cartão de crédito?|O telefone avariou|Fui cobrado duas vezes|Até já
-Queria falar com um atendente|Vocês têm outra cor?|Sim, é isso|Ainda não|Devolução do produto, por favor
-Mudar o endereço de entrega""",
-    "Swedish": """Var är min beställning?|Jag vill avboka mitt besök|Paketet har inte kommit fram|Vad kostar frakten till Malmö?
-Hej, jag har en fråga|Lösenordet fungerar inte|När öppnar ni imorgon?|Jag behöver en faktura|Tack så mycket
-Storleken är för liten|Kan jag betala med kort?|Skärmen är sönder|Ni har dragit pengar två gånger|Hej då
-Jag vill prata med någon|Finns den i en annan färg?|Ja, det är rätt|Nej, inte än|Ändra leveransadressen
-Hur gör jag för att säga upp avtalet?""",
-    "Polish": """Gdzie jest moje zamówienie?|Chcę odwołać rezerwację|Paczka nie dotarła|Ile kosztuje wysyłka do Łodzi?
-Dzień dobry, mam pytanie|Hasło nie działa|O której jutro otwieracie?|Potrzebuję faktury|Dziękuję bardzo
-Rozmiar jest za mały|Czy mogę zapłacić kartą?|Zepsuł mi się telefon|Pobrano opłatę dwa razy|Do widzenia
-Chciałbym porozmawiać z konsultantem|Czy jest inny kolor?|Tak, zgadza się|Jeszcze nie|Zmienić adres dostawy
-Zamów taksówkę na szóstą""",
+    "German": """Wo ist meine Bestellung?|Ich möchte mein Paket zurückschicken
+Wie hoch ist die Gebühr für Überweisungen?|Können Sie mir helfen?|Die Größe passt nicht, ich hätte gern 42
+Wann öffnet die Filiale in Köln?|Grüß Gott, ich habe eine Frage|Rechnung nochmal schicken bitte
+Das Gerät lässt sich nicht einschalten|Schönen Tag noch|Straße und Hausnummer stimmen nicht
+Bitte ändern Sie meine E-Mail-Adresse|Ist das für Anfänger geeignet?|Mein Gutschein funktioniert nicht
+Danke, tschüss|Kann ich am Samstag abholen?|Ich würde gern kündigen|Wie viel kostet der Versand nach Österreich?
+Ja, genau so|Nein danke""",
+    "French": """Où est ma commande ?|Je voudrais annuler ma réservation|Ça ne marche pas
+Quel est le délai de livraison ?|J'ai été débité deux fois|Merci beaucoup, à bientôt
+Pouvez-vous me rappeler demain matin ?|L'écran est cassé|Je n'ai pas reçu mon colis|Comment créer un compte ?
+C'est trop cher|Où se trouve la boutique la plus proche ?|La taille ne va pas, c'est trop serré
+Est-ce que c'est remboursé ?|Bonjour, j'ai un problème|Garçon de café à Nîmes|Mon numéro a changé
+À quelle heure fermez-vous ?|Je préfère payer par chèque|Oui, s'il vous plaît""",
+    "Spanish": """¿Dónde está mi pedido?|Quiero cancelar la reserva|No me llegó el paquete
+¿Cuánto cuesta el envío a España?|Buenos días, tengo un problema|La contraseña no funciona
+¿A qué hora abren mañana?|Necesito una factura|Muchas gracias|El tamaño es demasiado pequeño
+¿Puedo pagar en efectivo?|Se me rompió el teléfono|Me cobraron dos veces este año
+Quisiera hablar con una persona|¿Tienen este artículo en otro color?|Sí, así está bien|No, todavía no
+Devolución, por favor|Cambiar la dirección de envío|¿Por qué tarda tanto?""",
+    "Portuguese": """Onde está a minha encomenda?|Quero cancelar a reserva|Não recebi o pacote
+Quanto custa o envio para São Paulo?|Bom dia, tenho uma dúvida|A senha não funciona|A que horas abrem amanhã?
+Preciso da fatura deste mês|Muito obrigado|O tamanho é pequeno demais|Posso pagar com cartão de crédito?
+O telefone avariou|Fui cobrado duas vezes|Até já|Queria falar com um atendente|Vocês têm outra cor?|Sim, é isso
+Ainda não|Devolução do produto, por favor|Mudar o endereço de entrega""",
+    "Swedish": """Var är min beställning?|Jag vill avboka mitt besök|Paketet har inte kommit fram
+Vad kostar frakten till Malmö?|Hej, jag har en fråga|Lösenordet fungerar inte|När öppnar ni imorgon?
+Jag behöver en faktura|Tack så mycket|Storleken är för liten|Kan jag betala med kort?|Skärmen är sönder
+Ni har dragit pengar två gånger|Hej då|Jag vill prata med någon|Finns den i en annan färg?|Ja, det är rätt
+Nej, inte än|Ändra leveransadressen|Hur gör jag för att säga upp avtalet?""",
+    "Polish": """Gdzie jest moje zamówienie?|Chcę odwołać rezerwację|Paczka nie dotarła
+Ile kosztuje wysyłka do Łodzi?|Dzień dobry, mam pytanie|Hasło nie działa|O której jutro otwieracie?
+Potrzebuję faktury|Dziękuję bardzo|Rozmiar jest za mały|Czy mogę zapłacić kartą?|Zepsuł mi się telefon
+Pobrano opłatę dwa razy|Do widzenia|Chciałbym porozmawiać z konsultantem|Czy jest inny kolor?|Tak, zgadza się
+Jeszcze nie|Zmienić adres dostawy|Zamów taksówkę na szóstą""",
     "Czech": """Kde je moje objednávka?|Chci zrušit rezervaci|Balík nedorazil|Kolik stojí doprava do Plzně?
 Dobrý den, mám dotaz|Heslo nefunguje|V kolik zítra otevíráte?|Potřebuji fakturu|Děkuji mnohokrát
 Velikost je příliš malá|Mohu platit kartou?|Rozbil se mi telefon|Strhli jste mi to dvakrát|Na shledanou
 Chtěl bych mluvit s člověkem|Máte jinou barvu?|Ano, přesně tak|Ještě ne|Změnit adresu doručení
 Jak můžu ukončit smlouvu?""",
-    "Turkish": """Siparişim nerede?|Rezervasyonumu iptal etmek istiyorum|Paket gelmedi|İstanbul'a kargo ücreti ne kadar?
-Günaydın, bir sorum var|Şifre çalışmıyor|Yarın saat kaçta açılıyorsunuz?|Fatura lazım|Çok teşekkürler
-Beden çok küçük|Kartla ödeyebilir miyim?|Telefonum bozuldu|İki kez ücret alındı|Görüşürüz
-Bir yetkiliyle görüşmek istiyorum|Başka renk var mı?|Evet, doğru|Henüz değil|Teslimat adresini değiştir
-Aboneliği nasıl iptal ederim?""",
+    "Turkish": """Siparişim nerede?|Rezervasyonumu iptal etmek istiyorum|Paket gelmedi
+İstanbul'a kargo ücreti ne kadar?|Günaydın, bir sorum var|Şifre çalışmıyor|Yarın saat kaçta açılıyorsunuz?
+Fatura lazım|Çok teşekkürler|Beden çok küçük|Kartla ödeyebilir miyim?|Telefonum bozuldu|İki kez ücret alındı
+Görüşürüz|Bir yetkiliyle görüşmek istiyorum|Başka renk var mı?|Evet, doğru|Henüz değil
+Teslimat adresini değiştir|Aboneliği nasıl iptal ederim?""",
     "Russian": """Где мой заказ?|Хочу отменить бронь|Посылка не пришла|Сколько стоит доставка в Казань?
 Добрый день, у меня вопрос|Пароль не работает|Во сколько вы завтра открываетесь?|Нужен счёт|Большое спасибо
 Размер слишком мал|Можно оплатить картой?|Сломался телефон|Деньги списали два раза|До свидания
-Хочу поговорить с человеком|Есть другой цвет?|Да, верно|Ещё нет|Изменить адрес доставки
-Как расторгнуть договор?""",
-    "English with quotes": """Where is my “order”?|I don’t know my PIN|It says “payment declined”|What’s the fee?|He said “later”
-Cancel it – please|My card’s expired|“Track parcel” doesn’t work|Can’t log in…|I’d like a refund
-The button “Pay now” is grey|You’re closed today?|What does “pending” mean?|It’s too small|That’s all
-Let’s talk to a person|Isn’t there another colour?|Yes, that’s right|Not yet…|My address isn’t right""",
+Хочу поговорить с человеком|Есть другой цвет?|Да, верно|Ещё нет|Изменить адрес доставки|Как расторгнуть договор?""",
+    "English with quotes": """Where is my “order”?|I don’t know my PIN|It says “payment declined”
+What’s the fee?|He said “later”|Cancel it – please|My card’s expired|“Track parcel” doesn’t work|Can’t log in…
+I’d like a refund|The button “Pay now” is grey|You’re closed today?|What does “pending” mean?|It’s too small
+That’s all|Let’s talk to a person|Isn’t there another colour?|Yes, that’s right|Not yet…|My address isn’t right""",
 }
 LANGUAGES = {language: text.replace("\n", "|").split("|") for language, text in LANGUAGES.items()}
 #: What spreadsheets call the columns, and what stands between the cells of a CSV file there.
@@ -98,7 +101,8 @@ def messages_of(language: str, n: int, rng: random.Random) -> list[tuple[str, st
     found = []
     for i in range(n):
         text = rng.choice(LANGUAGES[language])
-        found.append((ways[i % 3].format(text, rng.randrange(100, 999)), f"topic_{LANGUAGES[language].index(text) % 6}"))
+        label = f"topic_{LANGUAGES[language].index(text) % 6}"
+        found.append((ways[i % 3].format(text, rng.randrange(100, 999)), label))
     return found
 
 
@@ -189,6 +193,7 @@ def _table(number: int, way: tuple[Any, ...], messages: list[tuple[str, str]], r
     if which in (0, 2):  # of what a code page lacks, Excel makes question marks
         legacy = COUNTRIES[country][2]
         rows = [(t.encode(legacy, "ignore").decode(legacy), label) for t, label in rows]
+        rows = [row for row in rows if row[0].strip()]
     writer = list(_writers(header, delimiter, country, rng).items())[which]
     if writer[0] == "google-tsv":
         rows = _flat(rows)
@@ -209,4 +214,5 @@ def _table(number: int, way: tuple[Any, ...], messages: list[tuple[str, str]], r
         content = content.replace(b";\r\n", b"\r\n")
     if writer[0] == "r" and not header:
         options = {"text_column": "2"} | ({} if shape == "one" else {"label_column": "3"})
-    return Case(f"{number}-{writer[0]}-{shape}-{country}-{header}-{ord(delimiter)}.{ending}", content, expected, options)
+    name = f"{number}-{writer[0]}-{shape}-{country}-{header}-{ord(delimiter)}.{ending}"
+    return Case(name, content, expected, options)

@@ -18,14 +18,19 @@ _MOST_DAMAGED = 0.05
 _MOST_ACCENTS = 0.2
 #: Encodings of spreadsheets, as chardet calls them: the fewer, the fewer wrong guesses of short files.
 _ENCODINGS = (
-    *("cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 cp437 cp850 cp852 cp866 cp874 cp932").split(),
-    *("iso8859-1 iso8859-2 iso8859-7 iso8859-9 iso8859-15 koi8-r koi8-u mac-roman mac-latin2 mac-cyrillic").split(),
-    *("gb18030 big5hkscs shift_jis euc-jp cp949 euc-kr").split(),
+    *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp437", "cp850"),
+    *("cp852", "cp866", "cp874", "cp932", "iso8859-1", "iso8859-2", "iso8859-7", "iso8859-9", "iso8859-15", "koi8-r"),
+    *("koi8-u", "mac-roman", "mac-latin2", "mac-cyrillic", "gb18030", "big5hkscs", "shift_jis", "euc-jp", "cp949"),
+    "euc-kr",
 )
 #: From so many lines beyond ASCII on the guess was right in all tables of the test.
 _ENOUGH_LINES = 50
 #: Letters of a line that a message shows.
 _MOST_LETTERS = 60
+
+
+class UnclearEncodingError(ValueError):
+    """Two readings of a file are plausible."""
 
 
 def decode_file(
@@ -70,8 +75,9 @@ def decode_file(
     elif encoding is not None:
         return _decoded(content, encoding, path)
     _check_no_zero(content, path)
-    is_mostly_utf_8 = n_beyond > len(damaged) and len(damaged) <= max(1, _MOST_DAMAGED * n_filled)
-    if damaged and not is_marked and not is_mostly_utf_8 and (guess := _guessed(content, raw, path, n_familiar)):
+    # By chance a few lines of another encoding look like UTF-8; a half of an emoji is broken UTF-8.
+    is_other = n_beyond - len(damaged) <= _MOST_DAMAGED * n_beyond and not is_marked and not _has_halves(content)
+    if damaged and is_other and (guess := _guessed(content, raw, path, n_familiar)):
         return guess
     if len(damaged) > max(1, _MOST_DAMAGED * n_filled):
         raise ValueError(
@@ -92,9 +98,10 @@ def _guessed(
     """Lines of a file in the encoding that chardet guesses or in Windows-1252; ``None`` if neither is plausible."""
     import chardet
 
+    telling = b"".join(line for line in raw if not line.isascii())  # English lines beside these hide their language
     found = chardet.detect(
-        content,
-        max_bytes=len(content),  # else a message far below says nothing
+        telling,
+        max_bytes=len(telling),
         include_encodings=_ENCODINGS,
         compat_names=False,
         prefer_superset=False,  # to chardet Windows-1250 holds all of ISO 8859-2
@@ -106,6 +113,8 @@ def _guessed(
             readings[encoding] = [line.decode(encoding) for line in raw]
         except (UnicodeError, LookupError):
             continue
+        if re.search("[\x80-\x9f]", "".join(readings[encoding])):  # no text holds such controls
+            del readings[encoding]
     letters = {encoding: re.sub("[\0-\x7f]|\\W", "", "".join(lines)) for encoding, lines in readings.items()}
     western = readings.pop("cp1252", None)
     encoding, guess = next(iter(readings.items()), ("cp1252", western))
@@ -134,13 +143,13 @@ def _say_encoding(path: Path, what: str) -> None:
     warn(f"{str(path)!r} {what}")
 
 
-def _unclear(path: Path, encoding: str, guess: list[str], western: list[str] | None) -> ValueError:
+def _unclear(path: Path, encoding: str, guess: list[str], western: list[str] | None) -> UnclearEncodingError:
     """Show the first line that two readings have otherwise."""
     shown = western or [""] * len(guess)
     at = next(i for i, (one, other) in enumerate(zip(guess, shown, strict=True)) if one != other)
     first, second = (printable(repr(shortened(lines[at], _MOST_LETTERS))) for lines in (guess, shown))
     other = f" or {second} (--encoding cp1252)" if western else " or other letters (another --encoding)"
-    return ValueError(
+    return UnclearEncodingError(
         f"{str(path)!r} is not UTF-8, and its encoding is not clear: line {at + 1} is {first} (--encoding {encoding})"
         f"{other}; pass one of these options, or save it as UTF-8 (in Excel: 'CSV UTF-8')."
     )
@@ -148,6 +157,13 @@ def _unclear(path: Path, encoding: str, guess: list[str], western: list[str] | N
 
 def _is_latin(letters: str) -> bool:
     return 2 * sum(unicodedata.name(letter, "").startswith("LATIN") for letter in letters) >= len(letters)
+
+
+def _has_halves(content: bytes) -> bool:
+    try:
+        return bool(content.decode(errors="surrogatepass"))
+    except UnicodeDecodeError:
+        return False
 
 
 def _has_many_accents(content: bytes) -> bool:

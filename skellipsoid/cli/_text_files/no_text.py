@@ -18,7 +18,8 @@ _MAGIC = {
         (b"\x89PNG", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*", b"RIFF"), f"is an image; {_COPY}"
     ),
 }
-_HTML, _SVG, _XML = re.compile(rb"<(!doctype\s+html|html|head|body|table|meta)\b", re.I), re.compile(rb"<svg\b"), b"<?xml"
+_HTML, _SVG = re.compile(rb"<(!doctype\s+html|html|head|body|table|meta)\b", re.I), re.compile(rb"<svg\b")
+_XML = b"<?xml"
 
 
 def check_is_text(content: bytes, path: Path) -> None:

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.characters import is_visible
+from ..._core.files import unguarded
 from ..._core.messages import named, say_empty
-from ..._core.warn import LossWarning, warn
+from ..._core.warn import LossWarning, silenced, warn
 from .annotations import read_annotations
 from .columns import choose_columns, choose_text_column
 from .decode import decode_file
 from .delimited import is_tabbed, read_delimited
+from .quotes import quoted_log
 from .records import read_json, read_parquet
 from .rejected import rejected_rows
 from .text_table import Table, is_scalar
@@ -80,9 +83,10 @@ def read_table(
     text_column, label_column : str, default=None
         Name of a column, or its number from 1; ``None`` guesses.
     kept : collection of str, default=()
-        Labels that are read as such, although programs write them for a missing value: ``"NA"`` and the like.
+        Labels that are read as such, although programs write them for a missing value: ``"NA"`` and the like. Their
+        letters tell the encoding, too.
     encoding : str, default=None
-        Encoding of a text file, by a name that Python knows; ``None``: UTF-8, UTF-16 with a mark, or Windows-1252.
+        Encoding of a text file that is not UTF-8, by a name that Python knows; ``None`` guesses.
     sheets : sequence of str, default=()
         Sheets of a workbook: names, or else numbers from 1; empty: the first that one sees.
 
@@ -105,15 +109,15 @@ def read_table(
     UserWarning
         If columns were guessed, if rows are left out, or if the encoding is not UTF-8.
     """
-    table = read_file(path, text_column, label_column, encoding=encoding, sheets=sheets)
+    table = read_file(path, text_column, label_column, encoding=encoding, sheets=sheets, familiar=kept)
     if not table.n_columns or not table.rows:
         return LabelledTexts(np.array([], dtype=object), np.array([], dtype=str), np.array([], dtype=int), table.unit)
     text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
     if is_guess:
         _say_guess(table, path, "--text-column and --label-column choose others", texts=text_at, labels=label_at)
     table = table.without(rejected_rows(table, path, text_at, label_at))
-    _check_cells(table, path, text_at)
-    _check_cells(table, path, label_at, kept)
+    check_cells(table, path, text_at)
+    check_cells(table, path, label_at, kept)
     texts = [text if is_visible(text) else "" for text in table.cells(text_at)]
     written = table.cells(label_at)
     labels = read_labels(written, kept)
@@ -170,22 +174,25 @@ def read_rows(
     ``keeps_empty``: empty lines between others are rows, too.
     """
     if text_column is None and path.suffix.lower() in _LOGS and not is_workbook(path):
-        lines = [line.rstrip("\r\n") for line in decode_file(path, encoding)]
+        written = decode_file(path, encoding)
+        lines = [line.rstrip("\r\n") for line in written]
         if not is_tabbed(lines):
+            rows = quoted_log(written) or list(enumerate(lines, start=1))
+            numbers, lines = [number for number, _ in rows], [text for _, text in rows]
             filled = [i for i, line in enumerate(lines) if line.strip()]
             every = range(max(filled, default=-1) + 1)
             if keeps_empty:
                 filled = list(every)
-            say_empty([i + 1 for i in sorted(set(every) - set(filled))], path)
+            say_empty([numbers[i] for i in sorted(set(every) - set(filled))], path)
             texts = [lines[i] for i in filled]
-            return Table([], [[text] for text in texts], [i + 1 for i in filled], "line", delimiter="\t"), texts, 0
+            return Table([], [[text] for text in texts], [numbers[i] for i in filled], "line", delimiter="\t"), texts, 0
     table = read_file(path, text_column, encoding=encoding, sheets=sheets, fewest=1, keeps_empty=keeps_empty)
     if not table.n_columns or not table.rows:
         return table, [], 0
     column, is_guess = choose_text_column(table, path, text_column)
     if is_guess:
         _say_guess(table, path, "--text-column chooses another", texts=column)
-    _check_cells(table, path, column)
+    check_cells(table, path, column)
     return table, table.cells(column), column
 
 
@@ -205,8 +212,8 @@ def read_partly_labelled(
     text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
     if is_guess:
         _say_guess(table, path, "--text-column chooses another", texts=text_at)
-    _check_cells(table, path, text_at)
-    _check_cells(table, path, label_at, kept)
+    check_cells(table, path, text_at)
+    check_cells(table, path, label_at, kept)
     labels = accepted_labels(table, path, text_at, label_at, kept)
     texts = table.cells(text_at)
     rows = [row for row, text in enumerate(texts) if is_visible(text)]
@@ -248,10 +255,12 @@ def read_file(
     fewest: int = 2,
     is_partial: bool = False,
     keeps_empty: bool = False,
+    familiar: Collection[str] = (),
 ) -> Table:
     """Read all columns of a file; a first line that holds a ``wanted`` name, which is no number, is its header.
 
     It has at least the ``fewest`` columns. In one with empty labels, ``is_partial``, a row may end before its label.
+    Where its encoding is not clear, the reading counts that has more ``familiar`` cells.
     """
     kind = path.suffix.lower()
     given = [name for name in wanted if name is not None]
@@ -264,10 +273,19 @@ def read_file(
         raise ValueError(f"--sheet names a sheet of a workbook, and {str(path)!r} is none; leave --sheet out.")
     if kind in PARQUET:
         return read_annotations(read_parquet(path))
-    lines = decode_file(path, encoding)
-    if kind in _JSON:
-        return read_annotations(read_json(lines, path, names))
-    return read_annotations(read_delimited(lines, path, names, fewest, is_partial=is_partial, keeps_empty=keeps_empty))
+
+    def parsed(lines: list[str]) -> Table:
+        return read_delimited(lines, path, names, fewest, is_partial=is_partial, keeps_empty=keeps_empty)
+
+    known = {" ".join(cell.split()) for cell in familiar if not cell.isascii()}
+
+    def n_familiar(lines: list[str]) -> int:
+        with silenced(), suppress(ValueError):
+            return sum(" ".join(unguarded(cell).split()) in known for row in parsed(lines).rows for cell in row)
+        return 0
+
+    lines = decode_file(path, encoding, n_familiar if known else None)
+    return read_annotations(read_json(lines, path, names) if kind in _JSON else parsed(lines))
 
 
 def _say_guess(table: Table, path: Path, remedy: str, **columns: int) -> None:
@@ -276,7 +294,7 @@ def _say_guess(table: Table, path: Path, remedy: str, **columns: int) -> None:
     warn(f"{str(path)!r}: {header}{guessed} (guessed; {remedy}).")
 
 
-def _check_cells(table: Table, path: Path, column: int, kept: Collection[str] = ()) -> None:
+def check_cells(table: Table, path: Path, column: int, kept: Collection[str] = ()) -> None:
     """Refuse cells that are no texts or labels, and say how a workbook's were read; ``kept`` are labels."""
     check_kinds(table, path, column, kept)
     for number, row in zip(table.numbers, table.rows, strict=True):
