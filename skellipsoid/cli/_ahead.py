@@ -5,6 +5,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from .._core.files import check_sheet, members_path, real_file
 from .._core.messages import numbered
@@ -86,11 +87,12 @@ def _check_given(options: argparse.Namespace) -> None:
         return
     columns = getattr(options, "text_column", None), label
     if options.command in ("train", "demo", "evaluate"):
-        _try(data, lambda: _read_two(data, columns, options.encoding))
+        _try(data, lambda: _read_two(data, columns, options.encoding, bots=True, language=options.language))
     elif options.command == "add" and columns == (None, None):
-        _try(data, lambda: read_file(data, "group", "label", encoding=options.encoding))
+        of_bots = {"bots": True, "language": options.language}
+        _try(data, lambda: read_file(data, "group", "label", encoding=options.encoding, **of_bots))
     elif options.command == "add":
-        _try(data, lambda: _read_two(data, columns, options.encoding))
+        _try(data, lambda: _read_two(data, columns, options.encoding, bots=True, language=options.language))
     elif options.command == "learn":
         _try(data, lambda: read_file(data, "message", "label", is_partial=True))
     elif label is not None:
@@ -106,7 +108,7 @@ def _try(path: Path, read: Callable[[], object]) -> None:
             read()
 
 
-def _read_two(path: Path, columns: tuple[str | None, str | None], encoding: str | None, **how: bool) -> None:
+def _read_two(path: Path, columns: tuple[str | None, str | None], encoding: str | None, **how: Any) -> None:
     table = read_file(path, *columns, encoding=encoding, **how)
     if table.n_columns and table.rows:
         choose_columns(table, path, *columns)

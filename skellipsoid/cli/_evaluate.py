@@ -58,7 +58,7 @@ def read_labelled(options: argparse.Namespace, classifier: Any) -> tuple[NDArray
     """Texts and labels of ``--data``; the labels of a model are none that mark missing values."""
     kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
     columns = {"text_column": options.text_column, "label_column": options.label_column}
-    found = read_table(options.data, **columns, kept=kept, encoding=options.encoding)
+    found = read_table(options.data, **columns, kept=kept, encoding=options.encoding, language=options.language)
     refuse_other_spellings(found.labels, classifier.classes_, classifier.open_label_)
     return found.texts, found.labels
 

@@ -10,7 +10,10 @@ from ._values import Commands, ReadShare, count, plot_file, seed, share
 #: The open label of a file whose owner says nothing else.
 OPEN_LABEL = "-1"
 #: What a file of ``--data`` and a folder of ``--model`` can be, for the help.
-_TABLE = "CSV or tab-separated text, JSON lines or parquet, with a column of texts and one of labels"
+_TABLE = (
+    "CSV or tab-separated text, JSON lines or parquet, with a column of texts and one of labels; or what a bot was "
+    "trained on: Rasa, Dialogflow, LUIS, fastText, a folder of classes"
+)
 _MODEL = "a folder that train --save or skellipsoid.save wrote"
 _HUB = "or the name user/name of a model on the Hugging Face hub"
 
@@ -104,6 +107,9 @@ def _add_columns(command: argparse.ArgumentParser) -> None:
             metavar="COLUMN",
             help=f"the column of the {what}s: its name, or its number from 1 (default: guessed, and said)",
         )
+    command.add_argument(
+        "--language", metavar="CODE", help="the language to read of a bot's files that hold several, such as de"
+    )
 
 
 def _add_training(command: argparse.ArgumentParser) -> None:

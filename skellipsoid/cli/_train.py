@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
-from warnings import catch_warnings, simplefilter
+from warnings import catch_warnings, filterwarnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +92,7 @@ def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArra
         label_column=options.label_column,
         kept=[options.open_label],
         encoding=options.encoding,
+        language=options.language,
     )
     texts, labels = given.texts, given.labels
     if not (labels != options.open_label).any():
@@ -214,8 +215,10 @@ def fit_with_features(
     """Fit encoder and classifier, and give the features of the texts too, which a Pipeline computes and drops."""
     classifier = EllipsoidOpenSetClassifier(open_label=options.open_label, random_state=options.seed)
     pipeline = Pipeline([("enc", _encoder(options)), ("clf", classifier)])
-    features = pipeline["enc"].fit_transform(texts, labels)
-    pipeline["clf"].fit(features, labels)
+    with catch_warnings():
+        filterwarnings("ignore", "Trained as a class, but a usual name")  # the check of the texts says it
+        features = pipeline["enc"].fit_transform(texts, labels)
+        pipeline["clf"].fit(features, labels)
     return pipeline.set_params(enc__verbose=0), features
 
 

@@ -37,7 +37,12 @@ class EmbeddedClasses(NamedTuple):
 
     classes_: NDArray[Any]
     centroids_: NDArray[Any]  # (n_classes, width)
+    within: NDArray[Any]  # (width, width)
     between_share_: float = SPHERICAL_SHARE
+
+    def within_covariance(self) -> NDArray[Any]:
+        """Covariance within classes, as a classifier gives it."""
+        return self.within
 
 
 class Coordinates(NamedTuple):
