@@ -7,7 +7,9 @@ from typing import Any
 
 from sklearn.utils import Bunch
 
+#: Options of the command, which are parameters here.
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
+_NAMES = {"sheet": "sheet_name"}
 
 
 def load_text_file(
@@ -15,15 +17,16 @@ def load_text_file(
     *,
     text_column: str | None = None,
     label_column: str | None = None,
+    sheet_name: str | int | None = None,
     encoding: str | None = None,
     language: str | None = None,
     return_X_y: bool = False,
 ) -> Any:
     r"""Load texts and labels from all files that the command ``skellipsoid train`` reads.
 
-    These are CSV and tab-separated text, JSON lines, JSON and parquet, with a column of texts and one of labels;
-    exports of annotation tools; and what bots are trained on: a Rasa project or file, an agent of Dialogflow ES or CX
-    (zip or folder), LUIS, CLU, semantic-router, lines of fastText, a folder of classes. Read more in
+    These are workbooks, CSV and tab-separated text, JSON lines, JSON and parquet, with a column of texts and one of
+    labels; exports of annotation tools; and what bots are trained on: a Rasa project or file, an agent of Dialogflow
+    ES or CX (zip or folder), LUIS, CLU, semantic-router, lines of fastText, a folder of classes. Read more in
     :ref:`foreign_files`.
 
     Parameters
@@ -32,6 +35,8 @@ def load_text_file(
         A file, a folder or a zip.
     text_column, label_column : str, default=None
         Name of a column, or its number from 1. ``None`` guesses, and says what it takes.
+    sheet_name : str or int, default=None
+        Sheet of a workbook: its name, or its number from 1. ``None`` is the first that one sees.
     encoding : str, default=None
         Encoding of a text file, by a name that Python knows; ``None``: UTF-8, UTF-16 with a mark, or Windows-1252.
     language : str, default=None
@@ -83,12 +88,15 @@ def load_text_file(
             Path(path),
             text_column=text_column,
             label_column=label_column,
+            sheets=[] if sheet_name is None else [str(sheet_name)],
             encoding=encoding,
             language=language,
             says_read=False,
         )
     except ValueError as error:
-        raise ValueError(_OPTION.sub(lambda option: option[1].replace("-", "_"), str(error))) from error
+        raise ValueError(
+            _OPTION.sub(lambda option: _NAMES.get(option[1], option[1].replace("-", "_")), str(error))
+        ) from error
     if return_X_y:
         return found.texts, found.labels
     return Bunch(

@@ -509,6 +509,6 @@ def test_labels_that_join_others():
     found = check_training_texts([f"text {i} of a few" for i in range(len(labels))], labels)
     assert found.label[found.kind == "joined_labels"].tolist() == ["['a', 'b']", "a, b", "a|b", "b; c"]
     assert found.message[list(found.kind).index("joined_labels")] == (
-        "The label \"['a', 'b']\" in row 5 joins 'a' and 'b', but is trained as a class of its own; write one label for "
-        "each text, or leave these texts out."
+        "The label \"['a', 'b']\" in row 5 joins 'a' and 'b', but is trained as a class of its own; write one label "
+        "for each text, or leave these texts out."
     )
