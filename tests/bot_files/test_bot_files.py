@@ -91,7 +91,7 @@ LUIS = {
 }
 CLU_TEXTS = [
     {"text": "read my mail", "intent": "Read", "language": "en-us", "dataset": "Train"},
-    {"text": "lies mir vor", "intent": "Read", "language": "de", "dataset": "Train"},
+    {"text": "lies die Post", "intent": "Read", "language": "de", "dataset": "Train"},
 ]
 CLU = {"projectFileVersion": "2022-10-01-preview", "assets": {"projectKind": "Conversation", "utterances": CLU_TEXTS}}
 
@@ -204,7 +204,7 @@ def test_templates_are_left_out_and_said(tmp_path):
 def test_luis_and_clu(tmp_path):
     folder = written(tmp_path, {"luis.json": LUIS, "clu/clu.json": json.dumps(CLU, indent=1)})
     assert read(folder / "luis.json")[0] == [("fly to paris", "BookFlight"), ("a joke?", "None")]
-    assert read(folder / "clu", language="de")[0] == [("lies mir vor", "Read")]
+    assert read(folder / "clu", language="de")[0] == [("lies die Post", "Read")]
     with pytest.raises(ValueError, match="2 languages"):
         load_text_file(folder / "clu/clu.json")
 
