@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,14 +17,21 @@ from .._core.labels import as_kind_of, as_labels
 from .._core.norms import usual_norms
 from .._core.spelling import refuse_other_spellings
 from .._core.validation import check_groups, check_squares, enumerated, in_memory
-from .._core.warn import warn
+from .._core.warn import silenced, warn
+from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.samples import find_outliers
 from .._samples.training_samples import TrainingSamples
 from .._torch.threads import one_thread_each
 from .learned import WEIGHT, Learned, check_reach, in_units_of_X, standardized
+from .math.boundaries import Fitted
 from .math.covariance import FEWEST_CLASSES_OF_BACKGROUND
 from .methods import method_of
 
+#: Shares and size are chosen anew where a class rejects so many held-out samples, or all classes so many more than
+#: before the change; classes that reject so many more are named.
+MOST_REJECTED, MOST_MORE_OF_ALL, MOST_MORE = 0.5, 0.05, 0.15
+#: Level of the test that it rejects more than before, which was at least so much.
+LEVEL, LEAST_USUAL = 1e-3, 0.02
 #: No new class.
 NO_NAMES: NDArray[Any] = np.empty(0)
 #: Fitted attributes that do not depend on the samples.
@@ -300,11 +308,8 @@ def _fitted(
     samples, kept = (part.moved(moved, clf.scale_) for part in (samples, changed._kept))
     samples = replace(samples, groups=several_groups(samples.groups, samples.units, samples.classes, classes))
     changed.groups_ = samples.groups_of_rows()
-    boundaries = None if earlier is None else earlier._boundaries
     with one_thread_each():
-        # Where another one chose, that one has the held-out scores.
-        with_held_out = earlier is None or earlier is clf
-        fitted, samples = method_of(changed).fit(samples, classes, boundaries, same, with_held_out=with_held_out)
+        fitted, samples = _fitted_to(samples, clf, changed, same, earlier)
     changed._store(fitted, samples.mean, clf.scale_)
     if changed.trainer is not None and earlier is not None and not fitted.losses:  # nothing was trained
         for name in ("n_iter_", "loss_curve_", "validation_scores_"):
@@ -313,14 +318,64 @@ def _fitted(
     if learned is not None:
         changed._kept = kept.decided_by(samples)
         changed._learned = replace(learned, features=learned.features - moved)
-    few, many = len(clf.classes_), len(classes)
-    if earlier is not None and clf._boundaries.chosen is not None and few < FEWEST_CLASSES_OF_BACKGROUND <= many:
-        warn(
-            f"{few} classes are too few for a covariance between classes, so the {many} of now have none "
-            "until they are refreshed."
-        )
     changed.changes_ = [*clf.changes_, change]
     return changed
+
+
+def _fitted_to(
+    samples: TrainingSamples, clf: Any, changed: Any, same: Mapping[int, int], earlier: Any
+) -> tuple[Fitted, TrainingSamples]:
+    """Fit with what an ``earlier`` classifier chose, or choose anew where that does not hold any more."""
+    method, classes = method_of(changed), changed.classes_
+    if earlier is None:
+        return method.fit(samples, classes)
+    # Where another one than the changed one chose, that one has the held-out scores.
+    given = method.fit(samples, classes, earlier._boundaries, same, with_held_out=earlier is clf)
+    was, now = earlier._boundaries.chosen, given[0].boundaries.chosen
+    if was is None or now is None:
+        return given
+    steps_over = was.shrinkage.between is not None and now.shrinkage.between is None
+    steps_over |= len(earlier.classes_) < FEWEST_CLASSES_OF_BACKGROUND <= len(classes)
+    rejecting = Rejecting.of(clf, given[0]) if earlier is clf else None
+    if steps_over or (rejecting is not None and rejecting.too_many):
+        with silenced():  # the first fit has said it
+            given = method.fit(samples, classes, with_held_out=earlier is clf)
+        if clf.offset_ or clf.traffic_ or clf.asking_:
+            warn(
+                "Shares and size are chosen anew, since those of before do not suit the classes of now; the limit was "
+                "placed for the former ones: place it again (set_operating_point)."
+            )
+    elif rejecting is not None and len(rejecting.classes):
+        warn(
+            f"Up to {100 * rejecting.most:.0f} % of the held-out samples of {enumerated(classes[rejecting.classes])} "
+            "are rejected, since shares and size are those of before: refresh chooses them anew."
+        )
+    return given
+
+
+class Rejecting(NamedTuple):
+    """Classes that reject many more of their held-out samples than all did before a change."""
+
+    classes: NDArray[np.int64]
+    most: float  # the largest share that one of them rejects
+    too_many: bool  # so many that shares and size must be chosen anew
+
+    @classmethod
+    def of(cls, clf: Any, fitted: Fitted) -> "Rejecting | None":
+        """Compare with the classifier of before; ``None`` without held-out samples."""
+        before, table = clf._held_out, fitted.held_out
+        if before is None or table is None or before["is_open"].all():
+            return None
+        own, is_rejected = table.classes[~table.is_open], table.margins[~table.is_open] < 0
+        counts = np.bincount(own, minlength=table.n_classes)
+        rejected = np.bincount(own, is_rejected, minlength=table.n_classes)
+        counts, rejected = np.append(counts, counts.sum()), np.append(rejected, rejected.sum())  # of all at the end
+        usual = max(float(np.mean(before["scores"][~before["is_open"]] < 0)), LEAST_USUAL)
+        rates = rejected / np.maximum(counts, 1)
+        is_more = (binom.sf(rejected - 1, counts, usual) < LEVEL) & (counts >= FEWEST_OF_CLASS)
+        found = np.flatnonzero(is_more[:-1] & (rates[:-1] > usual + MOST_MORE))
+        most = float(rates[found].max(initial=0.0))
+        return cls(found, most, most >= MOST_REJECTED or bool(is_more[-1] and rates[-1] > usual + MOST_MORE_OF_ALL))
 
 
 def _listed(labels: Any) -> NDArray[Any]:

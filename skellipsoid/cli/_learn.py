@@ -16,6 +16,7 @@ from .._encoders.text_features import TextFeatures
 from .._traffic.learning import choose_to_label, learn_from_traffic
 from .._traffic.log import MEMBERS
 from .._traffic.predict_set import ASK, first_classes, predict_set, zones_of
+from .._traffic.share import said_of_trained
 from ._ahead import check_unlabelled
 from ._change import check_names, save_where_asked
 from ._given import lines_of_input, with_content
@@ -171,6 +172,8 @@ def _told(classifier: Any, n_others: int, folder: Path) -> list[str]:
         f"model in {folder} knows {len(classifier.classes_)} classes{new}.",
         f"Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % of the messages are new.",
     ]
+    if said := said_of_trained(change["n_trained"], n_learned + n_others):
+        lines.append(said)
     if change["rejected"] is not None:
         lines.append(
             f"Of the labelled known messages {100 * change['rejected']:.0f} % went to a person; "
