@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +17,6 @@ from .._core.norms import usual_norms
 from .._core.spelling import refuse_other_spellings
 from .._core.validation import check_groups, check_squares, enumerated, in_memory
 from .._core.warn import silenced, warn
-from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.samples import find_outliers
 from .._samples.training_samples import TrainingSamples
 from .._torch.threads import one_thread_each
@@ -26,12 +24,8 @@ from .learned import WEIGHT, Learned, check_reach, in_units_of_X, standardized
 from .math.boundaries import Fitted
 from .math.covariance import FEWEST_CLASSES_OF_BACKGROUND
 from .methods import method_of
+from .rejecting import Rejecting
 
-#: Shares and size are chosen anew where a class rejects so many held-out samples, or all classes so many more than
-#: before the change; classes that reject so many more are named.
-MOST_REJECTED, MOST_MORE_OF_ALL, MOST_MORE = 0.5, 0.05, 0.15
-#: Level of the test that it rejects more than before, which was at least so much.
-LEVEL, LEAST_USUAL = 1e-3, 0.02
 #: No new class.
 NO_NAMES: NDArray[Any] = np.empty(0)
 #: Fitted attributes that do not depend on the samples.
@@ -351,31 +345,6 @@ def _fitted_to(
             "are rejected, since shares and size are those of before: refresh chooses them anew."
         )
     return given
-
-
-class Rejecting(NamedTuple):
-    """Classes that reject many more of their held-out samples than all did before a change."""
-
-    classes: NDArray[np.int64]
-    most: float  # the largest share that one of them rejects
-    too_many: bool  # so many that shares and size must be chosen anew
-
-    @classmethod
-    def of(cls, clf: Any, fitted: Fitted) -> "Rejecting | None":
-        """Compare with the classifier of before; ``None`` without held-out samples."""
-        before, table = clf._held_out, fitted.held_out
-        if before is None or table is None or before["is_open"].all():
-            return None
-        own, is_rejected = table.classes[~table.is_open], table.margins[~table.is_open] < 0
-        counts = np.bincount(own, minlength=table.n_classes)
-        rejected = np.bincount(own, is_rejected, minlength=table.n_classes)
-        counts, rejected = np.append(counts, counts.sum()), np.append(rejected, rejected.sum())  # of all at the end
-        usual = max(float(np.mean(before["scores"][~before["is_open"]] < 0)), LEAST_USUAL)
-        rates = rejected / np.maximum(counts, 1)
-        is_more = (binom.sf(rejected - 1, counts, usual) < LEVEL) & (counts >= FEWEST_OF_CLASS)
-        found = np.flatnonzero(is_more[:-1] & (rates[:-1] > usual + MOST_MORE))
-        most = float(rates[found].max(initial=0.0))
-        return cls(found, most, most >= MOST_REJECTED or bool(is_more[-1] and rates[-1] > usual + MOST_MORE_OF_ALL))
 
 
 def _listed(labels: Any) -> NDArray[Any]:
