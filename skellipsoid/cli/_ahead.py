@@ -12,8 +12,10 @@ from .._core.warn import silenced
 from ..persistence._folder import is_vacant, read_manifest
 from ..persistence._hub import check_no_revision, is_hub_name
 from ._beside import FOLDER
+from ._given import read_by
 from ._text_files.columns import choose_columns
 from ._text_files.read import PARQUET, read_file, read_labels, read_rows
+from ._text_files.workbooks.package import first_sheet
 
 #: Commands whose model is changed, and so no model of the hub.
 _CHANGE = {"add", "remove", "merge", "learn", "set-limit"}
@@ -76,27 +78,34 @@ def _check_given(options: argparse.Namespace) -> None:
     data, label = getattr(options, "data", None), getattr(options, "label_column", None)
     if options.command in _LINES and data is None:
         of_file = {"--label-column": label, "--text-column": options.text_column, "--encoding": options.encoding}
-        for name in (name for name, value in of_file.items() if value is not None):
-            what = "is that" if name == "--encoding" else "names a column"
+        for name in (
+            name for name, value in (of_file | {"--sheet": options.sheet or None}).items() if value is not None
+        ):
+            what = {"--encoding": "is that", "--sheet": "names a sheet"}.get(name, "names a column")
             raise ValueError(f"{name} {what} of the file of --data; pass a file, or leave {name} out.")
     log = getattr(options, "log", None)
     if log is not None:
-        _try(log, lambda: read_rows(log, text_column=options.text_column, encoding=options.encoding))
+        _try(log, lambda: read_rows(log, **read_by(options)))
     if data is None or (options.command == "predict" and options.out is not None):
         return
     columns = getattr(options, "text_column", None), label
     if options.command in ("train", "demo", "evaluate"):
-        _try(data, lambda: _read_two(data, columns, options.encoding))
+        _try(data, lambda: _read_two(options))
     elif options.command == "add" and columns == (None, None):
-        _try(data, lambda: read_file(data, "group", "label", encoding=options.encoding))
+        _try(
+            data,
+            lambda: read_file(
+                data, "group", "label", encoding=options.encoding, sheets=options.sheet or first_sheet(data)
+            ),
+        )
     elif options.command == "add":
-        _try(data, lambda: _read_two(data, columns, options.encoding))
+        _try(data, lambda: _read_two(options))
     elif options.command == "learn":
         _try(data, lambda: read_file(data, "message", "label", is_partial=True))
     elif label is not None:
-        _try(data, lambda: _read_two(data, columns, options.encoding, is_partial=True))
+        _try(data, lambda: _read_two(options, is_partial=True))
     elif options.command != "predict":  # which reads it first
-        _try(data, lambda: read_rows(data, text_column=columns[0], encoding=options.encoding))
+        _try(data, lambda: read_rows(data, **read_by(options)))
 
 
 def _try(path: Path, read: Callable[[], object]) -> None:
@@ -106,10 +115,11 @@ def _try(path: Path, read: Callable[[], object]) -> None:
             read()
 
 
-def _read_two(path: Path, columns: tuple[str | None, str | None], encoding: str | None, **how: bool) -> None:
-    table = read_file(path, *columns, encoding=encoding, **how)
+def _read_two(options: argparse.Namespace, **how: bool) -> None:
+    columns = options.text_column, options.label_column
+    table = read_file(options.data, *columns, encoding=options.encoding, sheets=options.sheet, **how)
     if table.n_columns and table.rows:
-        choose_columns(table, path, *columns)
+        choose_columns(table, options.data, *columns)
 
 
 def _check_predict(options: argparse.Namespace) -> None:

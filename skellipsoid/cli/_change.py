@@ -19,6 +19,7 @@ from ._beside import warn_of_stale_export
 from ._evaluate import read_labelled
 from ._text_files.read import accepted_labels, read_file, read_labels
 from ._text_files.text_table import Table
+from ._text_files.workbooks.package import first_sheet
 from ._use import load_model
 
 
@@ -52,7 +53,9 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     """
     if options.text_column is not None or options.label_column is not None:
         return None
-    groups = read_file(options.data, "group", "label", encoding=options.encoding)
+    groups = read_file(
+        options.data, "group", "label", encoding=options.encoding, sheets=options.sheet or first_sheet(options.data)
+    )
     kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
     if set(MEMBER_COLUMNS) <= set(groups.names):
         members, of_group = groups, {}

@@ -19,7 +19,7 @@ from .._traffic.predict_set import ASK, first_classes, predict_set, zones_of
 from .._traffic.share import said_of_trained
 from ._ahead import check_unlabelled
 from ._change import check_names, save_where_asked
-from ._given import lines_of_input, with_content
+from ._given import lines_of_input, read_by, with_content
 from ._text_files.read import accepted_labels, read_file, read_rows, read_texts
 from ._trade_off import before_and_after
 from ._use import answered, load_model, weights_of
@@ -81,7 +81,7 @@ def _log(options: argparse.Namespace) -> tuple[list[str], list[list[Any]], list[
     if options.data is None:
         texts = with_content(list(lines_of_input()))
         return [], [[] for _ in texts], texts
-    table, texts, column = read_rows(options.data, text_column=options.text_column, encoding=options.encoding)
+    table, texts, column = read_rows(options.data, **read_by(options))
     rows = [row for row, text in enumerate(texts) if text.strip()]
     others = [i for i in range(table.n_columns) if i != column]
     names = [table.names[i] if table.names else f"column_{i + 1}" for i in others]
@@ -101,11 +101,7 @@ def learn(options: argparse.Namespace) -> None:
     labelled = [label for label in y.tolist() if label is not None]
     if not labelled:
         raise ValueError(f"The column 'label' of {str(options.data)!r} is empty; fill in the labels of the messages.")
-    log = (
-        []
-        if options.log is None
-        else read_texts(options.log, text_column=options.text_column, encoding=options.encoding)
-    )
+    log = [] if options.log is None else read_texts(options.log, **read_by(options))
     others = _without(log, texts)
     if others and len(others) == sum(bool(text.strip()) for text in log):
         raise ValueError(

@@ -134,7 +134,7 @@ def _has_answers(target: Path, source: Path, records: dict[str, list[dict[str, s
 def _request(options: argparse.Namespace, model_sha256: str) -> dict[str, Any]:
     return {"model_sha256": model_sha256} | {
         name: getattr(options, name)
-        for name in ("scores", "explain", "json", "text_column", "encoding", "keep_columns", "open_only")
+        for name in ("scores", "explain", "json", "text_column", "encoding", "sheet", "keep_columns", "open_only")
     }
 
 

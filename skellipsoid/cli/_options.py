@@ -10,7 +10,10 @@ from ._values import Commands, ReadShare, count, plot_file, seed, share
 #: The open label of a file whose owner says nothing else.
 OPEN_LABEL = "-1"
 #: What a file of ``--data`` and a folder of ``--model`` can be, for the help.
-_TABLE = "CSV or tab-separated text, JSON lines or parquet, with a column of texts and one of labels"
+_TABLE = (
+    "a workbook (.xlsx, .xls, .ods), CSV or tab-separated text, JSON lines or parquet, with a column of texts and one "
+    "of labels"
+)
 _MODEL = "a folder that train --save or skellipsoid.save wrote"
 _HUB = "or the name user/name of a model on the Hugging Face hub"
 
@@ -185,7 +188,16 @@ def _add_lines(command: argparse.ArgumentParser, help_of_data: str) -> None:
     _add_text_column(command)
 
 
-def _add_encoding(command: argparse.ArgumentParser) -> None:
+def _add_encoding(command: argparse.ArgumentParser, of: str = "--data") -> None:
+    """Add how a file of texts is read: its encoding, or the sheets of a workbook."""
+    command.add_argument(
+        "--sheet",
+        action="append",
+        default=[],
+        metavar="SHEET",
+        help=f"the sheet of a workbook in {of}: its name, or else its number from 1; may be given several times "
+        "(default: the first visible one, and said)",
+    )
     command.add_argument(
         "--encoding",
         metavar="NAME",
@@ -296,7 +308,7 @@ def _add_learn(commands: Commands) -> None:
         "--data", type=Path, required=True, metavar="FILE", help="the file of review, with its column label filled in"
     )
     learn.add_argument("--log", type=Path, metavar="FILE", help="the log that was reviewed; its other messages count")
-    _add_encoding(learn)
+    _add_encoding(learn, "--log")
     _add_text_column(learn, "--log")
     _add_changed_model(learn)
     learn.add_argument(

@@ -17,7 +17,7 @@ from typing import Any
 from .._core.characters import printable
 from .._torch import machine
 from ._beside import Answering, answering_beside
-from ._given import LINES, in_groups, lines_of_input, noted, texts_of_file
+from ._given import LINES, in_groups, lines_of_input, noted, read_by, texts_of_file
 from ._many_files import answer_files
 from ._text_files.read import read_rows, read_texts
 from ._text_files.write import write_rows
@@ -37,7 +37,7 @@ _ADDED = {
 
 def predict(options: argparse.Namespace) -> None:
     """Label lines from standard input, or the texts of a file."""
-    kinds: dict[str, Any] = {"text_column": options.text_column, "encoding": options.encoding}
+    kinds = read_by(options)
     # Every row of the file stays in its place, so that other programs find it.
     read: Any = partial(read_rows, **kinds, keeps_empty=True) if options.keep_columns else partial(read_texts, **kinds)
     given: Any = options.texts or None

@@ -26,6 +26,7 @@ from ..persistence._save import save_changed
 from ._ahead import check_folder
 from ._beside import warn_of_stale_export
 from ._evaluate import intents, metrics, report
+from ._given import read_by
 from ._options import OPEN_LABEL
 from ._split import Split, split_table
 from ._text_files.read import LabelledTexts, read_table
@@ -86,13 +87,7 @@ def _check_text_model(name: str | None) -> None:
 
 def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArray[Any]], dict[str, Any]]:
     """Read and check a user's file; the second of the results is what the saved model says of it."""
-    given = read_table(
-        options.data,
-        text_column=options.text_column,
-        label_column=options.label_column,
-        kept=[options.open_label],
-        encoding=options.encoding,
-    )
+    given = read_table(options.data, label_column=options.label_column, kept=[options.open_label], **read_by(options))
     texts, labels = given.texts, given.labels
     if not (labels != options.open_label).any():
         found = (

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,9 @@ from .delimited import is_tabbed, read_delimited
 from .records import read_json, read_parquet
 from .rejected import rejected_rows
 from .text_table import Table, is_scalar
+from .workbooks.cells import check_kinds
+from .workbooks.package import is_workbook
+from .workbooks.read_workbook import read_workbook
 
 _JSON = {".json", ".jsonl", ".ndjson"}
 PARQUET = {".parquet", ".pq"}
@@ -61,12 +64,14 @@ def read_table(
     label_column: str | None = None,
     kept: Collection[str] = (),
     encoding: str | None = None,
+    sheets: Sequence[str] = (),
 ) -> LabelledTexts:
     """Read texts and labels from a file of two or more columns.
 
-    The kind of file follows from its name: ``.json``, ``.jsonl``, ``.ndjson`` and ``.parquet``; any other is delimited
-    text. The plain form is a text, a tab and a label on each line, with or without a first line ``text<TAB>label``:
-    quotes are part of the text there.
+    The kind of file follows from its first bytes if it is a workbook (``.xlsx``, ``.xlsm``, ``.xls``, ``.ods``), else
+    from its name: ``.json``, ``.jsonl``, ``.ndjson`` and ``.parquet``; any other is delimited text. The plain form is a
+    text, a tab and a label on each line, with or without a first line ``text<TAB>label``: quotes are part of the text
+    there.
 
     Parameters
     ----------
@@ -78,6 +83,8 @@ def read_table(
         Labels that are read as such, although programs write them for a missing value: ``"NA"`` and the like.
     encoding : str, default=None
         Encoding of a text file, by a name that Python knows; ``None``: UTF-8, UTF-16 with a mark, or Windows-1252.
+    sheets : sequence of str, default=()
+        Sheets of a workbook: names, or else numbers from 1; empty: the first that one sees.
 
     Returns
     -------
@@ -91,22 +98,22 @@ def read_table(
     ValueError
         If a row of it cannot be read, or if it is not clear which columns to take.
     ImportError
-        If it is parquet, and nothing that reads it is installed.
+        If it is parquet or a workbook, and nothing that reads it is installed.
 
     Warns
     -----
     UserWarning
         If columns were guessed, if rows are left out, or if the encoding is not UTF-8.
     """
-    table = read_file(path, text_column, label_column, encoding=encoding)
+    table = read_file(path, text_column, label_column, encoding=encoding, sheets=sheets)
     if not table.n_columns or not table.rows:
         return LabelledTexts(np.array([], dtype=object), np.array([], dtype=str), np.array([], dtype=int), table.unit)
     text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
     if is_guess:
         _say_guess(table, path, "--text-column and --label-column choose others", texts=text_at, labels=label_at)
     table = table.without(rejected_rows(table, path, text_at, label_at))
-    for column in (text_at, label_at):
-        _check_scalars(table, path, column)
+    _check_cells(table, path, text_at)
+    _check_cells(table, path, label_at, kept)
     texts = [text if is_visible(text) else "" for text in table.cells(text_at)]
     written = table.cells(label_at)
     labels = read_labels(written, kept)
@@ -130,30 +137,39 @@ def read_table(
     )
 
 
-def read_texts(path: Path, *, text_column: str | None = None, encoding: str | None = None) -> list[str]:
+def read_texts(
+    path: Path, *, text_column: str | None = None, encoding: str | None = None, sheets: Sequence[str] = ()
+) -> list[str]:
     """Read the texts of a file, one for each row, as ``read_table`` does; no labels and no other column are needed.
 
     A file of a name that ends in ``.txt`` or ``.log`` is a log, unless nearly all of its lines have a tab: each line is
     a text, commas and all.
     """
-    return read_rows(path, text_column=text_column, encoding=encoding)[1]
+    return read_rows(path, text_column=text_column, encoding=encoding, sheets=sheets)[1]
 
 
-def read_log(path: Path, *, text_column: str | None = None, encoding: str | None = None) -> Log:
+def read_log(
+    path: Path, *, text_column: str | None = None, encoding: str | None = None, sheets: Sequence[str] = ()
+) -> Log:
     """Read the texts of a file as ``read_texts`` does, and its other columns; rows without a text are left out."""
-    table, texts, column = read_rows(path, text_column=text_column, encoding=encoding)
+    table, texts, column = read_rows(path, text_column=text_column, encoding=encoding, sheets=sheets)
     rows = [row for row, text in enumerate(texts) if text.strip()]
     return Log([texts[row] for row in rows], [""] * len(rows), table.columns_beside(column, rows))
 
 
 def read_rows(
-    path: Path, *, text_column: str | None = None, encoding: str | None = None, keeps_empty: bool = False
+    path: Path,
+    *,
+    text_column: str | None = None,
+    encoding: str | None = None,
+    sheets: Sequence[str] = (),
+    keeps_empty: bool = False,
 ) -> tuple[Table, list[str], int]:
     """Read all columns of a file, its texts as ``read_texts`` does, and the number of their column.
 
     ``keeps_empty``: empty lines between others are rows, too.
     """
-    if text_column is None and path.suffix.lower() in _LOGS:
+    if text_column is None and path.suffix.lower() in _LOGS and not is_workbook(path):
         lines = [line.rstrip("\r\n") for line in decode_file(path, encoding)]
         if not is_tabbed(lines):
             filled = [i for i, line in enumerate(lines) if line.strip()]
@@ -163,13 +179,13 @@ def read_rows(
             say_empty([i + 1 for i in sorted(set(every) - set(filled))], path)
             texts = [lines[i] for i in filled]
             return Table([], [[text] for text in texts], [i + 1 for i in filled], "line", delimiter="\t"), texts, 0
-    table = read_file(path, text_column, encoding=encoding, fewest=1, keeps_empty=keeps_empty)
+    table = read_file(path, text_column, encoding=encoding, sheets=sheets, fewest=1, keeps_empty=keeps_empty)
     if not table.n_columns or not table.rows:
         return table, [], 0
     column, is_guess = choose_text_column(table, path, text_column)
     if is_guess:
         _say_guess(table, path, "--text-column chooses another", texts=column)
-    _check_scalars(table, path, column)
+    _check_cells(table, path, column)
     return table, table.cells(column), column
 
 
@@ -180,16 +196,17 @@ def read_partly_labelled(
     label_column: str,
     kept: Collection[str] = (),
     encoding: str | None = None,
+    sheets: Sequence[str] = (),
 ) -> Log:
     """Read the texts of a file, their labels, and its other columns; rows without a text are left out."""
-    table = read_file(path, text_column, label_column, encoding=encoding, is_partial=True)
+    table = read_file(path, text_column, label_column, encoding=encoding, sheets=sheets, is_partial=True)
     if not table.n_columns or not table.rows:
         return Log([], [], {})
     text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
     if is_guess:
         _say_guess(table, path, "--text-column chooses another", texts=text_at)
-    for column in (text_at, label_at):
-        _check_scalars(table, path, column)
+    _check_cells(table, path, text_at)
+    _check_cells(table, path, label_at, kept)
     labels = accepted_labels(table, path, text_at, label_at, kept)
     texts = table.cells(text_at)
     rows = [row for row, text in enumerate(texts) if is_visible(text)]
@@ -227,6 +244,7 @@ def read_file(
     path: Path,
     *wanted: str | None,
     encoding: str | None = None,
+    sheets: Sequence[str] = (),
     fewest: int = 2,
     is_partial: bool = False,
     keeps_empty: bool = False,
@@ -236,7 +254,14 @@ def read_file(
     It has at least the ``fewest`` columns. In one with empty labels, ``is_partial``, a row may end before its label.
     """
     kind = path.suffix.lower()
-    names = [name for name in wanted if name is not None and not (name.isascii() and name.isdigit() and int(name) > 0)]
+    given = [name for name in wanted if name is not None]
+    names = [name for name in given if not (name.isascii() and name.isdigit() and int(name) > 0)]
+    if is_workbook(path):
+        by_number = len(names) < len(given)
+        found = read_workbook(path, names, sheets, fewest=fewest, keeps_empty=keeps_empty, by_number=by_number)
+        return read_annotations(found)
+    if sheets:
+        raise ValueError(f"--sheet names a sheet of a workbook, and {str(path)!r} is none; leave --sheet out.")
     if kind in PARQUET:
         return read_annotations(read_parquet(path))
     lines = decode_file(path, encoding)
@@ -246,12 +271,14 @@ def read_file(
 
 
 def _say_guess(table: Table, path: Path, remedy: str, **columns: int) -> None:
-    header = f"line {table.header} is the header, " if table.header else ""
+    header = f"{table.unit} {table.header} is the header, " if table.header else ""
     guessed = ", ".join(f"{what} from column {table.titled(column)}" for what, column in columns.items())
     warn(f"{str(path)!r}: {header}{guessed} (guessed; {remedy}).")
 
 
-def _check_scalars(table: Table, path: Path, column: int) -> None:
+def _check_cells(table: Table, path: Path, column: int, kept: Collection[str] = ()) -> None:
+    """Refuse cells that are no texts or labels, and say how a workbook's were read; ``kept`` are labels."""
+    check_kinds(table, path, column, kept)
     for number, row in zip(table.numbers, table.rows, strict=True):
         if column in table.label_columns and isinstance(row[column], list | tuple | dict):
             continue  # of a tool: one label counts, several do not
