@@ -177,7 +177,8 @@ def learn_from_traffic(
     -------
     estimator : object
         A new estimator, with the same fitted transformers. The given one is unchanged. The last entry of ``changes_``
-        says what was learned: ``n_samples``, the new ``classes``, and of the labelled known messages the share that the
+        says what was learned: ``n_samples``, the new ``classes``, ``n_trained``, the number of messages that are equal
+        to training samples and say nothing of the limit, and of the labelled known messages the share that the
         given estimator ``rejected`` and the share that was ``foretold``. ``before`` and ``after`` foretell what the
         given and the new estimator do with messages to come: of known ones the shares ``right``, ``wrong`` and
         ``rejected``, of open ones ``noticed``, each with its standard deviation; with :func:`predict_set`, ``asked``

@@ -122,8 +122,8 @@ def estimate_open_share(
     )
 
 
-def said_of_trained(n_trained: int, n_messages: int) -> str | None:
-    """Say how many messages are equal to training samples; ``None`` if none is."""
+def said_of_trained(n_trained: int, n_messages: int | None = None) -> str | None:
+    """Say how many messages, of so many, are equal to training samples; ``None`` if none is."""
     if not n_trained:
         return None
     if n_trained == n_messages:
@@ -131,8 +131,9 @@ def said_of_trained(n_trained: int, n_messages: int) -> str | None:
             f"All {n_messages} messages are training samples and count as labelled there: they do not show how much of "
             "the traffic is new; pass messages of users."
         )
+    of_all = "" if n_messages is None else f" of {n_messages}"
     return (
-        f"{n_trained} of {n_messages} messages are training samples: they count as labelled there, and say nothing of "
+        f"{n_trained}{of_all} messages are training samples: they count as labelled there, and say nothing of "
         "the others."
     )
 

@@ -160,15 +160,15 @@ def _without(log: list[str], reviewed: list[str]) -> list[str]:
 def _told(classifier: Any, n_others: int, folder: Path) -> list[str]:
     """Say what was learned, in numbers that can be checked."""
     change, learned = classifier.changes_[-1], classifier.traffic_
-    n_learned = change["n_samples"]
+    n_learned, others = change["n_samples"], "other " if change["n_trained"] else ""
     n_open = int(np.sum(classifier._learned.labels[-n_learned:] == classifier.open_label_))
     new = f", new is {enumerated(np.array(change['classes']))}" if change["classes"] else ""
     lines = [
         f"Learned {numbered(n_learned, 'message')}, {n_open} of them open, beside {n_others} without a label. The "
         f"model in {folder} knows {len(classifier.classes_)} classes{new}.",
-        f"Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % of the messages are new.",
+        f"Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % of the {others}messages are new.",
     ]
-    if said := said_of_trained(change["n_trained"], n_learned + n_others):
+    if said := said_of_trained(change["n_trained"]):
         lines.append(said)
     if change["rejected"] is not None:
         lines.append(

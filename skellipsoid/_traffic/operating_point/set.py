@@ -40,7 +40,8 @@ def set_operating_point(
 
     Sets ``offset_``, the score below which ``predict`` answers open, ``class_offsets_`` to 0, and ``asking_``, the
     zones of :func:`predict_set` around the limit. For balls and ellipsoids, an offset of o multiplies the radius by
-    1 − o. Nothing else changes. Use samples that were not used in training.
+    1 − o. Nothing else changes. Use samples that were not used in training; messages of a log that are equal to
+    training samples are left out, since they lie nearer than any new message.
 
     There are six ways to call it:
 
