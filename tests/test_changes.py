@@ -499,6 +499,7 @@ class TestTheOldOne:
         assert new.changes_[2]["classes"] == [1, 2]
         assert new.changes_[2]["into"] == 1
 
+    @pytest.mark.filterwarnings("ignore:Shares and size are chosen anew")
     def test_the_operating_point_stays(self, old):
         X, y = digits()
         old = copy.deepcopy(old)

@@ -332,8 +332,9 @@ def _fitted_to(
     steps_over |= len(earlier.classes_) < FEWEST_CLASSES_OF_BACKGROUND <= len(classes)
     rejecting = Rejecting.of(clf, given[0]) if earlier is clf else None
     if steps_over or (rejecting is not None and rejecting.too_many):
+        seed = method.random_state if isinstance(method.random_state, int) else 0  # a change draws no random number
         with silenced():  # the first fit has said it
-            given = method.fit(samples, classes, with_held_out=earlier is clf)
+            given = replace(method, random_state=seed).fit(samples, classes, with_held_out=earlier is clf)
         if clf.offset_ or clf.traffic_ or clf.asking_:
             warn(
                 "Shares and size are chosen anew, since those of before do not suit the classes of now; the limit was "

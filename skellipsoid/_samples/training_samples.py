@@ -176,7 +176,7 @@ class TrainingSamples:
         validates = np.append(old.validates, _undecided(features))
         features, classes = np.concatenate([old.features, features]), np.concatenate([old.classes, classes])
         groups = np.concatenate([old.groups, own]) if has_groups else None
-        numbers, new, _ = gather(features, classes, each, groups, duplicates, copies)
+        numbers, new, _ = gather(features, classes, each, groups, duplicates, copies, len(rest))
         units = first + len(copies) + new.units
         own = units if groups is None else groups[numbers]
         new = replace(new, units=units, groups=own, validates=validates[numbers])
@@ -254,6 +254,7 @@ def gather(
     groups: Integers | None,
     duplicates: str,
     copies: Integers | None = None,
+    n_others: int = 0,
 ) -> tuple[Integers, TrainingSamples, Integers]:
     """Find duplicates, merge equal samples, and weight the samples.
 
@@ -271,6 +272,8 @@ def gather(
     copies : ndarray of shape (n_samples,) or None
         Number of equal samples that each one stands for, of its weight and in its group; ``None``: 1. Where they are
         equal by chance, each becomes a sample of its own.
+    n_others : int, default=0
+        Number of samples that are not searched, as ``find_duplicates`` takes it.
 
     Returns
     -------
@@ -283,7 +286,9 @@ def gather(
     """
     given = np.arange(len(features))
     copies = np.ones_like(given) if copies is None else copies
-    units = np.where(copies > 1, -1, given) if duplicates == "off" else find_duplicates(features, classes, copies)
+    units = (
+        np.where(copies > 1, -1, given) if duplicates == "off" else find_duplicates(features, classes, copies, n_others)
+    )
     given = np.repeat(given, np.where(units < 0, copies, 1))
     copies, units = np.where(units < 0, 1, copies)[given], units[given]
     units = in_order(np.where(units < 0, len(features) + np.arange(len(given)), units))
