@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from matrix_helpers import matrices_of
 from sklearn.ensemble import BaggingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -194,7 +195,7 @@ def test_moving_the_offset_is_scaling_every_radius(data, fitted):
     known = fitted.predict_known(X)
     places = np.searchsorted(fitted.classes_, known)
     offsets = X - fitted.centers_[places]
-    norms = np.linalg.norm(np.einsum("nij,nj->ni", fitted.components_[places], offsets), axis=1)
+    norms = np.linalg.norm(np.einsum("nij,nj->ni", matrices_of(fitted)[places], offsets), axis=1)
     is_open = norms > fitted.radii_[places] * (1 - fitted.offset_)
     assert np.mean(np.where(is_open, "-1", known) == moved) > 0.99  # the row on the boundary may round to either side
     set_operating_point(fitted)
