@@ -79,7 +79,9 @@ def test_rejection_offset_keeps_the_rate_for_a_row_that_is_left_out(scores, rate
         assert np.mean(scores < offsets) > rate - 1 / len(scores)
 
 
-@pytest.mark.parametrize(("rate", "offset"), [(0.0, 1), (0.05, 1), (0.1, 1), (0.2, 2), (0.95, 9), (1.0, np.inf)])
+@pytest.mark.parametrize(
+    ("rate", "offset"), [(0.0, 1), (0.05, 1), (0.1, 1), (0.2, 2), (0.95, 9), (1.0, np.finfo(float).max / 2)]
+)
 def test_rejection_offset_of_nine_scores(rate, offset):
     assert offset_of(np.arange(9.0, 0.0, -1.0), rejection_rate=rate) == offset
 
@@ -171,7 +173,7 @@ def test_acceptance_offset_is_the_mirror_image_of_the_rejection_offset(scores, r
     offset, mirrored = offset_of(scores, open_acceptance_rate=rate), offset_of(-scores, rejection_rate=rate)
     assert np.sum(scores >= offset) == np.sum(-scores < mirrored)
     lower = np.nextafter(scores.dtype.type(offset), scores.dtype.type(-np.inf))
-    assert offset == -np.inf or np.sum(scores >= lower) + 1 > max(1, rate * (len(scores) + 1))
+    assert offset == -np.finfo(scores.dtype).max / 2 or np.sum(scores >= lower) + 1 > max(1, rate * (len(scores) + 1))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
