@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from ..._core.warn import warn
 from ..._held_out.table import HeldOutTable
 from ..._samples.samples import Samples
 from ..._torch.devices import on_device
@@ -134,7 +132,7 @@ class BoundaryTrainer:
         steps, most = -(-len(self.known) // self.settings.batch_size), self.settings.max_iter
         # In so many epochs Adam moves an entry by a tenth; with fewer, no sample may have crossed a boundary.
         least_wait = math.ceil(LEAST_MOVE / self.settings.learning_rate / steps)
-        history = run_epochs(
+        return run_epochs(
             self._run_epoch,
             max_iter=max(N_EPOCHS, -(-N_STEPS // steps)) if isinstance(most, str) else most,
             n_iter_no_change=max(self.settings.n_iter_no_change, least_wait),
@@ -145,14 +143,6 @@ class BoundaryTrainer:
             waits_while_flat=True,
             verbose=self.settings.verbose,
         )
-        if history.is_flat:
-            warn(
-                f"The training ended after {history.n_iter} epochs ({history.n_iter * steps} steps) although its loss "
-                "still fell and no epoch had a better validation score than the first, so that known samples may be "
-                "rejected; raise max_iter or learning_rate of EliDecide, pass X_val, or use trainer=None.",
-                ConvergenceWarning,
-            )
-        return history
 
     def _run_epoch(self) -> float:
         """Train on every sample once; returns the mean loss of the batches."""
