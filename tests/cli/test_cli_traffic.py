@@ -285,7 +285,7 @@ def test_training_texts_in_a_log_are_said(tiny_model, texts, labels, open_texts,
     # A limit beyond all scores is finite, and is named in words.
     beyond = set_operating_point(load(tmp_path / "model"), texts, rejection_rate=1.0)
     assert beyond.predict(texts).tolist() == ["-1"] * len(texts)
-    save(beyond, tmp_path / "model")
+    save(beyond, tmp_path / "model", overwrite=True)
     assert main(["set-limit", *model, "--undo"]) == 0
     assert "The limit moves from where every message is open to 0.000 (as fitted)" in capsys.readouterr().out
 
