@@ -54,8 +54,8 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     if options.text_column is not None or options.label_column is not None:
         return None
     kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
-    sheets = options.sheet or first_sheet(options.data)
-    groups = read_file(options.data, "group", "label", encoding=options.encoding, sheets=sheets, familiar=sorted(kept))
+    how = {"encoding": options.encoding, "sheets": options.sheet or first_sheet(options.data), "familiar": kept}
+    groups = read_file(options.data, "group", "label", **how, bots=True, language=options.language)
     if set(MEMBER_COLUMNS) <= set(groups.names):
         members, of_group = groups, {}
     elif {"group", "label", "example_1"} <= set(groups.names) and groups.rows:
