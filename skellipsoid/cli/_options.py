@@ -162,6 +162,12 @@ def _add_predict(commands: Commands) -> None:
         help="write the rows of --data in its format, CSV for CSV, with further columns: answer, margin, p-value, "
         "nearest class, and the nearest training text if the model keeps them",
     )
+    predict.add_argument(
+        "--save",
+        type=Path,
+        metavar="FILE.xlsx",
+        help="write the rows of --data with these columns to a workbook, whatever the format of --data",
+    )
     predict.add_argument("--open-only", action="store_true", help="write the texts alone that are answered open")
     predict.add_argument(
         "--out",
@@ -230,9 +236,9 @@ def _add_traffic(commands: Commands) -> None:
     traffic.add_argument(
         "--save",
         type=Path,
-        metavar="FILE.tsv",
-        help="group the texts that are answered open; write a line for each group, to be labelled, and beside it "
-        "FILE-members.tsv with the texts",
+        metavar="FILE",
+        help="group the texts that are answered open; write a line for each group, to be labelled, to a .xlsx, with "
+        "the texts on a second sheet, or a .tsv or .csv, with FILE-members beside it",
     )
 
 
@@ -293,7 +299,11 @@ def _add_review(commands: Commands) -> None:
     _add_lines(review, "read the texts of a file instead of lines from standard input; its other columns are kept")
     review.add_argument("-n", type=count, default=30, metavar="NUMBER", help="number of messages (default: 30)")
     review.add_argument(
-        "--save", type=Path, required=True, metavar="FILE.tsv", help="the file, with an empty column label to fill in"
+        "--save",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the .xlsx, .tsv or .csv, with an empty column label to fill in",
     )
 
 
