@@ -5,6 +5,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from .._core.files import check_sheet, members_path, real_file
 from .._core.messages import numbered
@@ -98,16 +99,12 @@ def _check_given(options: argparse.Namespace) -> None:
         return
     columns = getattr(options, "text_column", None), label
     if options.command in ("train", "demo", "evaluate"):
-        _try(data, lambda: _read_two(options))
+        _try(data, lambda: _read_two(options, bots=True, language=options.language))
     elif options.command == "add" and columns == (None, None):
-        _try(
-            data,
-            lambda: read_file(
-                data, "group", "label", encoding=options.encoding, sheets=options.sheet or first_sheet(data)
-            ),
-        )
+        how = {"sheets": options.sheet or first_sheet(data), "bots": True, "language": options.language}
+        _try(data, lambda: read_file(data, "group", "label", encoding=options.encoding, **how))
     elif options.command == "add":
-        _try(data, lambda: _read_two(options))
+        _try(data, lambda: _read_two(options, bots=True, language=options.language))
     elif options.command == "learn":
         _try(data, lambda: read_file(data, "message", "label", is_partial=True))
     elif label is not None:
@@ -123,7 +120,7 @@ def _try(path: Path, read: Callable[[], object]) -> None:
             read()
 
 
-def _read_two(options: argparse.Namespace, **how: bool) -> None:
+def _read_two(options: argparse.Namespace, **how: Any) -> None:
     columns = options.text_column, options.label_column
     table = read_file(options.data, *columns, encoding=options.encoding, sheets=options.sheet, **how)
     if table.n_columns and table.rows:

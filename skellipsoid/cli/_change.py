@@ -54,9 +54,8 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     """
     if options.text_column is not None or options.label_column is not None:
         return None
-    groups = read_file(
-        options.data, "group", "label", encoding=options.encoding, sheets=options.sheet or first_sheet(options.data)
-    )
+    how = {"encoding": options.encoding, "sheets": options.sheet or first_sheet(options.data)}
+    groups = read_file(options.data, "group", "label", **how, bots=True, language=options.language)
     kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
     opened = classifier.open_label_
     if set(MEMBER_COLUMNS) <= set(groups.names):

@@ -58,7 +58,8 @@ def evaluate(options: argparse.Namespace) -> None:
 def read_labelled(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[np.object_], NDArray[Any]]:
     """Texts and labels of ``--data``; the labels of a model are none that mark missing values."""
     kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
-    found = read_table(options.data, label_column=options.label_column, kept=kept, **read_by(options))
+    how = {"label_column": options.label_column, "language": options.language, **read_by(options)}
+    found = read_table(options.data, kept=kept, **how)
     refuse_other_spellings(found.labels, classifier.classes_, classifier.open_label_)
     return found.texts, found.labels
 

@@ -16,6 +16,7 @@ from .._encoders.text_features import TextFeatures
 from .._traffic.learning import choose_to_label, learn_from_traffic
 from .._traffic.log import MEMBERS
 from .._traffic.predict_set import ASK, first_classes, predict_set, zones_of
+from .._traffic.share import said_of_trained
 from ._ahead import check_unlabelled
 from ._change import check_names, save_where_asked
 from ._given import lines_of_input, read_by, with_content
@@ -178,14 +179,16 @@ def _without(log: list[str], reviewed: list[str]) -> list[str]:
 def _told(classifier: Any, n_others: int, folder: Path) -> list[str]:
     """Say what was learned, in numbers that can be checked."""
     change, learned = classifier.changes_[-1], classifier.traffic_
-    n_learned = change["n_samples"]
+    n_learned, others = change["n_samples"], "other " if change["n_trained"] else ""
     n_open = int(np.sum(classifier._learned.labels[-n_learned:] == classifier.open_label_))
     new = f", new is {enumerated(np.array(change['classes']))}" if change["classes"] else ""
     lines = [
         f"Learned {numbered(n_learned, 'message')}, {n_open} of them open, beside {n_others} without a label. The "
         f"model in {folder} knows {len(classifier.classes_)} classes{new}.",
-        f"Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % of the messages are new.",
+        f"Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % of the {others}messages are new.",
     ]
+    if said := said_of_trained(change["n_trained"]):
+        lines.append(said)
     if change["rejected"] is not None:
         lines.append(
             f"Of the labelled known messages {100 * change['rejected']:.0f} % went to a person; "

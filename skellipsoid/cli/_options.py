@@ -12,7 +12,7 @@ OPEN_LABEL = "-1"
 #: What a file of ``--data`` and a folder of ``--model`` can be, for the help.
 _TABLE = (
     "a workbook (.xlsx, .xls, .ods), CSV or tab-separated text, JSON lines or parquet, with a column of texts and one "
-    "of labels"
+    "of labels; or what a bot was trained on: Rasa, Dialogflow, LUIS, fastText, a folder of classes"
 )
 _MODEL = "a folder that train --save or skellipsoid.save wrote"
 _HUB = "or the name user/name of a model on the Hugging Face hub"
@@ -107,6 +107,7 @@ def _add_columns(command: argparse.ArgumentParser) -> None:
             metavar="COLUMN",
             help=f"the column of the {what}s: its name, or its number from 1 (default: guessed, and said)",
         )
+    command.add_argument("--language", metavar="CODE", help="the one to read of a bot's several languages, such as de")
 
 
 def _add_training(command: argparse.ArgumentParser) -> None:

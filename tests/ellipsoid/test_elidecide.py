@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from matrix_helpers import matrices_of
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -131,8 +132,8 @@ def test_the_losses_of_the_ablations_do_not_see_beta_nor_mixtures_of_known_sampl
 def test_a_shape_is_what_its_name_says(shape, loss):
     X, y = gaussians(4, distance=2, n_features=4)
     clf = make(shape=shape, negative_loss=loss, learning_rate=0.01).fit(X, y)
-    assert not (clf.components_ * (1 - np.eye(4))).any()
-    diagonals = np.diagonal(clf.components_, axis1=1, axis2=2)
+    assert not (matrices_of(clf) * (1 - np.eye(4))).any()
+    diagonals = np.diagonal(matrices_of(clf), axis1=1, axis2=2)
     assert ((np.ptp(diagonals, axis=1) > 1e-3) == (shape == "diagonal")).all()
     np.testing.assert_allclose(np.diagonal(clf.class_margins(clf.centers_)), 1, atol=1e-6)
 
@@ -150,11 +151,11 @@ def test_a_larger_beta_gives_tighter_boundaries():
 def test_more_to_mix_than_classes_mixes_all_of_them():
     X, y = gaussians(3)
     three, nine = (make(n_mix=n_mix).fit(X, y) for n_mix in (3, 9))
-    np.testing.assert_array_equal(three.components_, nine.components_)
+    np.testing.assert_array_equal(matrices_of(three), matrices_of(nine))
     two_classes = gaussians(2)
     default, two = (make(n_mix=n_mix).fit(*two_classes) for n_mix in ((2, 3), 2))
-    np.testing.assert_array_equal(default.components_, two.components_)
-    assert (default.components_ != np.eye(3)).any()
+    np.testing.assert_array_equal(matrices_of(default), matrices_of(two))
+    assert (matrices_of(default) != np.eye(3)).any()
 
 
 def test_rescale_off_takes_features_as_they_are():
@@ -162,7 +163,7 @@ def test_rescale_off_takes_features_as_they_are():
     plain, scaled = (make(rescale=rescale).fit(100 * X, y) for rescale in (False, True))
     assert plain.scale_ == 1
     # At another scale the paper's exp(Δ - r) means something else.
-    assert (abs(plain.components_ - scaled.components_) > 1e-3).any()
+    assert (abs(matrices_of(plain) - matrices_of(scaled)) > 1e-3).any()
 
 
 def test_one_class_grows_until_it_covers_its_rows():
@@ -217,7 +218,7 @@ def test_given_validation_samples_stop_the_training_and_all_training_samples_lea
     more = make().fit(
         X, names[y], X_val=np.append(new, new + 50, axis=0), y_val=np.append(names[labels], ["else"] * 120)
     )
-    np.testing.assert_array_equal(more.components_, given.components_)
+    np.testing.assert_array_equal(matrices_of(more), matrices_of(given))
     assert more.validation_scores_ == given.validation_scores_
 
 
@@ -249,5 +250,5 @@ def test_a_pipeline_transforms_the_validation_samples():
         clf = make().set_fit_request(X_val=True, y_val=True)
         pipeline = Pipeline([("scale", StandardScaler()), ("clf", clf)], transform_input=["X_val"])
         pipeline.fit(100 * X, y, X_val=100 * new, y_val=labels)
-    np.testing.assert_array_equal(pipeline[-1].components_, alone.components_)
+    np.testing.assert_array_equal(matrices_of(pipeline[-1]), matrices_of(alone))
     np.testing.assert_array_equal(pipeline[-1].held_out_scores_, alone.held_out_scores_)

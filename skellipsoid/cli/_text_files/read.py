@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._bot_files.bot_reader import read_bot
 from ..._core.characters import is_visible
 from ..._core.messages import named, say_empty
 from ..._core.warn import LossWarning, warn
@@ -52,9 +53,11 @@ class LabelledTexts(NamedTuple):
 
     texts: NDArray[np.object_]
     labels: NDArray[Any]
-    #: Numbers from 1 of what ``unit`` says: ``"line"`` or ``"record"``.
+    #: Numbers from 1 of what ``unit`` says: ``"line"``, ``"record"`` or ``"text"``.
     numbers: NDArray[np.int64]
     unit: str
+    #: What was read of a bot; else empty.
+    note: str = ""
 
 
 def read_table(
@@ -65,13 +68,15 @@ def read_table(
     kept: Collection[str] = (),
     encoding: str | None = None,
     sheets: Sequence[str] = (),
+    language: str | None = None,
+    says_read: bool = True,
 ) -> LabelledTexts:
-    """Read texts and labels from a file of two or more columns.
+    """Read texts and labels from a file of two or more columns, or from the file, folder or zip of a bot.
 
     The kind of file follows from its first bytes if it is a workbook (``.xlsx``, ``.xlsm``, ``.xls``, ``.ods``), else
-    from its name: ``.json``, ``.jsonl``, ``.ndjson`` and ``.parquet``; any other is delimited text. The plain form is a
-    text, a tab and a label on each line, with or without a first line ``text<TAB>label``: quotes are part of the text
-    there.
+    from its name: ``.json``, ``.jsonl``, ``.ndjson`` and ``.parquet``; any other is delimited text, unless it holds
+    what a bot's file does (``_bot_files``). The plain form is a text, a tab and a label on each line, with or without a
+    first line ``text<TAB>label``: quotes are part of the text there.
 
     Parameters
     ----------
@@ -85,6 +90,10 @@ def read_table(
         Encoding of a text file, by a name that Python knows; ``None``: UTF-8, UTF-16 with a mark, or Windows-1252.
     sheets : sequence of str, default=()
         Sheets of a workbook: names, or else numbers from 1; empty: the first that one sees.
+    language : str, default=None
+        The language to read of a bot that has several.
+    says_read : bool, default=True
+        Whether to say what was read of a bot, also if nothing was left out.
 
     Returns
     -------
@@ -105,7 +114,11 @@ def read_table(
     UserWarning
         If columns were guessed, if rows are left out, or if the encoding is not UTF-8.
     """
-    table = read_file(path, text_column, label_column, encoding=encoding, sheets=sheets)
+    table = read_file(path, text_column, label_column, encoding=encoding, sheets=sheets, bots=True, language=language)
+    if table.note and sheets:
+        raise ValueError(f"--sheet names a sheet of a workbook, and {str(path)!r} is none; leave --sheet out.")
+    if table.is_cut or (table.note and says_read):
+        warn(table.note, LossWarning if table.is_cut else UserWarning)
     if not table.n_columns or not table.rows:
         return LabelledTexts(np.array([], dtype=object), np.array([], dtype=str), np.array([], dtype=int), table.unit)
     text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
@@ -116,7 +129,7 @@ def read_table(
     check_cells(table, path, label_at, kept)
     texts = [text if is_visible(text) else "" for text in table.cells(text_at)]
     written = table.cells(label_at)
-    labels = read_labels(written, kept)
+    labels = written if table.note else read_labels(written, kept)
     present = [bool(text and label) for text, label in zip(texts, labels, strict=True)]
     markers = sorted({mark for mark, label in zip(written, labels, strict=True) if is_visible(mark) and not label})
     _say_missing(table, path, texts, "text", "")
@@ -134,6 +147,7 @@ def read_table(
         np.array(labels, dtype=str)[rows],
         np.array(table.numbers)[rows],
         table.unit,
+        table.note,
     )
 
 
@@ -248,11 +262,18 @@ def read_file(
     fewest: int = 2,
     is_partial: bool = False,
     keeps_empty: bool = False,
+    bots: bool = False,
+    language: str | None = None,
 ) -> Table:
     """Read all columns of a file; a first line that holds a ``wanted`` name, which is no number, is its header.
 
     It has at least the ``fewest`` columns. In one with empty labels, ``is_partial``, a row may end before its label.
+    With ``bots`` it may be the file, folder or zip of a bot, of which one ``language`` is read.
     """
+    if bots and (bot := read_bot(path, language, encoding)) is not None:
+        rows = [[each.text, each.label] for each in bot.texts]
+        numbers = list(range(1, len(rows) + 1))
+        return Table(["text", "label"], rows, numbers, "text", note=bot.note, is_cut=bot.is_cut)
     kind = path.suffix.lower()
     given = [name for name in wanted if name is not None]
     names = [name for name in given if not (name.isascii() and name.isdigit() and int(name) > 0)]
