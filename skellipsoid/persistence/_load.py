@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.sklearn import validate_params, validate_steps
 from .._core.warn import silenced
-from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.positions import check_length
@@ -332,8 +331,7 @@ def _check_steps(pipeline: Pipeline) -> None:
         before = name
         if isinstance(part, TextFeatures):
             given = part._n_features_out
-        # An ellipsoid classifier computes its components when it is asked for them.
-        elif not isinstance(part, EllipsoidOpenSetClassifier) and hasattr(part, "components_"):
+        elif hasattr(part, "components_"):
             given = len(part.components_)
         elif taken is not None:
             given = taken
