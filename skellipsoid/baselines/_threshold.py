@@ -127,6 +127,8 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
     def _held_out_scores(self, samples: TrainingSamples, rng: np.random.Generator) -> HeldOutTable | None:
         """Score known samples by fits without their fold, and open ones by fits that lack their class, too.
 
+        Where a fit without a class scores the other classes as one with it (``_scores_as_new``), it scores both.
+
         ``None`` if no known sample can be held out.
         """
         n_classes, classes, blocks = len(self.classes_), samples.classes, joined(samples.units, samples.groups)
@@ -135,7 +137,9 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         folds[order] = fold_numbers(classes[order], blocks[order], N_FOLDS)
         open_folds = rng.permutation(np.arange(len(samples.open_features)) % N_FOLDS)
         for fold in range(N_FOLDS):
-            stays, tested = folds != fold, np.flatnonzero(folds == fold)
+            stays, tested, lacks = folds != fold, np.flatnonzero(folds == fold), class_folds[classes] == fold
+            if self._scores_as_new and (stays & ~lacks).any():
+                stays = stays & ~lacks  # one fit has the scores of known and of open samples
             if not stays.any() or not (len(tested) or (open_folds == fold).any()):
                 continue
             part, present = self._fit_part(samples.where(stays).normalized()), np.unique(classes[stays])
@@ -146,8 +150,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
             known = kinds, classes[tested], samples.weights[tested], blocks[tested]
             tables.append(_table_of(scored, *known, present, n_classes))
             tables.append(_table_of(of_open, *_as_open(len(of_open.assigned), n_classes), present, n_classes))
-            lacks = class_folds[classes] == fold
-            if lacks[tested].any() and (stays & ~lacks).any():
+            if not self._scores_as_new and lacks[tested].any() and (stays & ~lacks).any():
                 tables.append(self._of_lacking(samples, stays & ~lacks, tested, lacks[tested], scored, blocks))
         found = HeldOutTable.joined(tables) if tables else None
         return found if found is not None and len(found.known) else None

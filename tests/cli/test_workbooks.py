@@ -3,15 +3,13 @@
 import datetime
 import io
 import random
-import shutil
-import subprocess
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 import xlsxwriter
 from file_helpers import numbers_of, read, texts_of
+from office import change_member, converted
 
 from skellipsoid.cli._text_files.workbooks import package
 from skellipsoid.cli._text_files.workbooks.read_workbook import read_workbook
@@ -34,23 +32,6 @@ def write(path, **sheets):
     return path
 
 
-@pytest.fixture(scope="session")
-def converted(tmp_path_factory):
-    """Save a workbook by LibreOffice in another kind."""
-    program = shutil.which("soffice")
-    home = tmp_path_factory.mktemp("office")
-
-    def convert(path, kind):
-        if program is None:
-            pytest.skip("needs LibreOffice (Debian: libreoffice-calc-nogui)")
-        folder = path.with_name(f"{path.stem}-{kind}")
-        command = [program, f"-env:UserInstallation={home.as_uri()}", "--headless", "--convert-to", kind]
-        subprocess.run([*command, "--outdir", folder, path], check=True, capture_output=True, timeout=300)
-        return Path(folder / f"{path.stem}.{kind}")
-
-    return convert
-
-
 def odd_sheet(workbook, sheet):
     """A title, cells that are no text, merged labels, a hidden row, and cells that only seem empty."""
     sheet.activate()
@@ -69,7 +50,7 @@ def odd_sheet(workbook, sheet):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_a_person_sees_is_read(kind, converted, tmp_path):
+def test_what_a_person_sees_is_read(kind, tmp_path):
     def hidden(_, sheet):
         sheet.write_row(0, 0, ["text", "label"])
         sheet.hide()
@@ -135,16 +116,6 @@ def test_no_row_is_skipped_without_names_of_columns(tmp_path):
     assert said[-1] == f"row 3 of {str(path)!r} is empty and is left out."
 
 
-def damaged(path, change, member="xl/worksheets/sheet1.xml"):
-    """Change one member of a workbook."""
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    members[member] = change(members[member])
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-
-
 def with_row(cell):
     return lambda content: content.replace(b"</sheetData>", b"<row>" + cell + b"</row></sheetData>")
 
@@ -181,8 +152,8 @@ LONG = b'<c r="A9" t="inlineStr"><is><t>' + b"a" * (package.MOST_BYTES + 1) + b"
 )
 def test_nothing_explodes(change, member, sentence, tmp_path):
     path = write(tmp_path / "mine.xlsx", a=[("a" * 32_767,), *ROWS])
-    damaged(path, lambda content: content.replace(b"a" * 32_767, b"a" * 100_000), "xl/sharedStrings.xml")
-    damaged(path, change, member or "xl/worksheets/sheet1.xml")
+    change_member(path, lambda content: content.replace(b"a" * 32_767, b"a" * 100_000), "xl/sharedStrings.xml")
+    change_member(path, change, member or "xl/worksheets/sheet1.xml")
     assert path.stat().st_size < 2_000_000
     with pytest.raises(ValueError, match=sentence):
         read(path)
@@ -211,13 +182,13 @@ def test_what_is_no_workbook_or_locked_is_one_sentence(tmp_path):
         path = tmp_path / "mine.xlsx"
         path.write_bytes(content)
         with pytest.raises(ValueError, match=sentence):
-            read(path)
+            read_workbook(path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_damaged_workbooks_are_read_or_one_sentence(kind, converted, tmp_path, capfd):
+def test_damaged_workbooks_are_read_or_one_sentence(kind, tmp_path, capfd):
     path = write(tmp_path / "mine.xlsx", May=odd_sheet, June=ROWS)
     content = (path if kind == "xlsx" else converted(path, kind)).read_bytes()
 
@@ -233,7 +204,7 @@ def test_damaged_workbooks_are_read_or_one_sentence(kind, converted, tmp_path, c
         if kind != "xls" and number % 2:  # whole members of a whole archive
             with zipfile.ZipFile(bad) as archive:
                 member = chance.choice([name for name in archive.namelist() if name.endswith(".xml")])
-            damaged(bad, lambda xml: spoiled(xml, chance), member)
+            change_member(bad, lambda xml: spoiled(xml, chance), member)
         try:
             read_workbook(bad)
         except ValueError as error:

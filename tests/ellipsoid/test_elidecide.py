@@ -1,17 +1,20 @@
 """EliDecide through the classifier: its settings, its validation samples, and a Pipeline that transforms them."""
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
 from matrix_helpers import matrices_of
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, predict_open_proba
+from skellipsoid.datasets import make_open_blobs
 
 
 def make(*, beta=0.5, alpha=0.6, **settings):
@@ -38,7 +41,7 @@ def test_the_defaults_are_those_of_the_released_code():
         "learning_rate": 1e-3,
         "weight_decay": 0.01,
         "batch_size": 128,
-        "max_iter": 100,
+        "max_iter": "auto",
         "n_iter_no_change": 10,
         "shape": "full",
         "negative_loss": "contraction",
@@ -100,7 +103,7 @@ ACTING = [
     ("weight_decay", (0.0, 0.1), {}),
     ("batch_size", (8, 64), {}),
     ("max_iter", (1, 5), {}),
-    ("n_iter_no_change", (1, 60), {"max_iter": 60}),
+    ("n_iter_no_change", (1, 60), {"max_iter": 60, "learning_rate": 0.1}),
     ("shape", ("full", "diagonal"), {}),
     ("shape", ("full", "ball"), {}),
     ("negative_loss", ("contraction", "adb"), {}),
@@ -252,3 +255,22 @@ def test_a_pipeline_transforms_the_validation_samples():
         pipeline.fit(100 * X, y, X_val=100 * new, y_val=labels)
     np.testing.assert_array_equal(matrices_of(pipeline[-1]), matrices_of(alone))
     np.testing.assert_array_equal(pipeline[-1].held_out_scores_, alone.held_out_scores_)
+
+
+def test_small_data_are_trained_until_boundaries_move_or_a_warning_says_that_none_did():
+    X, y = make_open_blobs(360, 8, n_known=12, open_share=0.0, class_sep=3.0, random_state=0)
+    train = np.arange(len(y)) % 2 == 0
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        clf.fit(X[train], y[train])
+    assert clf.n_iter_ * 2 >= 170  # two steps in an epoch
+    assert (clf.predict(X[~train]) == -1).mean() < 0.5
+    # The boundary and the probabilities are of one mind.
+    answers = np.append(clf.classes_, -1)[predict_open_proba(clf, X[~train]).argmax(axis=1)]
+    assert (answers == clf.predict(X[~train])).mean() > 0.98
+    with pytest.warns(
+        ConvergenceWarning, match=r"^The training ended after 5 epochs \(10 steps\) although its loss"
+    ) as said:
+        clf.set_params(trainer=EliDecide(max_iter=5)).fit(X[train], y[train])
+    assert said[0].filename == __file__

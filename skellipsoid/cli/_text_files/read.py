@@ -125,8 +125,8 @@ def read_table(
     if is_guess:
         _say_guess(table, path, "--text-column and --label-column choose others", texts=text_at, labels=label_at)
     table = table.without(rejected_rows(table, path, text_at, label_at))
-    _check_cells(table, path, text_at)
-    _check_cells(table, path, label_at, kept)
+    check_cells(table, path, text_at)
+    check_cells(table, path, label_at, kept)
     texts = [text if is_visible(text) else "" for text in table.cells(text_at)]
     written = table.cells(label_at)
     labels = written if table.note else read_labels(written, kept)
@@ -199,7 +199,7 @@ def read_rows(
     column, is_guess = choose_text_column(table, path, text_column)
     if is_guess:
         _say_guess(table, path, "--text-column chooses another", texts=column)
-    _check_cells(table, path, column)
+    check_cells(table, path, column)
     return table, table.cells(column), column
 
 
@@ -219,8 +219,8 @@ def read_partly_labelled(
     text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
     if is_guess:
         _say_guess(table, path, "--text-column chooses another", texts=text_at)
-    _check_cells(table, path, text_at)
-    _check_cells(table, path, label_at, kept)
+    check_cells(table, path, text_at)
+    check_cells(table, path, label_at, kept)
     labels = accepted_labels(table, path, text_at, label_at, kept)
     texts = table.cells(text_at)
     rows = [row for row, text in enumerate(texts) if is_visible(text)]
@@ -297,7 +297,7 @@ def _say_guess(table: Table, path: Path, remedy: str, **columns: int) -> None:
     warn(f"{str(path)!r}: {header}{guessed} (guessed; {remedy}).")
 
 
-def _check_cells(table: Table, path: Path, column: int, kept: Collection[str] = ()) -> None:
+def check_cells(table: Table, path: Path, column: int, kept: Collection[str] = ()) -> None:
     """Refuse cells that are no texts or labels, and say how a workbook's were read; ``kept`` are labels."""
     check_kinds(table, path, column, kept)
     for number, row in zip(table.numbers, table.rows, strict=True):
