@@ -182,7 +182,7 @@ def test_what_is_no_workbook_or_locked_is_one_sentence(tmp_path):
         path = tmp_path / "mine.xlsx"
         path.write_bytes(content)
         with pytest.raises(ValueError, match=sentence):
-            read(path)
+            read_workbook(path)
 
 
 @pytest.mark.slow
