@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.fitted_state import of_one_fit
 from .._core.validation import enumerated
 from . import axes
 from .math.boundaries import Boundaries
@@ -46,6 +47,7 @@ class BoundaryAttributesMixin:
         held_out = self._held_out
         return None if held_out is None else np.sort(held_out["scores"][~held_out["is_open"]])
 
+    @of_one_fit
     def ellipsoid_axes(self, label: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Axes of one class's ellipsoid.
 
@@ -72,6 +74,7 @@ class BoundaryAttributesMixin:
             raise ValueError(f"{label!r} is not a known class; the known classes are {enumerated(self.classes_)}.")
         return axes.ellipsoid_axes(self._boundaries, int(found[0]))
 
+    @of_one_fit
     def shared_axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]:
         """Axes along which class means differ, as in linear discriminant analysis; all classes share them.
 
