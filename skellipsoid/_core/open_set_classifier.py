@@ -32,6 +32,7 @@ from .validation import (
     select_rows,
     unmasked,
 )
+from .warn import warn_in_search
 
 
 class Answers(NamedTuple):
@@ -248,10 +249,20 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ValueError
             If ``y`` holds numbers and ``classes_`` strings or the reverse, if labels are missing, or if the lengths
             differ.
+
+        Warns
+        -----
+        UserWarning
+            Once in a search, such as ``GridSearchCV``, whose folds hold no open sample.
         """
         answers, truth = self.predict(X), as_kind_of(as_labels(y), self.classes_, "y", "classes_")
-        weights = unmasked(sample_weight, "sample_weight")
-        return float(accuracy_score(self._encode(truth), self._encode(answers), sample_weight=weights))
+        weights, codes = unmasked(sample_weight, "sample_weight"), self._encode(truth)
+        if (codes < len(self.classes_)).all():
+            warn_in_search(
+                "The folds of this search hold no open sample, so that it prefers what rejects least: pass "
+                "cv=OpenSetKFold() of skellipsoid.model_selection, and scoring=open_set_f1_scorer of its metrics."
+            )
+        return float(accuracy_score(codes, self._encode(answers), sample_weight=weights))
 
     def _encode(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Index in ``classes_`` of each label, and the number of classes for every other label."""

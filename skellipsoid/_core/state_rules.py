@@ -179,7 +179,7 @@ def _is_changes(value: Any) -> bool:
     if not isinstance(value, list):
         return False
     names = {"what", "classes", "n_samples", "when"}
-    more = {"into", "rejected", "foretold", "before", "after"}
+    more = {"into", "rejected", "foretold", "before", "after", "n_trained"}
     return all(isinstance(change, Mapping) and names <= change.keys() <= names | more for change in value)
 
 

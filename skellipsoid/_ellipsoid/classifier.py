@@ -84,10 +84,6 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         Class means c_k, and centres m_k of the ellipsoids, in the units of X.
     radii_ : ndarray of shape (n_classes,)
         Δ_k, in the units of X.
-    components_ : ndarray of shape (n_classes, n_features, n_features)
-        A_k, without units, float32. Computed at each access.
-    within_covariance_ : ndarray of shape (n_features, n_features) or None
-        T, whose metric defines the nearest mean; ``None`` if it is Euclidean. Computed at each access.
     spherical_share_, between_share_, shared_share_ : float or None
         Shrinkage of the covariances: a, b and ρ of the guide; ``None`` with a trainer, or if no class has a spread. b
         is also ``None`` with fewer than four classes or equal means.

@@ -99,7 +99,7 @@ def test_quotes_are_text_between_tabs_of_many_columns_if_they_do_not_pair(tmp_pa
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"PK\x03\x04rest", "is an Excel workbook or a zip archive; save the sheet as 'CSV UTF-8'"),
+        (b"PK\x03\x04rest", "is a damaged workbook; take a complete copy of it"),
         (b"\x1f\x8brest", "is compressed; unpack it first"),
         (b"PAR1rest", "is a parquet file; give it a name that ends in .parquet"),
         ("text,label\n".encode("utf-16-le"), "^Line 1 of .* holds a zero byte, which no text does; remove it, or"),

@@ -234,7 +234,7 @@ def test_changed_classes_are_scored(rows):
     assert (clf.class_margins(rows).shape[1], fewer.class_margins(rows).shape[1]) == (20, 19)
 
 
-@pytest.mark.parametrize("name", ["radii_", "centers_", "centroids_", "scale_", "components_", "shared_share_"])
+@pytest.mark.parametrize("name", ["radii_", "centers_", "centroids_", "scale_", "shared_share_"])
 def test_what_a_fit_found_cannot_be_replaced(name):
     with pytest.raises(AttributeError, match="setter"):
         setattr(fitted(20), name, 1.0)

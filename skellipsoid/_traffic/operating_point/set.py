@@ -41,7 +41,8 @@ def set_operating_point(
 
     Sets ``offset_``, the score below which ``predict`` answers open, ``class_offsets_`` to 0, and ``asking_``, the
     zones of :func:`predict_set` around the limit. For balls and ellipsoids, an offset of o multiplies the radius by
-    1 − o. Nothing else changes. Use samples that were not used in training.
+    1 − o. Nothing else changes. Use samples that were not used in training; messages of a log that are equal to
+    training samples are left out, since they lie nearer than any new message.
 
     There are six ways to call it:
 
@@ -195,7 +196,12 @@ def _fit_log(
     """Read a log, and fit its model; warn if labelled known messages lie farther out than held-out samples."""
     share = None if open_share is None else read_share(open_share)
     log = read_log(estimator, X, y, sample_weight, "set_operating_point")
-    if open_share is None and not len(log.truth):
+    if open_share is None and not len(log.telling().truth):
+        if len(log.truth):
+            raise ValueError(
+                f"All {len(log.truth)} labelled messages are training samples, which say nothing about the others: "
+                "label about 30 other messages, or pass open_share."
+            )
         raise ValueError(
             "A log alone does not say where the limit goes, since known messages that are worded unlike the "
             "training samples look like open ones: pass y with labels of about 30 messages, and None for the "

@@ -99,7 +99,7 @@ def read_delimited(
     number, first = rows[0] if rows else (0, [])
     first = [cell.strip() for cell in first]
     is_wanted = not {cell.casefold() for cell in first}.isdisjoint(name.casefold() for name in wanted)
-    has_header = is_wanted or _is_header([[cell.strip() for cell in cells] for _, cells in rows])
+    has_header = is_wanted or is_header([[cell.strip() for cell in cells] for _, cells in rows])
     body = rows[has_header:]
     names, header = (first, number) if has_header else ([], 0)
     if keeps_empty:
@@ -281,7 +281,7 @@ def _remedy(surplus: int, delimiter: str, *, quoted: bool) -> str:
     return f"; put quotes around a text that holds a {what if surplus > 0 else f'line break or a {what}'}"
 
 
-def _is_header(rows: list[list[str]]) -> bool:
+def is_header(rows: list[list[str]]) -> bool:
     """Tell whether the first row is the names of the columns.
 
     If usual names of texts and labels are there, it is. If not, no cell may be a number or occur again in its column.
