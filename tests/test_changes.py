@@ -344,6 +344,11 @@ class TestChosenAnew:
         rejected = [np.mean(each.predict(new[y == 6]) == -1) for each in (more, refresh(more))]
         assert rejected[0] <= rejected[1] + 0.05
 
+    def test_a_dense_half_of_a_merged_class_is_no_copy(self):
+        X, _, y = apart(7, 384, [1.5, 1, 1, 1, 1, 1, 1], n=30, seed=1)
+        merged = merge_classes(classifier().fit(X, y), {9: [0, 1]})
+        assert len(np.unique(merged._kept.units)) == len(X)
+
     def test_a_limit_that_was_placed_for_another_choice_is_said(self):
         X, _, y = apart(5, 20)
         clf = set_operating_point(classifier().fit(X, y), open_share=0.1)

@@ -76,6 +76,14 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     #: What each parameter may be; those that are not named here may be anything.
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
+    @property
+    def predict_proba(self) -> Any:
+        """There is none: probabilities of the known classes alone would be wrong for open samples."""
+        raise AttributeError(
+            f"{type(self).__name__} has no predict_proba, since open samples have no class; use skellipsoid."
+            "predict_open_proba(clf, X), or for cleanlab a LogisticRegression on the features (the guide, Recipes)."
+        )
+
     @fit_context(prefer_skip_nested_validation=True)
     @one_thread_each()
     def fit(

@@ -98,9 +98,15 @@ def read_features(X: Any) -> Any:
     Raises
     ------
     ValueError
-        If values are not computed yet, masked, vectors of different lengths, dates, times, complex numbers or records.
+        If X is sparse or not computed yet, or holds masked values, vectors of different lengths, dates, times, complex
+        numbers or records.
     """
     X = stack_vectors(unmasked(X, "X"))
+    if issparse(X):
+        raise ValueError(
+            f"X is sparse, of shape {X.shape}, but must be dense and have few features; for texts use "
+            "SupConTextEncoder in place of word counts (the guide, Features), else put TruncatedSVD before it."
+        )
     for found in _dates(X):
         raise ValueError(
             f"X holds {found}, but features must be numbers; convert dates and times, for instance to days since a "

@@ -79,7 +79,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     Attributes
     ----------
     classes_, open_label_ : ndarray of shape (n_classes,), int, float or str
-        The known classes, and the open label in their kind.
+        The known classes, and the open label in their kind: −1 for integers and booleans, where ``names[-1]`` is the
+        last class and −1 counts as true.
     centroids_, centers_ : ndarray of shape (n_classes, n_features)
         Class means c_k, and centres m_k of the ellipsoids, in the units of X.
     radii_ : ndarray of shape (n_classes,)

@@ -165,8 +165,11 @@ class TrainingSamples:
         Duplicates are searched anew among all samples of these classes, or among those that are ``altered``. A new
         sample has ``weight`` times the mean weight of the old ones.
         """
+        is_merged = altered is not None
         altered = np.isin(self.classes, classes) if altered is None else altered
         rest, old = self.where(~altered), self.where(altered)
+        # Each of two classes that are merged is dense beside the other: alone, half of the samples would be duplicates.
+        n_others = len(rest) if is_merged else 0
         has_groups = groups is not None or not np.array_equal(self.groups, self.units)
         first = 1 + max(int(self.groups.max(initial=-1)), int(self.units.max(initial=-1)))
         own = first + (np.arange(len(features)) if groups is None else groups)
@@ -176,7 +179,7 @@ class TrainingSamples:
         validates = np.append(old.validates, _undecided(features))
         features, classes = np.concatenate([old.features, features]), np.concatenate([old.classes, classes])
         groups = np.concatenate([old.groups, own]) if has_groups else None
-        numbers, new, _ = gather(features, classes, each, groups, duplicates, copies, len(rest))
+        numbers, new, _ = gather(features, classes, each, groups, duplicates, copies, n_others)
         units = first + len(copies) + new.units
         own = units if groups is None else groups[numbers]
         new = replace(new, units=units, groups=own, validates=validates[numbers])

@@ -12,8 +12,10 @@ import pandas as pd
 import pytest
 import torch
 from operator_helpers import Operators
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, remove_classes
@@ -281,3 +283,16 @@ def test_a_plot_does_not_warn_of_the_norms_of_its_grid():
     open_region(clf, plane, limits, 10)  # warnings are errors here
     with pytest.warns(UserWarning, match="New samples have a Euclidean norm"):
         clf.predict(plane.origin + limits.repeat(10, axis=0) @ plane.directions)
+
+
+def test_there_are_no_probabilities_of_known_classes_alone():
+    clf = fitted(20)
+    assert not hasattr(clf, "predict_proba")
+    assert not hasattr(make_pipeline(clf), "predict_proba")
+    with pytest.raises(AttributeError, match=r"use skellipsoid\.predict_open_proba\(clf, X\), or for cleanlab"):
+        _ = clf.predict_proba
+
+
+def test_sparse_features_are_told_what_to_use():
+    with pytest.raises(ValueError, match=r"X is sparse, of shape \(4, 4\), .* use SupConTextEncoder .* TruncatedSVD"):
+        EllipsoidOpenSetClassifier().fit(csr_array(np.eye(4)), [0, 0, 1, 1])

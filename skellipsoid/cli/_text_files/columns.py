@@ -224,4 +224,6 @@ def _shown(table: Table, column: int) -> str:
     cells = (cell_text(row[column]) for row in table.rows if is_scalar(row[column]))
     example = next(filter(None, cells), None)
     name = f"{column + 1} {table.names[column]!r}" if table.names and table.names[column] else str(column + 1)
+    if example is None and (held := next((row[column] for row in table.rows if not is_scalar(row[column])), None)):
+        return f"{name} ({'a list' if isinstance(held, list | tuple) else 'an object'})"
     return f"{name} ({'empty' if example is None else f'such as {shortened(example, _LONGEST_EXAMPLE)!r}'})"

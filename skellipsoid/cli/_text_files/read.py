@@ -17,7 +17,7 @@ from .annotations import read_annotations
 from .columns import choose_columns, choose_text_column
 from .decode import decode_file
 from .delimited import is_tabbed, read_delimited
-from .records import read_json, read_parquet
+from .records import paths_into, read_json, read_parquet
 from .rejected import rejected_rows
 from .text_table import Table, is_scalar
 from .workbooks.cells import check_kinds
@@ -31,6 +31,12 @@ _LOGS = {".txt", ".log"}
 _EXACT_FLOATS = 2**sys.float_info.mant_dig
 #: Labels that a program wrote as numbers with a fraction, because some were missing.
 _WHOLE = re.compile(r"([-+]?\d+)\.0+")
+#: Paths into objects that a message names.
+_MOST_PATHS = 5
+#: A date and a time, or a time, at the beginning of a line that a program logged.
+_TIME = re.compile(
+    r"[\[(]?(?:\d{4}-\d\d-\d\d[T ]|\d\d?[./]\d\d?[./]\d{2,4},? |\d\d/\w{3}/\d{4}:)?\d\d?:\d\d(?::\d\d)?\b"
+)
 #: What programs write for a missing label.
 _MISSING = {
     *("NaN", "nan", "-NaN", "-nan", "NA", "<NA>", "N/A", "n/a", "NaT", "NULL", "Null", "null", '""', "''", r"\N"),
@@ -192,6 +198,12 @@ def read_rows(
                 filled = list(every)
             say_empty([i + 1 for i in sorted(set(every) - set(filled))], path)
             texts = [lines[i] for i in filled]
+            if len(texts) > 1 and all(_TIME.match(text.lstrip()) for text in texts if text.strip()):
+                warn(
+                    f"Each line of {str(path)!r} begins with a time, which is read as a part of the message; write the "
+                    "messages alone to a file, or to a column of a table.",
+                    LossWarning,
+                )
             return Table([], [[text] for text in texts], [i + 1 for i in filled], "line", delimiter="\t"), texts, 0
     table = read_file(path, text_column, encoding=encoding, sheets=sheets, fewest=1, keeps_empty=keeps_empty)
     if not table.n_columns or not table.rows:
@@ -305,6 +317,9 @@ def check_cells(table: Table, path: Path, column: int, kept: Collection[str] = (
             continue  # of a tool: one label counts, several do not
         if not is_scalar(row[column]):
             found, remedy = f"a {type(row[column]).__name__}", "choose another column"
+            if paths := [each for each in paths_into(row[column]) if each]:
+                named_paths = ", ".join(repr(f"{table.names[column]}.{each}") for each in paths[:_MOST_PATHS])
+                remedy = f"name a path into it instead, such as {named_paths}"
         elif isinstance(row[column], float) and row[column].is_integer() and abs(row[column]) >= _EXACT_FLOATS:
             found, remedy = f"the float {row[column]!r}", "write a number as large as this as a whole number or a text"
         else:
