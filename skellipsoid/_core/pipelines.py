@@ -18,6 +18,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._samples.duplicates import find_duplicates
+from .fitted_state import present
 from .labels import cast_open_label
 from .sklearn import BaseSearchCV
 from .texts import equal_texts, texts_of
@@ -159,7 +160,7 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
         )
     for transformer in transformers:
         X = transformer.transform(X)
-    return classifier, X
+    return present(classifier), X
 
 
 def with_names(X: NDArray[Any], step: Any) -> Any:

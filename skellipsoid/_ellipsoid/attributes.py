@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.fitted_state import of_one_fit
 from .._core.validation import enumerated
 from . import axes
 from .math.boundaries import Boundaries
@@ -55,6 +56,7 @@ class BoundaryAttributesMixin:
         check_is_fitted(self)
         return axes.within_covariance(self._boundaries)
 
+    @of_one_fit
     def ellipsoid_axes(self, label: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Axes of one class's ellipsoid.
 
@@ -85,6 +87,7 @@ class BoundaryAttributesMixin:
         """A_k of each class, one at a time: they are as large as a square of the features."""
         return (axes.component(self._boundaries, k) for k in range(len(self.classes_)))
 
+    @of_one_fit
     def shared_axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]:
         """Axes along which class means differ, as in linear discriminant analysis; all classes share them.
 

@@ -17,6 +17,7 @@ from .._core.norms import usual_norms
 from .._core.spelling import refuse_other_spellings
 from .._core.validation import check_groups, check_squares, enumerated, in_memory
 from .._core.warn import silenced, warn
+from .._held_out.scores import Expected
 from .._samples.samples import find_outliers
 from .._samples.training_samples import TrainingSamples
 from .._torch.threads import one_thread_each
@@ -266,6 +267,7 @@ def _begun(
     changed.classes_, changed._kept, changed._learned = classes, kept.normalized(), learned
     changed.offset_, changed.class_offsets_ = 0.0, np.zeros(len(classes))
     changed.traffic_ = changed.asking_ = None
+    changed._expected = Expected.by(clf) if places is None else Expected.of(clf)
     if places is not None:
         changed.offset_, changed.traffic_, changed.asking_ = clf.offset_, clf.traffic_, clf.asking_
         offsets, stays = np.full(len(classes), -np.inf), places >= 0

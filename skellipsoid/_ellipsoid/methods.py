@@ -234,7 +234,7 @@ class Training(Method):
 def method_of(classifier: Any) -> ClosedForm | Training:
     """Choose the fit that the parameters of a classifier ask for."""
     method = ClosedForm if classifier.trainer is None else Training
-    given = classifier.alpha, classifier.beta, Expected.by(classifier), classifier.trainer, classifier.random_state
+    given = classifier.alpha, classifier.beta, Expected.of(classifier), classifier.trainer, classifier.random_state
     return method(*given, classifier.duplicates, resolve_device(classifier.device), classifier.memory)
 
 

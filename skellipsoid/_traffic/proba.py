@@ -95,7 +95,7 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
     if at_boundary:
         share = _share_of_boundary(held_out, traffic)
     is_open = of_scores(held_out, scores, {**traffic, "open_share": share})
-    columns = np.asarray(classifier._score_all(classifier._validate_scored_data(features)), dtype=np.float64)
+    columns = np.asarray(classifier._score_all_checked(features), dtype=np.float64)
     known = _class_probabilities(held_out, scores, assigned, columns)
     return np.column_stack([known * (1 - is_open)[:, np.newaxis], is_open])
 

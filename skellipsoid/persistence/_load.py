@@ -245,6 +245,9 @@ def _build_part(model: dict[str, Any], files: Files, backbones: Backbones, *, fi
             raise ValueError(f"{name!r} is no fitted attribute of {cls.__name__}")
         setattr(estimator, name, rules[name].made(name, value))
     if fitted:
+        for name, rule in rules.items():
+            if name not in state and rule.otherwise is not None:
+                setattr(estimator, name, rule.otherwise(estimator))
         check_is_fitted(estimator)
         check_state(estimator)
     source.arrays.check_all("array")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -178,13 +179,14 @@ def set_operating_point(
         log, found = _fit_log(held_out, estimator, X, y, sample_weight, open_share)
         offset = place_limit(held_out, found, log.own_scores, len(classifier.classes_), costs)
         traffic = found.traffic()
+    placed = copy(classifier)
     if not limit_stays:
-        classifier.offset_, classifier.class_offsets_ = offset, np.zeros(len(classifier.classes_))
-    if isinstance(classifier, KeepsHeldOutMixin):
-        classifier.traffic_ = classifier.traffic_ if limit_stays else traffic
+        placed.offset_, placed.class_offsets_ = offset, np.zeros(len(placed.classes_))
+    if isinstance(placed, KeepsHeldOutMixin):
+        placed.traffic_ = placed.traffic_ if limit_stays else traffic
         is_as_fitted = found is None and asked_by == (None, None)  # then the zones follow the limit
-        scores = log.own_scores
-        classifier.asking_ = None if is_as_fitted else zones_placed(classifier, found, scores, *asked_by)
+        placed.asking_ = None if is_as_fitted else zones_placed(placed, found, log.own_scores, *asked_by)
+    classifier.__dict__.update(vars(placed))  # all at once
     return estimator
 
 
