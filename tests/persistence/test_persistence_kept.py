@@ -123,5 +123,7 @@ def test_what_save_writes_has_the_entries_of_its_format(name, made, tmp_path):
     parts = now["model"].get("steps", [now["model"]])
     for part in parts:  # where it is missing, load reads the parameters, as the version did that kept the models
         part.get("state", {}).pop("_expected", None)
+        for change in part.get("state", {}).get("changes_", []):
+            change["mapping"].pop("n_trained", None)  # said since, and needed by nothing
     assert entries(now["model"]) == entries(kept["model"])
     assert now.keys() == kept.keys()
