@@ -29,6 +29,7 @@ class Rule:
     length: str | None = None  # the size that a list has
     nullable: bool = False
     required: bool = True
+    otherwise: Callable[[Any], Any] | None = None  # gives it, by the estimator, where a former version saved none
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
         """Raise an error if a value does not meet the requirement; new sizes are recorded."""
@@ -72,8 +73,17 @@ class Record:
     A field that is not ``required`` is missing in models that were saved before it existed; it has its default.
     """
 
-    def __init__(self, cls: Any, *, nullable: bool = False, required: bool = True, **columns: "Rule | Record") -> None:
-        self.cls, self.nullable, self.required, self.columns = cls, nullable, required, columns
+    def __init__(
+        self,
+        cls: Any,
+        *,
+        nullable: bool = False,
+        required: bool = True,
+        otherwise: Callable[[Any], Any] | None = None,
+        **columns: "Rule | Record",
+    ) -> None:
+        self.cls, self.columns = cls, columns
+        self.nullable, self.required, self.otherwise = nullable, required, otherwise
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
         """Raise an error if a field does not meet its requirement."""
@@ -173,7 +183,7 @@ def _is_changes(value: Any) -> bool:
     if not isinstance(value, list):
         return False
     names = {"what", "classes", "n_samples", "when"}
-    more = {"into", "rejected", "foretold", "before", "after", "forgotten"}
+    more = {"into", "rejected", "foretold", "before", "after", "forgotten", "n_trained"}
     return all(isinstance(change, Mapping) and names <= change.keys() <= names | more for change in value)
 
 
