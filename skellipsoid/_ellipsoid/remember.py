@@ -10,9 +10,11 @@ from .math.memory import Memory
 
 #: Margin that a cosine of 1 takes, in interquartile ranges of the held-out scores of known samples.
 DEDUCTION = 3.0
-#: Open messages with a larger cosine are one; "none of these" is remembered if another open message is so near.
-SAME, NEAR = 0.95, 0.7
-#: So many open messages are remembered, or as many as there are classes; the oldest go first.
+#: "None of these" is remembered if another open message has such a cosine to it.
+NEAR = 0.7
+#: So many open messages are remembered, or as many as there are classes. Of more, those with a larger cosine to a later
+#: one than ``SAME`` go first, then the oldest.
+SAME = 0.95
 FEWEST_PLACES = 100
 
 
@@ -30,15 +32,16 @@ def remembered(learned: Learned | None, classes: NDArray[Any], held_out: NDArray
     if learned is None or held_out is None or len(held_out) < 2:
         return None
     is_known = np.isin(learned.labels, classes)
-    directions = unit(learned.features)
-    opened = _distinct(_sure(directions[~is_known], ~np.isnan(learned.gaps[~is_known])))
-    opened = opened[-max(FEWEST_PLACES, len(classes)) :]
+    directions, n_places = unit(learned.features), max(FEWEST_PLACES, len(classes))
+    opened = _sure(directions[~is_known], ~np.isnan(learned.gaps[~is_known]))
     if not len(opened):
         return None
+    if len(opened) > n_places:
+        opened = _distinct(opened)[-n_places:]
     known = directions[is_known]
-    if len(known) > len(opened):  # those that an open message is nearest to
+    if len(known) > n_places:  # those that an open message is nearest to
         nearness = (known @ opened.T).max(axis=1)
-        known = known[np.sort(np.argsort(-nearness, kind="stable")[: max(FEWEST_PLACES, len(classes))])]
+        known = known[np.sort(np.argsort(-nearness, kind="stable")[:n_places])]
     low, high = np.quantile(held_out, [0.25, 0.75])
     return Memory(opened, known, float(DEDUCTION * (high - low)))
 

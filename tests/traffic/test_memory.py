@@ -119,9 +119,9 @@ def test_one_pick_of_none_of_these_is_not_remembered_and_two_near_ones_are():
     picks = {"gaps": 0.5}
     assert remembered(messages([one], [True], **picks), CLASSES, HELD_OUT) is None
     assert remembered(messages([one, far], [True, True], **picks), CLASSES, HELD_OUT) is None
-    assert len(remembered(messages([one, near], [True, True], **picks), CLASSES, HELD_OUT).opened) == 1
+    assert len(remembered(messages([one, near], [True, True], **picks), CLASSES, HELD_OUT).opened) == 2
     drawn = messages([far, one, near], [True, True, True], np.array([np.nan, np.nan, 0.5]))
-    assert len(remembered(drawn, CLASSES, HELD_OUT).opened) == 2
+    assert len(remembered(drawn, CLASSES, HELD_OUT).opened) == 3
 
 
 def test_places_are_bounded_and_the_oldest_go_first():
