@@ -106,9 +106,9 @@ def judged(clf, log, truth, n):
     found = {"trained": figures(clf, log, truth, n)}
     deduction = remember.DEDUCTION
     for name, given, value in (
-        ("labels", labels, 0.0),
+        ("alone", labels, 0.0),
         ("memory", labels, deduction),
-        ("wrong labels", wrong, 0.0),
+        ("wrong alone", wrong, 0.0),
         ("wrong memory", wrong, deduction),
     ):
         remember.DEDUCTION = value
@@ -156,7 +156,7 @@ def line(rows, name, share, n):
     ]
     without, gain, wrong = (
         np.array([np.subtract(row[one], row[other] if other else 0) for row in chosen])
-        for one, other in (("labels", None), ("memory", "labels"), ("wrong memory", "wrong labels"))
+        for one, other in (("alone", None), ("memory", "alone"), ("wrong memory", "wrong alone"))
     )
     mean, of_wrong = gain.mean(axis=0), wrong.mean(axis=0)
     return (
