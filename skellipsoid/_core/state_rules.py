@@ -94,10 +94,11 @@ class Record:
             rule.check(f"{column} of {name}", getattr(value, column), sizes)
 
     def saved(self, value: Any) -> Any:
-        """Give the fields by name."""
+        """Give the fields by name, without those that are not required and are not there."""
         if value is None:
             return None
-        return {column: rule.saved(getattr(value, column)) for column, rule in self.columns.items()}
+        given = {column: (rule, getattr(value, column)) for column, rule in self.columns.items()}
+        return {column: rule.saved(part) for column, (rule, part) in given.items() if rule.required or part is not None}
 
     def made(self, name: str, value: Any) -> Any:
         """Make it of the mapping that was saved."""

@@ -108,7 +108,8 @@ def test_a_kept_model_answers_as_it_did(name, tmp_path):
 def entries(value):
     """What stands in a description, without its numbers."""
     if isinstance(value, dict):
-        return {name: entries(item) for name, item in value.items()}
+        # A memory is written where a model has learned; models of the format without one load as they were.
+        return {name: entries(item) for name, item in value.items() if name != "memory"}
     if isinstance(value, list):
         return [entries(item) for item in value if isinstance(item, dict)]
     return None
