@@ -328,8 +328,7 @@ def _fitted(
     if learned is not None:
         changed._kept = kept.decided_by(samples)
         changed._learned = replace(learned, features=learned.features - moved)
-        # Where another one chose, that one has the held-out scores.
-        scores = (changed if changed._held_out is not None or earlier is None else earlier).held_out_scores_
+        scores = (changed if earlier is None else earlier).held_out_scores_
         if changed.trainer is None:
             memory = remembered(changed._learned, classes, scores)
             changed._boundaries = replace(changed._boundaries, memory=memory)
