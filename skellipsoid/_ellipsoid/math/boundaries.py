@@ -212,7 +212,7 @@ class Boundaries:
         scorer = with_arrays(self.shapes, on_device).scorer(self.n_nearest)
         memory = None
         if self.memory is not None:
-            memory = with_arrays(self.memory, on_device), on_device(self.centroids)
+            memory = with_arrays(self.memory, on_device).beside(on_device(self.centroids))
         return ReadyScorer(scorer, mean, rest, self.scale, memory)
 
 
@@ -223,14 +223,13 @@ class ReadyScorer(NamedTuple):
     mean: Tensor  # (n_features,)
     rest: Tensor | None  # (n_features,) what the mean loses in single precision
     scale: float
-    memory: tuple[Memory, Tensor] | None = None  # and the class means, (n_classes, n_features)
+    memory: Memory | None = None  # with the class means
 
     def lost(self, features: Tensor) -> Tensor:
         """Give what the memory takes of the scores of standardized samples, (n_samples,)."""
         if self.memory is None:
             return torch.zeros_like(features[:, 0])
-        memory, centroids = self.memory
-        return memory.deduction(features, centroids)
+        return self.memory.deduction(features)
 
     def standardize(self, X: Tensor) -> Tensor:
         """Subtract the mean, and divide by the scale, as in double precision: a large shift costs nothing."""

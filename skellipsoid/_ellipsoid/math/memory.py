@@ -22,11 +22,14 @@ class Memory(NamedTuple):
     known: Any  # (n_known, n_features) rows of length 1: messages that were labelled with a class
     weight: float  # margin that a cosine of 1 takes
 
-    def deduction(self, features: Tensor, centroids: Tensor) -> Tensor:
-        """Give what the score of each sample loses, (n_samples,); ``centroids`` are the class means."""
+    def beside(self, centroids: Tensor) -> "Memory":
+        """Give the memory with the class means, (n_classes, n_features), among what is known."""
+        return self._replace(known=torch.cat([unit(centroids), self.known]))
+
+    def deduction(self, features: Tensor) -> Tensor:
+        """Give what the score of each sample loses, (n_samples,), by a memory with the class means."""
         directions = unit(features)
-        known = torch.cat([unit(centroids), self.known])
-        excess = (directions @ self.opened.T).amax(1) - (directions @ known.T).amax(1)
+        excess = (directions @ self.opened.T).amax(1) - (directions @ self.known.T).amax(1)
         lost: Tensor = self.weight * excess.clamp_min(0)
         return lost
 
