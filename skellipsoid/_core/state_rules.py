@@ -83,19 +83,20 @@ class Record:
             rule.check(f"{column} of {name}", getattr(value, column), sizes)
 
     def saved(self, value: Any) -> Any:
-        """Give the fields by name."""
+        """Give the fields by name, without those that are not required and are not there."""
         if value is None:
             return None
-        return {column: rule.saved(getattr(value, column)) for column, rule in self.columns.items()}
+        given = {column: (rule, getattr(value, column)) for column, rule in self.columns.items()}
+        return {column: rule.saved(part) for column, (rule, part) in given.items() if rule.required or part is not None}
 
     def made(self, name: str, value: Any) -> Any:
         """Make it of the mapping that was saved."""
         if not isinstance(value, Mapping):
             return value
         for column in sorted(value.keys() ^ self.columns.keys()):
-            refuse(column in self.columns, f"{column} of {name} is missing")
             refuse(column not in self.columns, f"{name} has no {column!r}")
-        columns = self.columns.items()
+            refuse(self.columns[column].required, f"{column} of {name} is missing")
+        columns = [(column, rule) for column, rule in self.columns.items() if column in value]
         return self.cls(**{column: rule.made(f"{column} of {name}", value[column]) for column, rule in columns})
 
 

@@ -305,7 +305,7 @@ def _fitted(
         # Where another one chose, that one has the held-out scores.
         with_held_out = earlier is None or earlier is clf
         fitted, samples = method_of(changed).fit(samples, classes, boundaries, same, with_held_out=with_held_out)
-    changed._store(fitted, samples.mean, clf.scale_)
+    changed._store(fitted, samples.mean, clf.scale_, clf._boundaries.units)
     if changed.trainer is not None and earlier is not None and not fitted.losses:  # nothing was trained
         for name in ("n_iter_", "loss_curve_", "validation_scores_"):
             setattr(changed, name, getattr(earlier, name))
