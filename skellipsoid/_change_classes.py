@@ -15,12 +15,17 @@ from ._ellipsoid.classifier import EllipsoidOpenSetClassifier
 
 
 def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Any:
-    """Add samples of new and of known classes, without a new choice of the shares and the size.
+    """Add samples of new and of known classes; shares and size stay where they suit them.
 
     The result is that of a fit on all samples, old and new, whose shares a, b and ρ, radius scale and e are those of
     the given classifier. Means, covariances, shapes and held-out scores are computed anew. Duplicates are searched
-    among all samples of the classes in ``y``. For labelled messages of a log see :func:`learn_from_traffic`. Call
-    :func:`refresh` after many changes. Read more in the :ref:`User Guide <changing_classes>`.
+    among all samples of the classes in ``y``. For labelled messages of a log see :func:`learn_from_traffic`. Read more
+    in the :ref:`User Guide <changing_classes>`.
+
+    Shares and size are chosen anew, as by :func:`refresh`, where those of before do not suit the classes of now: where
+    there were fewer than four classes and are more, or the other way, which have no covariance between classes; where a
+    class rejects half of its held-out samples; or where all classes reject 5 % more of them than before (and more than
+    by chance). The limit stays as it was. Call :func:`refresh` after many changes.
 
     With ``trainer=EliDecide()`` the matrices of classes that are not in ``y`` stay. Those in ``y`` are trained, on all
     samples: in the losses, the matrix of a class does not act on those of the others. A share of the new samples are
@@ -55,8 +60,8 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     Warns
     -----
     UserWarning
-        If outliers are dropped, if a new class has no spread, or if the classifier had fewer than four classes and has
-        more now: it has no covariance between classes until it is refreshed.
+        If outliers are dropped, or if a new class has no spread. If shares and size are chosen anew, and a limit was
+        placed for the former ones. If a class rejects many more of its held-out samples than the others did before.
 
     Examples
     --------

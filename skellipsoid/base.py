@@ -8,17 +8,19 @@ place boundaries or train a text model:
 - ``TrainedTextFeatures`` is the base of text encoders that are trained. Its ``_settings``, a subclass of
   ``TrainingSettings``, names an ``Objective``: the loss of a ``Learner``'s texts, in one ``Stage`` or more.
 - ``as_labels``, ``as_kind_of``, ``cast_open_label``, ``check_texts`` and ``check_groups`` read what
-  ``fit`` is given. ``unfit`` removes what an earlier fit left, and ``warn`` points to the user's line.
+  ``fit`` is given. ``fit_context`` validates the parameters, and sets what a ``fit`` of your own stores at once, so
+  that one that fails leaves what was there. ``unfit`` removes it, and ``warn`` points to the user's line.
 - ``resolve_device`` and ``resolve_seed`` read ``device`` and ``random_state``. ``seeded_torch`` draws from torch's
   generator and restores it, ``explain_out_of_memory`` adds sizes and remedies to an error.
 
 Names that begin with an underscore may change in any version: pin the version that a method was written for.
 """
 
+from ._core.fitted_state import fit_context, unfit
 from ._core.labels import as_kind_of, as_labels, cast_open_label
 from ._core.open_set_classifier import BoundaryOpenSetClassifier
 from ._core.texts import check_texts
-from ._core.validation import check_groups, unfit
+from ._core.validation import check_groups
 from ._core.warn import warn
 from ._encoders.torch.objectives import Learner, Objective, Stage, TrainingSettings
 from ._encoders.trained_text_features import TrainedTextFeatures
@@ -39,6 +41,7 @@ __all__ = [
     "check_groups",
     "check_texts",
     "explain_out_of_memory",
+    "fit_context",
     "resolve_device",
     "resolve_seed",
     "seeded_torch",

@@ -1,6 +1,7 @@
 """Clients that do harm to a server: they send too much, too slowly or nothing, go, and read nothing."""
 
 import json
+import random
 import re
 import socket
 import struct
@@ -9,10 +10,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from statistics import median
 
 from serve_helpers import ask
 
 HEAD = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+#: The time of an attack has so many parts, and the memory of each counts by its median.
+_N_PARTS = 10
+#: After so many parts the server has met all kinds of requests.
+_EARLY = 3
 #: A request of few bytes.
 SMALL = HEAD + b'content-length: 12\r\n\r\n{"text":"a"}'
 
@@ -39,7 +45,7 @@ class Hostile:
 
     def __init__(self, server):
         self.server, self.stop = server, threading.Event()
-        kinds = [self.ahead, self.silent, self.trickling, self.large, self.gone, self.unread, self.junk]
+        kinds = [self.ahead, self.silent, self.trickling, self.large, self.gone, self.unread, self.junk, self.varied]
         self.threads = [threading.Thread(target=self._repeat, args=[kind]) for kind in kinds]
 
     def __enter__(self):
@@ -94,6 +100,24 @@ class Hostile:
     def junk(self, opens):
         opens().sendall(b"\x00\xff GET\r\n\r\n" * 500)
 
+    def varied(self, opens):
+        rng = random.Random(time.monotonic_ns())
+        opened = opens()
+        for _ in range(20):
+            body = varied_body(rng)
+            opened.sendall(HEAD + b"content-length: %d\r\n\r\n%s" % (len(body), body))
+            opened.recv(2**16)
+
+
+def varied_body(rng):
+    """A body of one byte to a megabyte: texts of all lengths and letters, too many of them, or none."""
+    n_texts, n_letters = int(10 ** rng.uniform(0, 2.5)), int(10 ** rng.uniform(0, 3.4))
+    first = rng.choice([0x20, 0x61, 0x430, 0x4E00, 0x1F600])
+    letters = [chr(first + i) for i in range(26)] + [" "] * 5
+    texts = ["".join(rng.choices(letters, k=rng.randint(1, n_letters))) for _ in range(n_texts)]
+    body = json.dumps({rng.choice(["texts", "texts", "texts", "others"]): texts}, ensure_ascii=rng.random() < 0.5)
+    return body.encode()[: rng.choice([2**20, 2**20, 2**20, rng.randint(1, 2**20)])]
+
 
 def attack(server, texts, seconds):
     """Let hostile clients from one address work for some time, and ask from another; gives figures of both."""
@@ -104,11 +128,12 @@ def attack(server, texts, seconds):
         for _ in range(3):
             list(pool.map(lambda _: server.post({"texts": ["wake me at six"] * 100}), range(8)))
     server.counter("texts_total")
-    before, end, number = memory(server, "VmHWM"), time.monotonic() + seconds, 0
-    found = {"statuses": set(), "wrong": 0, "answers": 0, "slowest": 0.0, "handles": 0}
+    start, number, parts = time.monotonic(), 0, [[] for _ in range(_N_PARTS)]
+    found = {"statuses": set(), "wrong": 0, "answers": 0, "slowest": 0.0, "handles": 0, "before": memory(server)}
     with Hostile(server):
-        while time.monotonic() < end:
-            begin, text = time.monotonic(), texts[number % len(texts)]
+        while (begin := time.monotonic()) < start + seconds:
+            parts[int((begin - start) / seconds * _N_PARTS)].append(memory(server))
+            text = texts[number % len(texts)]
             number += 1
             with closing(server.connect()) as connection:
                 status, answer = ask(connection, "POST", "/predict", {"text": text})
@@ -119,7 +144,13 @@ def attack(server, texts, seconds):
             found["handles"] = max(found["handles"], handles(server))
             time.sleep(0.1)
     time.sleep(4)
-    return found | {"handles after": handles(server), "growth": memory(server, "VmHWM") - before}
+    resident = [median(part) for part in parts if part]
+    return found | {
+        "handles after": handles(server),
+        "resident": resident,
+        "growth": max(resident) - resident[0],
+        "late growth": max(resident[_EARLY:]) - resident[_EARLY - 1],
+    }
 
 
 def handles(server):

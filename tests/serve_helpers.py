@@ -30,7 +30,7 @@ class Server:
                 stderr=file,
                 env=environment | {"PYTHONPATH": os.pathsep.join([str(RUNTIME), environment["PYTHONPATH"]])},
             )
-        self.port = int(self.wait_for(r"Uvicorn running on http://127\.0\.0\.1:(\d+)", 90)[1])
+        self.port = int(self.wait_for(r"answering at http://127\.0\.0\.1:(\d+)", 90)[1])
 
     @property
     def output(self):

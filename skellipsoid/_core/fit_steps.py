@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from .._samples.samples import OUTLYING, find_outliers
 from .._samples.training_samples import TrainingSamples, gather
 from .labels import as_labels, cast_open_label, check_given
+from .spelling import warn_of_names_of_none
 from .validation import (
     check_groups,
     check_squares,
@@ -82,6 +83,12 @@ def check_classes(classes: NDArray[Any], open_label: Any, given: Any, n_samples:
             f"{n_open} samples with the label {open_label!r} were read as open, beside the classes 0 and "
             "1: if that label is a class of yours, pass another open label, for instance -2; if these samples are "
             "open, label them -2 and pass -2 as the open label."
+        )
+    warn_of_names_of_none(classes, open_label)
+    if classes.dtype.kind == "b":
+        warn(
+            f"y holds booleans, and open samples are answered {open_label!r}, which is true in a condition; pass "
+            "strings such as 'yes' and 'no', or numbers and an open_label of your own."
         )
 
 

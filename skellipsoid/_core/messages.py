@@ -22,11 +22,11 @@ def numbered(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def say_empty(numbers: list[int], path: Path) -> None:
-    """Warn that lines of a file are empty."""
+def say_empty(numbers: list[int], path: Path, unit: str = "line") -> None:
+    """Warn that lines or rows of a file are empty."""
     if numbers:
         verb = "is" if len(numbers) == 1 else "are"
-        warn(f"{named('line', numbers)} of {str(path)!r} {verb} empty and {verb} left out.", LossWarning)
+        warn(f"{named(unit, numbers)} of {str(path)!r} {verb} empty and {verb} left out.", LossWarning)
 
 
 def shortened(text: str, most: int) -> str:

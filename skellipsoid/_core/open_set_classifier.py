@@ -20,9 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._samples.training_samples import TrainingSamples
 from .._torch.threads import one_thread_each
 from .fit_steps import encode, gather_used, read_training, without_outliers
+from .fitted_state import fit_context, of_one_fit
 from .labels import as_kind_of, as_labels, positions
 from .norms import norms, usual_norms, warn_of_unlike_norms
-from .sklearn import fit_context
 from .state_rules import CLASSIFIER, Record, Rule
 from .validation import (
     check_equal,
@@ -30,9 +30,9 @@ from .validation import (
     naming_rows,
     read_features,
     select_rows,
-    unfit,
     unmasked,
 )
+from .warn import warn_in_search
 
 
 class Answers(NamedTuple):
@@ -41,6 +41,11 @@ class Answers(NamedTuple):
     assigned: NDArray[np.int64]
     scores: NDArray[np.floating]
     norms: NDArray[Any] | None  # Euclidean; where they are judged
+
+
+def without_nan(scores: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Give scores that are no numbers, ∞ − ∞ of samples far beyond all others, as −∞: such samples are open."""
+    return np.where(np.isnan(scores), -np.inf, scores).astype(scores.dtype, copy=False)
 
 
 def raised(decision: NDArray[np.floating], first: NDArray[np.int64]) -> NDArray[np.floating]:
@@ -68,6 +73,16 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     outliers: str = "drop"
     #: Whether samples may weigh differently.
     _takes_weights: ClassVar[bool] = True
+    #: What each parameter may be; those that are not named here may be anything.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
+    @property
+    def predict_proba(self) -> Any:
+        """There is none: probabilities of the known classes alone would be wrong for open samples."""
+        raise AttributeError(
+            f"{type(self).__name__} has no predict_proba, since open samples have no class; use skellipsoid."
+            "predict_open_proba(clf, X), or for cleanlab a LogisticRegression on the features (the guide, Recipes)."
+        )
 
     @fit_context(prefer_skip_nested_validation=True)
     @one_thread_each()
@@ -80,7 +95,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     ) -> Self:
         """Fit the boundaries of the classes in ``y``.
 
-        A fit that fails or is interrupted leaves the classifier unfitted; invalid parameters raise an error before.
+        A fit that fails or is interrupted leaves the classifier as it was.
 
         Parameters
         ----------
@@ -115,29 +130,25 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             If -1 may be a class: only the classes 0 and 1, or fewer than two, remain beside open samples. If outliers
             are dropped, or if a class is a single group.
         """
-        unfit(self)
-        try:
-            X, y, weights, numbers, used = read_training(self, X, y, sample_weight, groups)
-            if not self._takes_weights:
-                check_equal(weights[used], type(self).__name__)
-            self.open_label_, self.classes_, codes = encode(y, self.open_label, used)
-            if self.outliers == "drop":
-                used = without_outliers(X, codes, used, len(self.classes_))
-            # Some methods have a parameter that makes every norm 1.
-            is_normalized = getattr(self, "normalize", False)
-            self._norm_range = None if is_normalized else usual_norms(select_rows(X, used), codes[used])
-            samples, self.groups_ = gather_used(X, codes, weights, numbers, used, self.classes_, self.duplicates)
-            self.offset_, self.class_offsets_ = 0.0, np.zeros(len(self.classes_))
-            self._fit_boundaries(samples)
-        except BaseException:
-            unfit(self)
-            raise
+        X, y, weights, numbers, used = read_training(self, X, y, sample_weight, groups)
+        if not self._takes_weights:
+            check_equal(weights[used], type(self).__name__)
+        self.open_label_, self.classes_, codes = encode(y, self.open_label, used)
+        if self.outliers == "drop":
+            used = without_outliers(X, codes, used, len(self.classes_))
+        # Some methods have a parameter that makes every norm 1.
+        is_normalized = getattr(self, "normalize", False)
+        self._norm_range = None if is_normalized else usual_norms(select_rows(X, used), codes[used])
+        samples, self.groups_ = gather_used(X, codes, weights, numbers, used, self.classes_, self.duplicates)
+        self.offset_, self.class_offsets_ = 0.0, np.zeros(len(self.classes_))
+        self._fit_boundaries(samples)
         return self
 
     def _fit_boundaries(self, samples: TrainingSamples) -> None:
         """Fit to distinct samples of the known classes 0 … K − 1, and to real open samples, in the precision of X."""
         raise NotImplementedError(f"{type(self).__name__} must have a method _fit_boundaries, or a fit of its own.")
 
+    @of_one_fit
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label each sample with a known class, or with ``open_label_`` if its score is too low.
 
@@ -161,8 +172,9 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         assigned, scores, found = self._score_checked(X, with_norms=True)
         warn_of_unlike_norms(self, found)
         least = (self.offset_ + self.class_offsets_[assigned]).astype(scores.dtype)
-        return self._possible_answers()[np.where(scores < least, len(self.classes_), assigned)]
+        return self._possible_answers()[np.where(scores >= least, assigned, len(self.classes_))]
 
+    @of_one_fit
     def predict_known(self, X: ArrayLike) -> NDArray[Any]:
         """Label each sample with its assigned known class, never open.
 
@@ -178,6 +190,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         assigned = self._score_checked(X).assigned
         return np.asarray(self.classes_[assigned])
 
+    @of_one_fit
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
         """Knownness of each sample (how likely it is known): the score of its assigned class.
 
@@ -193,6 +206,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         return self._score_checked(X).scores
 
+    @of_one_fit
     def decision_function(self, X: ArrayLike) -> NDArray[np.floating]:
         """Confidence of each class in scikit-learn's shape; it ignores ``offset_`` and never answers open.
 
@@ -223,6 +237,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         numbers = np.arange(len(order))[:, np.newaxis]
         return order, self._compared(scores[numbers, order].astype(np.float64), order)
 
+    @of_one_fit
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy of ``predict``, with every label outside ``classes_`` read as open.
 
@@ -242,10 +257,20 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ValueError
             If ``y`` holds numbers and ``classes_`` strings or the reverse, if labels are missing, or if the lengths
             differ.
+
+        Warns
+        -----
+        UserWarning
+            Once in a search, such as ``GridSearchCV``, whose folds hold no open sample.
         """
         answers, truth = self.predict(X), as_kind_of(as_labels(y), self.classes_, "y", "classes_")
-        weights = unmasked(sample_weight, "sample_weight")
-        return float(accuracy_score(self._encode(truth), self._encode(answers), sample_weight=weights))
+        weights, codes = unmasked(sample_weight, "sample_weight"), self._encode(truth)
+        if (codes < len(self.classes_)).all():
+            warn_in_search(
+                "The folds of this search hold no open sample, so that it prefers what rejects least: pass "
+                "cv=OpenSetKFold() of skellipsoid.model_selection, and scoring=open_set_f1_scorer of its metrics."
+            )
+        return float(accuracy_score(codes, self._encode(answers), sample_weight=weights))
 
     def _encode(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Index in ``classes_`` of each label, and the number of classes for every other label."""
@@ -256,18 +281,19 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Check samples, and score each for its assigned class."""
         X = self._validate_scored_data(X)
         judged = with_norms and getattr(self, "_norm_range", None) is not None
-        return Answers(*self._score_assigned(X), norms(X) if judged else None)
+        assigned, scores = self._score_assigned(X)
+        return Answers(assigned, without_nan(scores), norms(X) if judged else None)
 
     @one_thread_each()
     def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
         """Check samples, and give their scores for all classes."""
-        return self._score_all(self._validate_scored_data(X))
+        return without_nan(self._score_all(self._validate_scored_data(X)))
 
     @one_thread_each()
     def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
         """Check samples, and give their scores for all classes, and the first classes in their order."""
         X = self._validate_scored_data(X)
-        return self._score_all(X), self._score_assigned(X)[0][:, np.newaxis]
+        return without_nan(self._score_all(X)), self._score_assigned(X)[0][:, np.newaxis]
 
     def _compared(self, scores: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArray[np.float64]:
         """Give what the first class has the least of, by scores of some ``classes``, (n_samples, n_first) all."""
@@ -298,6 +324,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 class BoundaryOpenSetClassifier(BaseOpenSetClassifier):
     """Template of a classifier with a ball or an ellipsoid around each class: its scores are margins."""
 
+    @of_one_fit
     def class_margins(self, X: ArrayLike) -> NDArray[np.floating]:
         """Margin of each sample for each class, without units.
 

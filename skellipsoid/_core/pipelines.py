@@ -1,8 +1,10 @@
 """Split a fitted estimator into its transformers and the classifier at the end, and read its answers."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from hashlib import sha256
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._samples.duplicates import find_duplicates
+from .fitted_state import present
 from .labels import cast_open_label
 from .sklearn import BaseSearchCV
 from .texts import equal_texts, texts_of
@@ -157,7 +160,16 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
         )
     for transformer in transformers:
         X = transformer.transform(X)
-    return classifier, X
+    return present(classifier), X
+
+
+def with_names(X: NDArray[Any], step: Any) -> Any:
+    """Give features the names that a step was fitted with, as ``set_output`` does; without names they stay an array."""
+    names = getattr(step, "feature_names_in_", None)
+    if names is None:
+        return X
+    library = import_module("pandas" if "pandas" in sys.modules else "polars")
+    return library.DataFrame(dict(zip(names.tolist(), X.T, strict=True)))
 
 
 def check_samples(X: Any, caller: str) -> None:

@@ -1,7 +1,7 @@
 """What is private in scikit-learn and used here, in one place: another release may move it."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
@@ -21,14 +21,11 @@ __all__ = [
     "StrOptions",
     "check_sample_weight",
     "count_rows",
-    "fit_context",
     "take_rows",
     "validate_params",
     "validate_steps",
+    "validated_fit",
 ]
-
-
-_Fit = TypeVar("_Fit", bound=Callable[..., Any])
 
 
 class Interval(_Interval):
@@ -38,9 +35,9 @@ class Interval(_Interval):
         return not isinstance(val, bool | np.bool_) and bool(super().is_satisfied_by(val))
 
 
-def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[_Fit], _Fit]:
-    """Validate the parameters before a fit, whose type stays: ``fit`` returns ``Self`` for type checkers, too."""
-    decorate: Callable[[_Fit], _Fit] = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+def validated_fit(prefer_skip_nested_validation: bool) -> Callable[[Any], Any]:
+    """Give what lets a fit validate its parameters first."""
+    decorate: Callable[[Any], Any] = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
     return decorate
 
 

@@ -14,9 +14,11 @@ from .labels import is_text
 from .messages import named
 from .warn import warn
 
-#: Names of what is no class, without blanks and punctuation.
+#: Names of what is no class, without blanks and punctuation, and parts of such names.
 _NONE = {"-1", "none", "open", "other", "others", "unknown", "oos", "ood", "outofscope", "outofdomain", "nothing"}
-_NONE |= {"fallback"}
+#: First parts of such names with a slash: open/closed may be a class.
+_GROUPS_OF_NONE = _NONE - {"open", "other", "others", "nothing"}
+_PARTS_OF_NONE = ("fallback", "outofscope", "outofdomain", "defaultnegativeintent")
 #: Characters that Unicode does not count among quotes and dashes.
 _QUOTES, _MINUSES = "'\"`\u00b4\u02b9\u02ba\u02bc\u2032\u2033\u201a\u201e", "\u02d7\u2043\u2212\u2796"
 #: A whole number as programs and people write it: with brackets, blanks, signs, a fraction of zeros, a minus behind.
@@ -132,7 +134,26 @@ def nearly_equal(new: Iterable[str], known: Iterable[str]) -> list[tuple[str, st
 
 def is_name_of_none(label: str) -> bool:
     """Whether a label is a usual name of what is of no class, such as ``Out of scope``, ``-1`` or ``?``."""
-    return not _NONE.isdisjoint(forms(label)) or bool(re.fullmatch(r"[?.…/\-–—\s]+", label))
+    names, group = set(forms(label)), set(forms(label.partition("/")[0]))  # of Rasa: out_of_scope/other
+    is_none = not _NONE.isdisjoint(names) or not _GROUPS_OF_NONE.isdisjoint(group)
+    return (
+        is_none
+        or any(part in name for name in names for part in _PARTS_OF_NONE)
+        or bool(re.fullmatch(r"[?.…/\-–—\s]+", label))
+    )
+
+
+def warn_of_names_of_none(classes: NDArray[Any], open_label: Any) -> None:
+    """Say which classes have a usual name of what is of no class, although they are trained as any other."""
+    found = [repr(str(name)) for name in classes.tolist() if isinstance(name, str) and is_name_of_none(name)]
+    if found:
+        names = ", ".join(found[:_MOST_NAMED]) + (
+            f" and {len(found) - _MOST_NAMED} more" if found[_MOST_NAMED:] else ""
+        )
+        warn(
+            f"Trained as a class, but a usual name of samples of no class: {names}; give such samples the open label "
+            f"{open_label!r}, or rename the class."
+        )
 
 
 def says_none(label: str) -> bool:

@@ -29,6 +29,7 @@ class Rule:
     length: str | None = None  # the size that a list has
     nullable: bool = False
     required: bool = True
+    otherwise: Callable[[Any], Any] | None = None  # gives it, by the estimator, where a former version saved none
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
         """Raise an error if a value does not meet the requirement; new sizes are recorded."""
@@ -71,8 +72,15 @@ class Record:
 
     required = True
 
-    def __init__(self, cls: Any, *, nullable: bool = False, **columns: "Rule | Record") -> None:
-        self.cls, self.nullable, self.columns = cls, nullable, columns
+    def __init__(
+        self,
+        cls: Any,
+        *,
+        nullable: bool = False,
+        otherwise: Callable[[Any], Any] | None = None,
+        **columns: "Rule | Record",
+    ) -> None:
+        self.cls, self.nullable, self.otherwise, self.columns = cls, nullable, otherwise, columns
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
         """Raise an error if a field does not meet its requirement."""
@@ -172,7 +180,7 @@ def _is_changes(value: Any) -> bool:
     if not isinstance(value, list):
         return False
     names = {"what", "classes", "n_samples", "when"}
-    more = {"into", "rejected", "foretold", "before", "after"}
+    more = {"into", "rejected", "foretold", "before", "after", "n_trained"}
     return all(isinstance(change, Mapping) and names <= change.keys() <= names | more for change in value)
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,12 @@ def check_texts(X: Any, name: str = "X") -> list[str]:
         raise ValueError(
             f"{name} has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as "
             f"{name}['text']."
+        )
+    if isinstance(X, Mapping):
+        raise ValueError(  # noqa: TRY004
+            f"{name} is a {type(X).__name__}, but must be a sequence of strings; of lists of texts by their label take "
+            f"[text for texts in {name}.values() for text in texts] as texts, and [label for label, texts in "
+            f"{name}.items() for text in texts] as labels."
         )
     if shape is None and not isinstance(X, Sequence):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Containers of data, checks of features, weights and groups, and the reset after a failed ``fit``."""
+"""Containers of data, checks of features, weights and groups."""
 
 from __future__ import annotations
 
@@ -98,9 +98,15 @@ def read_features(X: Any) -> Any:
     Raises
     ------
     ValueError
-        If values are not computed yet, masked, vectors of different lengths, dates, times, complex numbers or records.
+        If X is sparse or not computed yet, or holds masked values, vectors of different lengths, dates, times, complex
+        numbers or records.
     """
     X = stack_vectors(unmasked(X, "X"))
+    if issparse(X):
+        raise ValueError(
+            f"X is sparse, of shape {X.shape}, but must be dense and have few features; for texts use "
+            "SupConTextEncoder in place of word counts (the guide, Features), else put TruncatedSVD before it."
+        )
     for found in _dates(X):
         raise ValueError(
             f"X holds {found}, but features must be numbers; convert dates and times, for instance to days since a "
@@ -362,19 +368,6 @@ def shortened_repr(value: Any) -> str:
     """Write a value for a message; of a text of a page, its beginning."""
     written = repr(value)
     return written if len(written) <= _LONGEST_NAMED else f"{written[:_LONGEST_NAMED]}…"
-
-
-def unfit(estimator: Any) -> None:
-    """Remove all that a fit has stored, so that neither a partial fit nor a part of an earlier one remains.
-
-    It is what ``_state`` declares, and what ends with an underscore: for scikit-learn that makes an estimator fitted.
-    All else stays, such as parameters and what the user, a subclass or scikit-learn keeps there.
-    """
-    parameters, declared = estimator.get_params(deep=False), getattr(estimator, "_state", {})
-    for name in [
-        name for name in vars(estimator) if name not in parameters and (name in declared or name.endswith("_"))
-    ]:
-        delattr(estimator, name)
 
 
 def is_plain(X: Any, estimator: Any) -> bool:

@@ -5,6 +5,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FrameType
+from typing import Any
+from weakref import WeakSet
 
 #: Packages through which a call of the user comes here.
 _PASSED = {"skellipsoid", "skellipsoid_bench", "sklearn", "contextlib", "joblib"}
@@ -26,6 +29,44 @@ def silenced() -> Iterator[None]:
         yield
     finally:
         _SILENT.reset(before)
+
+
+#: Searches that were warned; in a worker process, where no search is, the process.
+_WARNED: "WeakSet[Any]" = WeakSet()
+
+
+class _Worker:
+    """Stands for a process that fits candidates of a search elsewhere."""
+
+
+_WORKER = _Worker()
+
+
+def warn_in_search(message: str) -> None:
+    """Warn, once in a search of scikit-learn, and not outside of one."""
+    frame: FrameType | None = sys._getframe(1)
+    is_candidate, search = False, None
+    while frame is not None and search is None:
+        name, variables = frame.f_globals.get("__name__", ""), frame.f_locals
+        if name == "sklearn.model_selection._validation" and variables.get("parameters"):
+            is_candidate = True
+        if name.startswith("sklearn.model_selection._search") and hasattr(variables.get("self"), "refit"):
+            search = variables["self"]
+        frame = frame.f_back
+    key = _WORKER if search is None else search
+    if is_candidate and key not in _WARNED:
+        _WARNED.add(key)
+        warn(message)
+
+
+def scored_estimator() -> Any:
+    """Estimator that a scorer of scikit-learn's ``make_scorer`` is scoring at this moment; ``None`` outside of one."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "sklearn.metrics._scorer" and frame.f_code.co_name == "_score":
+            return frame.f_locals.get("estimator")
+        frame = frame.f_back
+    return None
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -21,6 +21,7 @@ from .._encoders.supcon import SupConTextEncoder
 from .._encoders.torch.tokens import Tokenizer
 from .findings import Finding, as_bunch, grouped, listed, named_class, named_groups, named_rows
 from .headers import looks_like_header
+from .joined import joined_labels
 
 #: Smallest number of different texts of a class; fewer do not determine its shape.
 FEWEST_TEXTS = 5
@@ -72,6 +73,8 @@ def check_training_texts(
         - ``"similar_labels"``: labels that differ only in case, blanks, hyphens, quotes, brackets or Unicode form
           (NFKC). The rows are those of the rarer spellings. The checks below treat them as one label.
         - ``"conflicting_labels"``: equal texts with several labels, one finding for each set of labels.
+        - ``"joined_labels"``: a label that joins others, such as ``"a|b"``, ``"a, b"`` or ``"['a', 'b']"`` beside
+          ``"a"`` and ``"b"``.
         - ``"few_texts"``: a class of fewer than five different texts.
         - ``"empty_texts"``: texts without a visible character.
         - ``"long_texts"``: texts with more tokens than the limit of the text model.
@@ -137,6 +140,7 @@ def find_problems(
         *_open_labels(data),
         *_similar_labels(data),
         *_conflicting_labels(data),
+        *joined_labels(data.rows_of, data.open_label, data.place),
         *_few_texts(data),
         *_empty_texts(data),
         *_long_texts(data, text_encoder, local=encoder is None),

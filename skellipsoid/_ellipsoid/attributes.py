@@ -1,12 +1,13 @@
 """Attributes and methods of a fitted classifier that read its boundaries."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.fitted_state import of_one_fit
 from .._core.validation import enumerated
 from . import axes
 from .math.boundaries import Boundaries
@@ -34,8 +35,6 @@ class BoundaryAttributesMixin:
     centroids_ = _fitted(lambda found: found.mean + found.divisor * found.centroids, "Class means in the units of X.")
     centers_ = _fitted(lambda found: found.mean + found.divisor * found.centres, "Centres in the units of X.")
     radii_ = _fitted(lambda found: found.scale * found.shapes.radii, "Δ_k in the units of X.")
-    components_ = _fitted(axes.components, "A_k of all classes, without units.")
-    within_covariance_ = _fitted(axes.within_covariance, "T in the squared units of X, or None.")
     spherical_share_ = _fitted(lambda found: found.shrinkage[0], "Share a of a sphere in T, or None.")
     between_share_ = _fitted(lambda found: found.shrinkage[1], "Share b of T in the covariance of means, or None.")
     shared_share_ = _fitted(lambda found: found.shrinkage[2], "Share ρ of the shared shape in a class's, or None.")
@@ -47,6 +46,18 @@ class BoundaryAttributesMixin:
         held_out = self._held_out
         return None if held_out is None else np.sort(held_out["scores"][~held_out["is_open"]])
 
+    def within_covariance(self) -> NDArray[np.float64] | None:
+        """Covariance T within classes, whose metric defines the nearest class mean.
+
+        Returns
+        -------
+        within : ndarray of shape (n_features, n_features) or None
+            In the squared units of X; ``None`` if the metric is Euclidean.
+        """
+        check_is_fitted(self)
+        return axes.within_covariance(self._boundaries)
+
+    @of_one_fit
     def ellipsoid_axes(self, label: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Axes of one class's ellipsoid.
 
@@ -73,6 +84,11 @@ class BoundaryAttributesMixin:
             raise ValueError(f"{label!r} is not a known class; the known classes are {enumerated(self.classes_)}.")
         return axes.ellipsoid_axes(self._boundaries, int(found[0]))
 
+    def _matrices(self) -> Iterator[NDArray[np.float64]]:
+        """A_k of each class, one at a time: they are as large as a square of the features."""
+        return (axes.component(self._boundaries, k) for k in range(len(self.classes_)))
+
+    @of_one_fit
     def shared_axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]:
         """Axes along which class means differ, as in linear discriminant analysis; all classes share them.
 

@@ -46,11 +46,6 @@ def _standardized_component(boundaries: Boundaries, k: int) -> NDArray[np.float6
     return np.asarray(span @ root[:n_axes, :n_axes] @ metric_axes.T + off_span)
 
 
-def components(boundaries: Boundaries) -> NDArray[np.float32]:
-    """A_k of all classes."""
-    return np.stack([component(boundaries, k) for k in range(len(boundaries.centroids))]).astype(np.float32)
-
-
 def ellipsoid_axes(boundaries: Boundaries, k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Axes of one class's ellipsoid, longest first, and their lengths in the units of X."""
     return _axes_of(component(boundaries, k), boundaries.scale * float(boundaries.shapes.radii[k]))

@@ -16,13 +16,16 @@ from .._core.labels import as_kind_of, as_labels
 from .._core.norms import usual_norms
 from .._core.spelling import refuse_other_spellings
 from .._core.validation import check_groups, check_squares, enumerated, in_memory
-from .._core.warn import warn
+from .._core.warn import silenced, warn
+from .._held_out.scores import Expected
 from .._samples.samples import find_outliers
 from .._samples.training_samples import TrainingSamples
 from .._torch.threads import one_thread_each
 from .learned import WEIGHT, Learned, check_reach, in_units_of_X, standardized
+from .math.boundaries import Fitted
 from .math.covariance import FEWEST_CLASSES_OF_BACKGROUND
 from .methods import method_of
+from .rejecting import Rejecting
 
 #: No new class.
 NO_NAMES: NDArray[Any] = np.empty(0)
@@ -264,6 +267,7 @@ def _begun(
     changed.classes_, changed._kept, changed._learned = classes, kept.normalized(), learned
     changed.offset_, changed.class_offsets_ = 0.0, np.zeros(len(classes))
     changed.traffic_ = changed.asking_ = None
+    changed._expected = Expected.by(clf) if places is None else Expected.of(clf)
     if places is not None:
         changed.offset_, changed.traffic_, changed.asking_ = clf.offset_, clf.traffic_, clf.asking_
         offsets, stays = np.full(len(classes), -np.inf), places >= 0
@@ -300,11 +304,8 @@ def _fitted(
     samples, kept = (part.moved(moved, clf.scale_) for part in (samples, changed._kept))
     samples = replace(samples, groups=several_groups(samples.groups, samples.units, samples.classes, classes))
     changed.groups_ = samples.groups_of_rows()
-    boundaries = None if earlier is None else earlier._boundaries
     with one_thread_each():
-        # Where another one chose, that one has the held-out scores.
-        with_held_out = earlier is None or earlier is clf
-        fitted, samples = method_of(changed).fit(samples, classes, boundaries, same, with_held_out=with_held_out)
+        fitted, samples = _fitted_to(samples, clf, changed, same, earlier)
     changed._store(fitted, samples.mean, clf.scale_, clf._boundaries.units)
     if changed.trainer is not None and earlier is not None and not fitted.losses:  # nothing was trained
         for name in ("n_iter_", "loss_curve_", "validation_scores_"):
@@ -313,14 +314,40 @@ def _fitted(
     if learned is not None:
         changed._kept = kept.decided_by(samples)
         changed._learned = replace(learned, features=learned.features - moved)
-    few, many = len(clf.classes_), len(classes)
-    if earlier is not None and clf._boundaries.chosen is not None and few < FEWEST_CLASSES_OF_BACKGROUND <= many:
-        warn(
-            f"{few} classes are too few for a covariance between classes, so the {many} of now have none "
-            "until they are refreshed."
-        )
     changed.changes_ = [*clf.changes_, change]
     return changed
+
+
+def _fitted_to(
+    samples: TrainingSamples, clf: Any, changed: Any, same: Mapping[int, int], earlier: Any
+) -> tuple[Fitted, TrainingSamples]:
+    """Fit with what an ``earlier`` classifier chose, or choose anew where that does not hold any more."""
+    method, classes = method_of(changed), changed.classes_
+    if earlier is None:
+        return method.fit(samples, classes)
+    # Where another one than the changed one chose, that one has the held-out scores.
+    given = method.fit(samples, classes, earlier._boundaries, same, with_held_out=earlier is clf)
+    was, now = earlier._boundaries.chosen, given[0].boundaries.chosen
+    if was is None or now is None:
+        return given
+    steps_over = was.shrinkage.between is not None and now.shrinkage.between is None
+    steps_over |= len(earlier.classes_) < FEWEST_CLASSES_OF_BACKGROUND <= len(classes)
+    rejecting = Rejecting.of(clf, given[0]) if earlier is clf else None
+    if steps_over or (rejecting is not None and rejecting.too_many):
+        seed = method.random_state if isinstance(method.random_state, int) else 0  # a change draws no random number
+        with silenced():  # the first fit has said it
+            given = replace(method, random_state=seed).fit(samples, classes, with_held_out=earlier is clf)
+        if clf.offset_ or clf.traffic_ or clf.asking_:
+            warn(
+                "Shares and size are chosen anew, since those of before do not suit the classes of now; the limit was "
+                "placed for the former ones: place it again (set_operating_point)."
+            )
+    elif rejecting is not None and len(rejecting.classes):
+        warn(
+            f"Up to {100 * rejecting.most:.0f} % of the held-out samples of {enumerated(classes[rejecting.classes])} "
+            "are rejected, since shares and size are those of before: refresh chooses them anew."
+        )
+    return given
 
 
 def _listed(labels: Any) -> NDArray[Any]:

@@ -11,11 +11,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.fit_steps import encode, gather_used, read_training, warn_of_degenerate, without_outliers
+from .._core.fitted_state import fit_context, of_one_fit
 from .._core.norms import usual_norms
 from .._core.open_set_classifier import Answers, BoundaryOpenSetClassifier
-from .._core.sklearn import HasMethods, Interval, StrOptions, fit_context, validate_params
+from .._core.sklearn import HasMethods, Interval, StrOptions, validate_params
 from .._core.state_rules import Record, Rule
-from .._core.validation import select_rows, unfit
+from .._core.validation import select_rows
 from .._held_out.kept import KeepsHeldOutMixin
 from .._held_out.scores import Expected
 from .._samples.training_samples import TrainingSamples
@@ -79,15 +80,12 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     Attributes
     ----------
     classes_, open_label_ : ndarray of shape (n_classes,), int, float or str
-        The known classes, and the open label in their kind.
+        The known classes, and the open label in their kind: −1 for integers and booleans, where ``names[-1]`` is the
+        last class and −1 counts as true.
     centroids_, centers_ : ndarray of shape (n_classes, n_features)
         Class means c_k, and centres m_k of the ellipsoids, in the units of X.
     radii_ : ndarray of shape (n_classes,)
         Δ_k, in the units of X.
-    components_ : ndarray of shape (n_classes, n_features, n_features)
-        A_k, without units, float32. Computed at each access.
-    within_covariance_ : ndarray of shape (n_features, n_features) or None
-        T, whose metric defines the nearest mean; ``None`` if it is Euclidean. Computed at each access.
     spherical_share_, between_share_, shared_share_ : float or None
         Shrinkage of the covariances: a, b and ρ of the guide; ``None`` with a trainer, or if no class has a spread. b
         is also ``None`` with fewer than four classes or equal means.
@@ -134,6 +132,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     _kept: TrainingSamples | None
     #: Messages of logs, which are not among the samples that are kept.
     _learned: Learned | None = None
+    #: What the fit expected of the traffic; ``None`` of a model that was pickled before it was kept.
+    _expected: Expected | None = None
     changes_: list[dict[str, Any]]
     n_iter_: int
     loss_curve_: list[float]
@@ -198,7 +198,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     ) -> Self:
         """Fit the boundaries of the classes in ``y``.
 
-        A fit that fails or is interrupted leaves the classifier unfitted; invalid parameters raise an error before.
+        A fit that fails or is interrupted leaves the classifier as it was.
 
         Parameters
         ----------
@@ -246,32 +246,27 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         """
         if self.trainer is not None:
             validate_params(self.trainer)
-        Expected.by(self)  # an error for a share that is none
-        unfit(self)
-        try:
-            X, y, weights, numbers, used = read_training(self, X, y, sample_weight, groups)
-            self.open_label_, self.classes_, codes = encode(y, self.open_label, used)
-            n_classes, validation = len(self.classes_), read_validation(self, X_val, y_val)
-            if self.outliers == "drop":
-                used = without_outliers(X, codes, used, n_classes)
-            self._norm_range = usual_norms(select_rows(X, used), codes[used])
-            method = method_of(self)
-            units = method.column_units(X, codes, weights, used[codes[used] < n_classes])
-            X = in_units(X, units)
-            samples, self.groups_ = gather_used(X, codes, weights, numbers, used, self.classes_, self.duplicates)
-            with method.enough_memory(samples, n_classes):
-                samples, scale = samples.standardized(rescales=method.rescales)
-                if validation is not None:
-                    features = ((in_units(validation[0], units) - samples.mean) / scale).astype(np.float32)
-                    samples = method.with_validation(samples, features, validation[1], n_classes)
-                fitted, samples = method.fit(samples, self.classes_)
-            self._store(fitted, samples.mean, scale, units)
-            self._kept = samples if self.keep_samples else None
-            self.offset_, self.class_offsets_ = 0.0, np.zeros(n_classes)
-            self.changes_, self._learned = [], None
-        except BaseException:
-            unfit(self)
-            raise
+        self._expected = Expected.by(self)
+        X, y, weights, numbers, used = read_training(self, X, y, sample_weight, groups)
+        self.open_label_, self.classes_, codes = encode(y, self.open_label, used)
+        n_classes, validation = len(self.classes_), read_validation(self, X_val, y_val)
+        if self.outliers == "drop":
+            used = without_outliers(X, codes, used, n_classes)
+        self._norm_range = usual_norms(select_rows(X, used), codes[used])
+        method = method_of(self)
+        units = method.column_units(X, codes, weights, used[codes[used] < n_classes])
+        X = in_units(X, units)
+        samples, self.groups_ = gather_used(X, codes, weights, numbers, used, self.classes_, self.duplicates)
+        with method.enough_memory(samples, n_classes):
+            samples, scale = samples.standardized(rescales=method.rescales)
+            if validation is not None:
+                features = ((in_units(validation[0], units) - samples.mean) / scale).astype(np.float32)
+                samples = method.with_validation(samples, features, validation[1], n_classes)
+            fitted, samples = method.fit(samples, self.classes_)
+        self._store(fitted, samples.mean, scale, units)
+        self._kept = samples if self.keep_samples else None
+        self.offset_, self.class_offsets_ = 0.0, np.zeros(n_classes)
+        self.changes_, self._learned = [], None
         return self
 
     def _store(
@@ -317,6 +312,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         device = X.device if isinstance(X, torch.Tensor) else resolve_device(self.device, fallback=True)
         return scoring.score(self._boundaries, X, device, of_all=of_all)
 
+    @of_one_fit
     def known_p_value(self, X: ArrayLike) -> NDArray[np.float64]:
         """Conformal p-value of the hypothesis that a sample is of a known class.
 

@@ -40,13 +40,16 @@ class EliDecide(BaseEstimator):
     batch_size : int, default=128
         Largest number of known samples in a step. Each step has as many pseudo-open samples.
 
-    max_iter : int, default=100
-        Largest number of epochs.
+    max_iter : int or "auto", default="auto"
+        Largest number of epochs. ``"auto"``: 100, as in the released code, or on small data as many as make 1,500
+        steps.
 
     n_iter_no_change : int, default=10
-        Training stops after this number of epochs in a row without a better score. The score is the macro F1 of the
-        validation samples over the known classes; the answer open is an error. Validation samples are ``X_val`` of
-        ``fit``, or else a share of the training samples.
+        Training stops after this number of epochs in a row without a better score, and not before the steps in which an
+        entry of a matrix can move by 0.17 (170 with the default step size). A score that is flat from the first epoch
+        on does not end a training whose loss falls; a ``ConvergenceWarning`` says if it ends so all the same. The score
+        is the macro F1 of the validation samples over the known classes; the answer open is an error. Validation
+        samples are ``X_val`` of ``fit``, or else a share of the training samples.
 
     shape : {"full", "diagonal", "ball"}, default="full"
         What is trained of A_k: all entries, the diagonal, or one factor of the identity.
@@ -93,7 +96,7 @@ class EliDecide(BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(centre, 1, size=(100, 2)) for centre in (0, 10)])
     >>> y = np.repeat(["left", "right"], 100)
-    >>> clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=20), random_state=0).fit(X, y)
+    >>> clf = EllipsoidOpenSetClassifier(trainer=EliDecide(), random_state=0).fit(X, y)
     >>> clf.predict([[0, 0], [10, 10], [0, 10]]).tolist()
     ['left', 'right', '-1']
     """
@@ -103,7 +106,7 @@ class EliDecide(BaseEstimator):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "shape": [StrOptions({"full", "diagonal", "ball"})],
         "negative_loss": [StrOptions({"contraction", "adb", "clab", "adb_gen"})],
@@ -121,7 +124,7 @@ class EliDecide(BaseEstimator):
         learning_rate: float = 1e-3,
         weight_decay: float = 0.01,
         batch_size: int = 128,
-        max_iter: int = 100,
+        max_iter: int | str = "auto",
         n_iter_no_change: int = 10,
         shape: str = "full",
         negative_loss: str = "contraction",

@@ -84,6 +84,22 @@ def find_learned(classifier: Any, features: Any) -> NDArray[np.int64]:
     return learned.find(standardized(classifier, classifier._validate_scored_data(features)))
 
 
+def find_trained(classifier: Any, features: Any) -> NDArray[np.int64]:
+    """Give the class of the training sample that each message is equal to, (n_messages,).
+
+    It is the number of classes of an open one, and −1 without one, or if the samples were not kept.
+    """
+    if getattr(classifier, "_kept", None) is None:
+        return np.full(len(features), -1, dtype=np.int64)
+    return trained_labels(classifier, standardized(classifier, classifier._validate_scored_data(features)))
+
+
+def trained_labels(classifier: Any, features: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Give what ``find_trained`` gives, of features as the training samples are kept."""
+    found: NDArray[np.int64] = classifier._kept.labels_of(features, len(classifier.classes_))
+    return found
+
+
 def standardized(classifier: Any, features: NDArray[Any]) -> NDArray[np.float32]:
     """Give features as the training samples are kept; none is larger than those that can be learned."""
     with np.errstate(over="ignore"):

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_memory, validate_data
 
 from .._core.labels import as_kind_of, as_labels, positions
@@ -29,6 +30,7 @@ from .._samples.duplicates import equal_samples, find_duplicates
 from .._samples.training_samples import TrainingSamples
 from .._samples.units import column_units
 from .._torch.devices import explain_out_of_memory, resolve_device, resolve_seed
+from .._torch.training_loop import History
 from .._version import __version__
 from .math.boundaries import Boundaries, Chosen, Fitted
 from .math.closed_form import Prepared, finish, prepare
@@ -226,7 +228,9 @@ class Training(Method):
         known, real = (torch.from_numpy(mask).to(self.device) for mask in (validates, open_validates))
         training, validation = (samples.where(~known), opened[~real]), (samples.where(known), opened[real])
         fixed = None if earlier is None else self._fixed(earlier, same)
-        fitted = as_fitted(train_ellipsoids(*training, settings, seed, validation, fixed))
+        learned = train_ellipsoids(*training, settings, seed, validation, fixed)
+        warn_of_flat(learned.history, -(-len(training[0]) // settings.batch_size))
+        fitted = as_fitted(learned)
         decided, open_decided = validates.astype(np.int8), open_validates.astype(np.int8)
         return fitted, replace(given, validates=decided, open_validates=open_decided)
 
@@ -243,7 +247,7 @@ class Training(Method):
 def method_of(classifier: Any) -> ClosedForm | Training:
     """Choose the fit that the parameters of a classifier ask for."""
     method = ClosedForm if classifier.trainer is None else Training
-    given = classifier.alpha, classifier.beta, Expected.by(classifier), classifier.trainer, classifier.random_state
+    given = classifier.alpha, classifier.beta, Expected.of(classifier), classifier.trainer, classifier.random_state
     return method(*given, classifier.duplicates, resolve_device(classifier.device), classifier.memory)
 
 
@@ -265,6 +269,17 @@ def read_validation(classifier: Any, X: ArrayLike | None, y: ArrayLike | None) -
     labels = as_kind_of(y, classifier.classes_, "y_val", "y")
     refuse_other_spellings(labels, classifier.classes_, classifier.open_label_)
     return X, positions(labels, classifier.classes_)
+
+
+def warn_of_flat(history: History, n_steps: int) -> None:
+    """Warn of a training that moved no boundary over a validation sample; an epoch has ``n_steps``."""
+    if history.is_flat:
+        warn(
+            f"The training ended after {history.n_iter} epochs ({history.n_iter * n_steps} steps) although its loss "
+            "still fell and no epoch had a better validation score than the first, so that known samples may be "
+            "rejected; raise max_iter or learning_rate of EliDecide, pass X_val, or use trainer=None.",
+            ConvergenceWarning,
+        )
 
 
 def warn_of_few(

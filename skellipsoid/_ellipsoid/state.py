@@ -20,16 +20,24 @@ from .._core.state_rules import (
     floats,
     integers,
     is_array,
+    is_number,
     measured,
     optional,
     or_none,
     refuse,
     rising,
 )
+from .._held_out.scores import Expected
 from .._samples.training_samples import TrainingSamples
 from .learned import Learned
 from .math.boundaries import Boundaries, Chosen, Metric, Moments, Shapes, Shrinkage
 from .math.geometry import Factors
+
+
+def _is_share(value: Any) -> bool:
+    parts = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
+    return all(map(is_number, parts)) and 0 <= parts[0] <= parts[1] <= 1
+
 
 _SHAPES = Record(
     Shapes,
@@ -93,6 +101,13 @@ _LEARNED = Record(
     right=Rule("an array of Booleans", is_array("b"), ("n_learned",)),
     gaps=measured("n_learned"),
 )
+_EXPECTED = Record(
+    Expected,
+    otherwise=Expected.by,
+    open_share=Rule("a share, or a tuple of two that rise", _is_share),
+    known_shift=or_none(NUMBER),
+    open_weight=Rule("a number of at least 0", lambda value: is_number(value) and value >= 0),
+)
 #: Fitted attributes, and what each must be to be loaded.
 STATE: dict[str, Rule | Record] = {
     **CLASSIFIER,
@@ -109,6 +124,7 @@ STATE: dict[str, Rule | Record] = {
         units=optional(or_none(floats("n_features", above=0))),
     ),
     "_held_out": HELD_OUT,
+    "_expected": _EXPECTED,
     "traffic_": TRAFFIC,
     "asking_": ASKING,
     "n_iter_": COUNT,

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 from torch.nn import functional
 
+from .._core.fitted_state import of_one_fit
 from .._core.state_rules import (
     CLASSES,
     COUNT,
@@ -106,6 +107,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         **_KEPT_TEXTS,
     }
 
+    @of_one_fit
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Embed texts.
 
@@ -125,6 +127,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         check_is_fitted(self)
         return self._embed(check_texts(X))
 
+    @of_one_fit
     def export(self, folder: str | Path) -> None:
         """Write a sentence-transformers model with the same features.
 
@@ -167,7 +170,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether a fit has ended: one that was interrupted leaves some attributes."""
+        """Whether a fit has ended."""
         return hasattr(self, "n_iter_")
 
     @property

@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from .._core.fitted_state import fit_context
 from .._core.labels import as_labels
-from .._core.sklearn import Interval, StrOptions, fit_context
+from .._core.sklearn import Interval, StrOptions
 from .._core.texts import check_texts, first_of_equal, hash_table
-from .._core.validation import check_groups, unfit
+from .._core.validation import check_groups
 from .._core.warn import warn
 from .._torch.devices import explain_out_of_memory, resolve_device, resolve_seed
 from .._torch.shards import Shards
@@ -84,7 +85,7 @@ class TrainedTextFeatures(TextFeatures):
     ) -> Self:
         """Train the encoder on labelled texts.
 
-        An interrupted fit leaves the encoder unfitted; invalid input keeps the previous fit.
+        A fit that fails or is interrupted leaves the encoder as it was.
 
         Parameters
         ----------
@@ -190,8 +191,6 @@ class TrainedTextFeatures(TextFeatures):
         device = resolve_device(self.device)
         backbone = TextBackbone.load(str(self.model_name), self.max_length, self.pooling, self.prompt).to(device)
         layers = choose_layers(self, backbone)
-        # Unfitted until the end: an interrupted fit must not mix the weights of one fit with the text model of another.
-        unfit(self)
         self._backbone = backbone
         self.training_data_sha256_ = hash_table(texts, None if labels is None else as_labels(y).tolist())
         what = f"{self.finetune!r} training of {self.model_name!r} on {len(texts)} texts"

@@ -46,6 +46,10 @@ CONFUSION = (-0.3, 0.6)
 EVIDENCE, MOST_REAL = 200.0, 20
 #: Open messages lie at least this far below known ones; so many of them look known.
 LEAST_APART, LOOK_KNOWN = 0.6, 0.02
+#: That open messages lie nearer than known ones is impossible: e to so much for each standard deviation.
+NEARER = 1000.0
+#: Levels of Student's t: beyond, the place of open messages would be infinite.
+LEVELS = (1e-12, 1 - 1e-12)
 #: A log counts as at most so many messages: the model of its scores is not the truth.
 MOST_MESSAGES = 50
 #: Labels of earlier logs tell the open share of this one like so many of its own: the share differs from week to week.
@@ -134,7 +138,13 @@ class Unknowns(NamedTuple):
         """Shares of the bins among known and among open messages, both (n_draws, n_bins)."""
         known = np.diff(ndtr((_EDGES + self.known_shift) / self.known_spread))
         opened = np.diff(ndtr((_EDGES + self.open_place) / self.open_width))
-        return known, (1 - LOOK_KNOWN) * opened + LOOK_KNOWN * known
+        opened = (1 - LOOK_KNOWN) * opened + LOOK_KNOWN * known
+        # Nearer than the mean of the known ones, no message is more probably open than there: else messages that lie
+        # nearer than all held-out samples would be open ones, which lie anywhere.
+        is_near = -self.known_shift < CENTRES
+        ratios = opened / (known + 1e-300)
+        at_mean = np.take_along_axis(ratios, is_near.argmax(axis=-1, keepdims=True), axis=-1)
+        return known, np.where(is_near, np.minimum(opened, known * at_mean), opened)
 
 
 class LogModel(NamedTuple):
@@ -220,7 +230,7 @@ class Evidence(NamedTuple):
         shift, spread, place, width = np.split(points[:, 1:5], 4, axis=1)
         # Of Student's t: the place of open messages is far from the usual one now and then. Where known samples come
         # as the training samples did, open ones come from there, too.
-        place = (0.0 if known_shift == 0 else PLACE[0]) + PLACE[1] * student.ppf(ndtr(place), 4)
+        place = (0.0 if known_shift == 0 else PLACE[0]) + PLACE[1] * student.ppf(np.clip(ndtr(place), *LEVELS), 4)
         shift = -SHIFT * log_ndtr(-shift) if known_shift is None else np.full_like(shares, known_shift)
         mean, deviation = (0.0, 0.0) if known_shift == 0 else SPREAD  # 0: known messages are as held-out samples
         usual_place, usual_width = self.usual
@@ -235,7 +245,8 @@ class Evidence(NamedTuple):
     def log_likelihood(self, unknowns: Unknowns, known: Floats, opened: Floats) -> Floats:
         """Of each draw, (n_draws,); ``known`` and ``opened`` are its shares of the bins."""
         labels, shares = self.labels, unknowns.open_share
-        logs = np.where(unknowns.open_place - unknowns.known_shift < LEAST_APART, -8.0, 0.0)[:, 0]
+        apart = (unknowns.open_place - unknowns.known_shift)[:, 0]
+        logs = np.where(apart < LEAST_APART, -8.0, 0.0) + NEARER * np.minimum(apart, 0.0)
         if len(self.real):
             logs += np.log(opened[:, self.real] + 1e-9).mean(axis=1) * min(len(self.real), MOST_REAL)
         picked, of_labelled = labels.is_picked, self.bins[labels.labelled]
@@ -342,8 +353,8 @@ def _confusion(log_odds: Floats, is_right: NDArray[np.bool_], counts: Floats) ->
 
 
 def bins_of(z: Floats) -> Integers:
-    """Bin of each normal score."""
-    return np.asarray(np.searchsorted(CANDIDATES, z))
+    """Bin of each normal score; what is no number lies farthest out."""
+    return np.asarray(np.searchsorted(CANDIDATES, np.nan_to_num(z, nan=-np.inf)))
 
 
 def _log_odds_of(held_out: ReferenceScores, normal: NormalScores, right: NDArray[np.bool_]) -> Floats:

@@ -28,7 +28,14 @@ class Expected(NamedTuple):
         """Read the parameters; β of a classifier without one is neutral."""
         share, beta = getattr(classifier, "open_share", None), getattr(classifier, "beta", NEUTRAL_BETA)
         shift = getattr(classifier, "known_shift", None)
-        return cls(TRAFFIC if share is None else read_share(share), shift, beta / NEUTRAL_BETA)
+        known_shift = None if shift is None else float(shift)
+        return cls(TRAFFIC if share is None else read_share(share), known_shift, float(beta) / NEUTRAL_BETA)
+
+    @classmethod
+    def of(cls, classifier: Any) -> "Expected":
+        """Give what a fitted classifier expects: by its parameters when it was fitted, whatever they are now."""
+        found: Expected | None = getattr(classifier, "_expected", None)
+        return cls.by(classifier) if found is None else found
 
 
 def read_share(open_share: Any) -> Share:
@@ -103,7 +110,7 @@ class ReferenceScores(NamedTuple):
         n_learned = 0 if learned is None else int((~np.isin(learned.labels, classifier.classes_)).sum())
         gaps, real = held_out["gaps"], scores[is_real]
         of_open = scores[opened], weights[opened], held_out["ranks"][known], gaps[known], gaps[opened]
-        return cls(*of_known, *of_open, scores[is_synthetic], real[: len(real) - n_learned], Expected.by(classifier))
+        return cls(*of_known, *of_open, scores[is_synthetic], real[: len(real) - n_learned], Expected.of(classifier))
 
 
 class NormalScores:

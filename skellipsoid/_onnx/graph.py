@@ -70,13 +70,18 @@ class Graph(nn.Module):
         for step in self.steps:
             rows = step(rows)
         nearest, score, margins, *in_order = self.head.score(rows)
-        score, margins = score.to(self.dtype), margins.to(self.dtype)
-        label = torch.where(score < self.least[nearest], torch.full_like(nearest, self.open_code), nearest)
+        score, margins = _without_nan(score.to(self.dtype)), _without_nan(margins.to(self.dtype))
+        label = torch.where(score >= self.least[nearest], nearest, torch.full_like(nearest, self.open_code))
         outputs = label, nearest, score, margins, rows
         if not self.asks:
             return outputs
         first, gap = in_order or first_by_score(margins)
         return *outputs, first, gap.to(self.dtype)
+
+
+def _without_nan(scores: Tensor) -> Tensor:
+    """Give scores that are no numbers as −∞, as ``predict`` reads them."""
+    return torch.where(torch.isnan(scores), torch.full_like(scores, -torch.inf), scores)
 
 
 def _without_prompt(mask: Tensor, n_prompt: int) -> Tensor:

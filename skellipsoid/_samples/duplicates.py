@@ -60,7 +60,9 @@ class Linked(NamedTuple):
 
 
 @one_thread_each()
-def find_duplicates(features: NDArray[Any], classes: Integers, copies: Integers | None = None) -> Integers:
+def find_duplicates(
+    features: NDArray[Any], classes: Integers, copies: Integers | None = None, n_others: int = 0
+) -> Integers:
     """Give duplicates within a class the same number.
 
     Parameters
@@ -70,6 +72,8 @@ def find_duplicates(features: NDArray[Any], classes: Integers, copies: Integers 
     classes : ndarray of shape (n_samples,)
     copies : ndarray of shape (n_samples,) or None
         Number of equal samples that each one stands for; ``None``: 1.
+    n_others : int, default=0
+        Number of other samples, which are not searched but count as tests.
 
     Returns
     -------
@@ -114,10 +118,10 @@ def find_duplicates(features: NDArray[Any], classes: Integers, copies: Integers 
     ties, near = (list(chain(*links)) for links in zip(*found, strict=True))
     n_distinct = len(distinct)
     tied = np.zeros(n_distinct, dtype=bool)
-    tied[[number for link in _significant(ties, n_distinct) for number in link.numbers]] = True
+    tied[[number for link in _significant(ties, n_distinct + n_others) for number in link.numbers]] = True
     units = np.arange(n_distinct)
     # Larger clusters come later and include the smaller ones.
-    for link in _significant(near, n_distinct):
+    for link in _significant(near, n_distinct + n_others):
         units[link.numbers] = units[link.numbers].min()
         tied[link.numbers] = True
     # Samples that may be equal by chance are no duplicates.

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import KDTree
 
-from .duplicates import equal_samples, find_duplicates, in_order
+from .duplicates import FEWEST_FEATURES, equal_samples, find_duplicates, in_order
 from .samples import Samples, find_scale
 
 if TYPE_CHECKING:  # most baselines need no torch
@@ -15,6 +16,12 @@ if TYPE_CHECKING:  # most baselines need no torch
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+#: Samples are equal to a training sample within these shares of the usual distance from the middle, of all samples and
+#: of the class: a text model rounds otherwise in another batch.
+_SAME, _SAME_OF_CLASS = 1e-4, 1e-3
+#: They are first compared along so many directions, in parts of so many.
+_N_DIRECTIONS, _PART = 8, 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +165,11 @@ class TrainingSamples:
         Duplicates are searched anew among all samples of these classes, or among those that are ``altered``. A new
         sample has ``weight`` times the mean weight of the old ones.
         """
+        is_merged = altered is not None
         altered = np.isin(self.classes, classes) if altered is None else altered
         rest, old = self.where(~altered), self.where(altered)
+        # Each of two classes that are merged is dense beside the other: alone, half of the samples would be duplicates.
+        n_others = len(rest) if is_merged else 0
         has_groups = groups is not None or not np.array_equal(self.groups, self.units)
         first = 1 + max(int(self.groups.max(initial=-1)), int(self.units.max(initial=-1)))
         own = first + (np.arange(len(features)) if groups is None else groups)
@@ -169,11 +179,65 @@ class TrainingSamples:
         validates = np.append(old.validates, _undecided(features))
         features, classes = np.concatenate([old.features, features]), np.concatenate([old.classes, classes])
         groups = np.concatenate([old.groups, own]) if has_groups else None
-        numbers, new, _ = gather(features, classes, each, groups, duplicates, copies)
+        numbers, new, _ = gather(features, classes, each, groups, duplicates, copies, n_others)
         units = first + len(copies) + new.units
         own = units if groups is None else groups[numbers]
         new = replace(new, units=units, groups=own, validates=validates[numbers])
         return rest.appended({name: getattr(new, name) for name in _COLUMNS}).normalized()
+
+    def labels_of(self, features: NDArray[Any], n_classes: int) -> Integers:
+        """Give the class of the training sample that each sample is equal to up to rounding, (n_samples,).
+
+        It is ``n_classes`` of an open one, and −1 without one. Validation samples are none: boundaries are computed
+        without them. If training samples of one class are equal by chance, as in few columns of whole numbers, no
+        sample that is equal to one of them is a copy of it.
+        """
+        if not self._tells_copies():
+            return np.full(len(features), -1, dtype=np.int64)
+        trained = self.where(self.validates != 1)
+        opened = self.open_features[self.open_validates != 1]
+        rows = np.concatenate([trained.features, opened])
+        codes = np.append(trained.classes, np.full(len(opened), n_classes))
+        if not len(rows):
+            return np.full(len(features), -1, dtype=np.int64)
+        directions = np.random.default_rng(0).normal(size=(rows.shape[1], min(_N_DIRECTIONS, rows.shape[1])))
+        directions = np.linalg.qr(directions)[0]  # nothing lies farther apart along these than it does
+
+        def along(features: NDArray[Any]) -> Floats:
+            parts = np.array_split(features, -(-len(features) // _PART) or 1)
+            return np.concatenate([part.astype(np.float64) @ directions for part in parts])
+
+        within = trained._rounding(n_classes)
+        nearest = KDTree(along(rows)).query(along(features), distance_upper_bound=1.01 * within.max())[1]
+        found = np.flatnonzero(nearest < len(rows))
+        for part in np.array_split(found, -(-len(found) // _PART) or 1):
+            apart = np.linalg.norm(features[part].astype(np.float64) - rows[nearest[part]], axis=1)
+            nearest[part[apart > within[codes[nearest[part]]]]] = len(rows)
+        labels: Integers = np.append(codes, -1)[nearest]
+        return labels
+
+    def _tells_copies(self) -> bool:
+        """Whether equal samples are copies: of those of one class, no two are equal by chance."""
+        if (np.ptp(self.features, axis=0) > 0).sum() < FEWEST_FEATURES:
+            return False
+        first = equal_samples(np.ascontiguousarray(self.features[:, :_N_DIRECTIONS]), self.classes)
+        alike = self.where(np.bincount(first)[first] > 1)
+        equal = equal_samples(alike.features, alike.classes)
+        return len(np.unique(equal)) == len(np.unique(np.stack([equal, alike.units]), axis=1)[0])
+
+    def _rounding(self, n_classes: int) -> Floats:
+        """How far equal samples may lie from each other, by their class, (n_classes + 1,); the last are open."""
+        order = np.argsort(self.classes, kind="stable")
+        numbers, first = np.unique(self.classes[order], return_index=True)
+        spreads = np.full(n_classes + 1, np.inf)
+        for number, members in zip(numbers, np.split(order, first[1:]), strict=True):
+            part = self.features[members].astype(np.float64)
+            spread = float(np.sqrt(np.square(part - part.mean(axis=0)).sum(axis=1).mean()))
+            spreads[number] = spread or np.inf
+        lengths = np.linalg.norm(self.features, axis=1)
+        most = np.minimum(_SAME * float(np.median(lengths)), _SAME_OF_CLASS * spreads)
+        # Rounding of single precision is never smaller.
+        return np.maximum(most, 4 * np.finfo(np.float32).eps * float(np.median(lengths)))
 
     def _totals(self, duplicates: str) -> Floats:
         """Sum of the weights that were given for each sample and its copies, on the scale of ``weights``."""
@@ -193,6 +257,7 @@ def gather(
     groups: Integers | None,
     duplicates: str,
     copies: Integers | None = None,
+    n_others: int = 0,
 ) -> tuple[Integers, TrainingSamples, Integers]:
     """Find duplicates, merge equal samples, and weight the samples.
 
@@ -210,6 +275,8 @@ def gather(
     copies : ndarray of shape (n_samples,) or None
         Number of equal samples that each one stands for, of its weight and in its group; ``None``: 1. Where they are
         equal by chance, each becomes a sample of its own.
+    n_others : int, default=0
+        Number of samples that are not searched, as ``find_duplicates`` takes it.
 
     Returns
     -------
@@ -222,7 +289,9 @@ def gather(
     """
     given = np.arange(len(features))
     copies = np.ones_like(given) if copies is None else copies
-    units = np.where(copies > 1, -1, given) if duplicates == "off" else find_duplicates(features, classes, copies)
+    units = (
+        np.where(copies > 1, -1, given) if duplicates == "off" else find_duplicates(features, classes, copies, n_others)
+    )
     given = np.repeat(given, np.where(units < 0, copies, 1))
     copies, units = np.where(units < 0, 1, copies)[given], units[given]
     units = in_order(np.where(units < 0, len(features) + np.arange(len(given)), units))

@@ -32,6 +32,11 @@ class History:
             return "n_iter_no_change"
         return "max_iter" if self.losses else "none"
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether no score is better than the first, which is not the best possible one, although the loss fell."""
+        return bool(self.scores) and max(self.scores) <= self.scores[0] < 1 and self.losses[-1] < self.losses[0]
+
 
 def run_epochs(
     run_epoch: Callable[[], float],
@@ -42,6 +47,7 @@ def run_epochs(
     score: Callable[[], float] | None = None,
     keep_best: Callable[[], object] | None = None,
     label: str,
+    waits_while_flat: bool = False,
     verbose: int | bool = 0,
 ) -> History:
     """Run epochs with early stopping.
@@ -64,6 +70,8 @@ def run_epochs(
         the first is the best.
     label : str
         Label of the progress bar.
+    waits_while_flat : bool
+        Whether training goes on while its loss falls and no score was better than the first.
     verbose : int or bool
         Whether to show a progress bar, if standard error is a terminal or a notebook.
     """
@@ -87,12 +95,18 @@ def run_epochs(
                 waited += 1
             progress.set_postfix(_shown(history), refresh=False)
             progress.update()
-            if waited >= n_iter_no_change:
+            is_learning = waits_while_flat and history.is_flat and _falls(history.losses, n_iter_no_change)
+            if waited >= n_iter_no_change and not is_learning:
                 history.stopped_early = history.n_iter < max_iter
                 progress.total = progress.n  # a bar of 100 %
                 progress.refresh()
                 break
     return history
+
+
+def _falls(losses: list[float], n_last: int) -> bool:
+    """Whether the last losses go below those before."""
+    return len(losses) > n_last and min(losses[-n_last:]) < min(losses[:-n_last])
 
 
 def _shown(history: History) -> dict[str, Any]:

@@ -18,7 +18,16 @@ from .._core.validation import check_squares, check_weights, enumerated, only_co
 from .._core.warn import silenced, warn
 from .._ellipsoid.changes import kept_samples, with_learned
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
-from .._ellipsoid.learned import Learned, check_reach, find_learned, in_units_of_X, learned_of, standardized, with_usual
+from .._ellipsoid.learned import (
+    Learned,
+    check_reach,
+    find_learned,
+    find_trained,
+    in_units_of_X,
+    learned_of,
+    standardized,
+    with_usual,
+)
 from .._held_out.line import place_limit
 from .._held_out.scores import Floats, Integers, ReferenceScores
 from .._held_out.zones import costs_of
@@ -37,8 +46,8 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
     """Choose messages of a log to label, and say what each of them counts.
 
     They are drawn evenly along the score, so that all kinds of messages occur; those of the lowest scores, where known
-    and open messages meet, twice as often as others. The weights undo that. Copies of a message are drawn once, and
-    messages that were learned not again.
+    and open messages meet, twice as often as others. The weights undo that. Copies of a message are drawn once;
+    messages that were learned, and those that are equal to training samples, are not drawn.
 
     Parameters
     ----------
@@ -84,12 +93,14 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
     (30, np.float64(400.0))
     """
     classifier, features = read_estimator(estimator, X, MEMBERS, "choose_to_label")
-    fresh = np.flatnonzero(find_learned(classifier, features) < 0)
+    is_trained = find_trained(classifier, features) >= 0
+    fresh = np.flatnonzero((find_learned(classifier, features) < 0) & ~is_trained)
     scores, assigned = score(classifier, features)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n={n!r} is not a number of messages to label; use a whole number of at least 1.")
     if not len(fresh):
-        raise ValueError(f"All {len(scores)} messages were learned before; pass messages that came since.")
+        what = "were learned before or are training samples" if is_trained.any() else "were learned before"
+        raise ValueError(f"All {len(scores)} messages {what}; pass messages that came since.")
     check_squares(checked := classifier._validate_scored_data(features))
     log = Log.unlabelled(scores[fresh], assigned[fresh], checked[fresh])
     rows, weights = drawn(log.scores, log.copies, n, check_random_state(random_state).uniform())
@@ -166,7 +177,8 @@ def learn_from_traffic(
     -------
     estimator : object
         A new estimator, with the same fitted transformers. The given one is unchanged. The last entry of ``changes_``
-        says what was learned: ``n_samples``, the new ``classes``, and of the labelled known messages the share that the
+        says what was learned: ``n_samples``, the new ``classes``, ``n_trained``, the number of messages that are equal
+        to training samples and say nothing of the limit, and of the labelled known messages the share that the
         given estimator ``rejected`` and the share that was ``foretold``. ``before`` and ``after`` foretell what the
         given and the new estimator do with messages to come: of known ones the shares ``right``, ``wrong`` and
         ``rejected``, of open ones ``noticed``, each with its standard deviation; with :func:`predict_set`, ``asked``
@@ -232,15 +244,18 @@ def learn_from_traffic(
     others = features[rows][~before.labels.labelled]
     log = _scored_without_themselves(classifier, learned, messages, names, others)
     held_now = ReferenceScores.of(learned, "learn_from_traffic")
-    found = log.fit(held_now)
+    of_messages = log.scores[: len(messages)], log.labels.is_right
+    n_trained, before, log = int((before.trained >= 0).sum()), before.telling(), log.telling()
+    # Labels of training samples alone tell nothing of the share.
+    found = log.fit(held_now, None if len(log.truth) else held_now.expected.open_share)
     learned.offset_ = place_limit(held_now, found, log.scores, len(learned.classes_))
     learned.traffic_ = found.traffic()
     learned.asking_ = zones_placed(learned, found, log.scores, *costs_of(classifier.asking_))
-    of_messages = log.scores[: len(messages)], log.labels.is_right
     learned._learned = replace(learned._learned, scores=of_messages[0], right=of_messages[1])
     was = foretold(classifier, held_out, before.fit(held_out), before.scores)
     now = foretold(learned, held_now, found, log.scores)
     change = _described(classifier, learned, before, held_out, {"before": was, "after": now})
+    change["n_trained"] = n_trained
     learned.changes_ = [*classifier.changes_, change]
     if hasattr(named, "feature_names_in_"):
         learned.feature_names_in_ = named.feature_names_in_
@@ -354,7 +369,8 @@ def _scored_without_themselves(
     is_labelled = np.arange(len(scores)) < len(messages)
     log, weights = Log.unlabelled(scores, assigned, features), with_usual(messages.weights)
     log = log.labelled(is_labelled, truth, weights, len(learned.classes_))
-    return log._replace(n_new=len(truth), gaps=messages.gaps)
+    trained = find_trained(classifier, features)
+    return log._replace(n_new=len(truth), gaps=messages.gaps, trained=trained)
 
 
 def _described(

@@ -13,7 +13,7 @@ from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import read_estimator
 from .._core.spelling import refuse_other_spellings, warn_of_strangers
 from .._core.validation import check_squares, check_weights, only_column, read_weight_shares, read_weights
-from .._ellipsoid.learned import Learned, find_learned, learned_of, with_usual
+from .._ellipsoid.learned import Learned, find_learned, find_trained, learned_of, trained_labels, with_usual
 from .._held_out.log_model import Labels, LogModel, model_of
 from .._held_out.scores import Floats, Integers, NormalScores, ReferenceScores
 from .._held_out.table import N_FIRST
@@ -33,7 +33,8 @@ class Log(NamedTuple):
     """Scores of messages, the classes that they are assigned to, copies, and labels.
 
     Messages that were learned are labelled, and have the scores of fits without them. Those that are not in the log
-    stand at its end.
+    stand at its end. Messages that are equal to training samples say nothing of where others lie: ``telling`` leaves
+    them out.
     """
 
     scores: Floats  # (n_messages,)
@@ -44,11 +45,37 @@ class Log(NamedTuple):
     n_elsewhere: int = 0  # learned messages that are not in the log
     n_new: int = 0  # labels that were not learned
     gaps: Floats = np.zeros(0)  # (n_labelled,) of labels that were picked, NaN of others; empty if all were drawn
+    # (n_messages,) class of the training sample that a message is equal to, −1 without one; empty if none is
+    trained: Integers = np.zeros(0, dtype=np.int64)
+
+    @property
+    def n_own(self) -> int:
+        """Number of messages of this log."""
+        return len(self.scores) - self.n_elsewhere
 
     @property
     def own_scores(self) -> Floats:
-        """Scores of the messages of this log."""
-        return self.scores[: len(self.scores) - self.n_elsewhere]
+        """Scores of the messages of this log that are not equal to training samples."""
+        log = self.telling()
+        return log.scores[: log.n_own]
+
+    def telling(self) -> "Log":
+        """Give the log without messages that are equal to training samples."""
+        tells = self.trained < 0
+        if tells.all():
+            return self
+        labels, counts = self.labels, tells[self.labels.labelled]
+        columns = {name: column[counts] for name, column in labels._asdict().items() if len(column) == len(counts)}
+        return self._replace(
+            scores=self.scores[tells],
+            assigned=self.assigned[tells],
+            copies=self.copies[tells],
+            labels=labels._replace(**columns | {"labelled": labels.labelled[tells]}),
+            truth=self.truth[counts],
+            n_elsewhere=int(tells[self.n_own :].sum()),
+            gaps=self.gaps[counts] if len(self.gaps) else self.gaps,
+            trained=self.trained[tells],
+        )
 
     @classmethod
     def empty(cls) -> "Log":
@@ -75,14 +102,15 @@ class Log(NamedTuple):
         return self._replace(labels=labels, truth=truth)
 
     def fit(self, held_out: ReferenceScores, open_share: float | tuple[float, float] | None = None) -> LogModel:
-        """Fit the model of the log's scores."""
-        labels, is_picked = self.labels, ~np.isnan(self.gaps)
+        """Fit the model of the log's scores, but for those of messages that are equal to training samples."""
+        log = self.telling()
+        labels, is_picked = log.labels, ~np.isnan(log.gaps)
         if is_picked.any():
-            odds = np.full(len(self.gaps), np.nan)
-            scores = self.scores[labels.labelled][is_picked]
-            odds[is_picked] = Ranks(held_out, N_FIRST).gap_odds(scores, self.gaps[is_picked])
+            odds = np.full(len(log.gaps), np.nan)
+            scores = log.scores[labels.labelled][is_picked]
+            odds[is_picked] = Ranks(held_out, N_FIRST).gap_odds(scores, log.gaps[is_picked])
             labels = labels._replace(odds=odds)
-        return model_of(held_out, self.scores, self.copies, labels, open_share)
+        return model_of(held_out, log.scores, log.copies, labels, open_share)
 
     @property
     def is_drawn(self) -> NDArray[np.bool_]:
@@ -91,10 +119,11 @@ class Log(NamedTuple):
 
     def shift_seen(self, held_out: ReferenceScores) -> str | None:
         """Say that labelled known messages lie farther out than held-out samples, if they do (one-sided t-test)."""
-        is_known = ~self.labels.is_open & self.is_drawn
+        log = self.telling()
+        is_known = ~log.labels.is_open & log.is_drawn
         if is_known.sum() < FEWEST_KNOWN:
             return None
-        scores, counts = self.scores[self.labels.labelled][is_known], self.labels.counts[is_known]
+        scores, counts = log.scores[log.labels.labelled][is_known], log.labels.counts[is_known]
         z, n = NormalScores(held_out)(scores), counts.sum()
         mean = np.average(z, weights=counts)
         variance = np.average(np.square(z - mean), weights=counts) * n / max(n - 1, 1e-9)
@@ -141,7 +170,7 @@ def read_log(
         return Log.empty()
     classifier, features = read_estimator(estimator, X, MEMBERS, caller)
     check_squares(checked := classifier._validate_scored_data(features))
-    log = Log.unlabelled(*score(classifier, features), checked)
+    log = Log.unlabelled(*score(classifier, features), checked)._replace(trained=find_trained(classifier, checked))
     labelled, truth, weights = np.zeros(len(log.scores), dtype=bool), log.truth, np.zeros(0)
     if y is None:
         if sample_weight is not None:
@@ -215,6 +244,7 @@ def _beside_learned(
         gaps=gaps,
         n_elsewhere=len(elsewhere),
         n_new=int(is_new.sum()),
+        trained=np.append(log.trained, trained_labels(classifier, learned.features[elsewhere])),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -13,6 +14,7 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._core.fitted_state import at_once
 from .._core.pipelines import fingerprint, less_class_offsets, read_estimator, split_estimator
 from .._core.sklearn import take_rows
 from .._core.state_rules import CLASSES, COUNT, NUMBER, TEXT, Rule, Sizes, floats, integers, measured
@@ -136,6 +138,11 @@ class OpenShareMonitor(BaseEstimator):
         self.false_alarm_rate = false_alarm_rate
         self.random_state = random_state
 
+    def __sklearn_clone__(self) -> Self:
+        """Give an unfitted monitor of the same fitted estimator, as of one that is frozen."""
+        return type(self)(self.estimator, false_alarm_rate=self.false_alarm_rate, random_state=self.random_state)
+
+    @partial(at_once, anew=True)
     def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Take samples as the reference, and forget all updates.
 
@@ -187,6 +194,7 @@ class OpenShareMonitor(BaseEstimator):
         self.history_ = np.zeros((0, 3))
         return self
 
+    @at_once
     def update(self, X: ArrayLike) -> Self:
         """Take the next samples of the stream, in the order in which they came.
 
@@ -216,7 +224,6 @@ class OpenShareMonitor(BaseEstimator):
         if not len(scores):
             return self
         n_seen, last = self.n_seen_, len(self.classes_)
-        # Of copies: an interruption leaves the old ones.
         capital = _Capital(self._idle.copy(), self._stakes.copy(), self._n_bets.copy())
         uniform = np.random.Generator(np.random.PCG64(self.random_state).advance(n_seen)).random(len(scores))
         log_class_capital = np.tile(capital.log_total()[:last], (len(scores), 1))

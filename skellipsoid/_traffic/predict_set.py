@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import Lock
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -210,18 +211,23 @@ class Known(NamedTuple):
     ranks: Ranks
 
 
-#: Of classifiers, by what it was computed from.
+#: The fitted state that it is computed from; no parameter, which may be set after the fit.
+_COMPUTED_FROM = ("classes_", "_held_out", "_expected", "_learned", "traffic_", "asking_", "offset_")
+#: Of classifiers, by this state.
 _KNOWN: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Known]] = WeakKeyDictionary()
+_LOCK = Lock()
 
 
 def asking_known(classifier: Any, held_out: ReferenceScores) -> Known:
     """Zones, traffic and ranks of a classifier; computed once, as long as nothing of it changes."""
-    of = classifier._held_out, classifier.traffic_, classifier.asking_, classifier.offset_
-    before = _KNOWN.get(classifier)
+    of = tuple(getattr(classifier, name, None) for name in _COMPUTED_FROM)
+    with _LOCK:
+        before = _KNOWN.get(classifier)
     if before is not None and all(one is other for one, other in zip(before[0], of, strict=True)):
         return before[1]
     found = _known(classifier, held_out)
-    _KNOWN[classifier] = of, found
+    with _LOCK:
+        _KNOWN[classifier] = of, found
     return found
 
 

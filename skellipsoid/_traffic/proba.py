@@ -63,7 +63,9 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
     scaling [1]_).
 
     The probability of the other classes is divided among them by a softmax of their scores. The most probable column
-    need not be the answer of ``predict``, which does not maximise the accuracy, but the macro F1.
+    need not be the answer of ``predict``, which does not maximise the accuracy, but the macro F1. With a ``trainer`` no
+    traffic places the boundary: unless ``open_share`` or a log says otherwise, the share is that for which the boundary
+    is right.
 
     References
     ----------
@@ -86,11 +88,14 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
     held_out = ReferenceScores.of(classifier, "predict_open_proba")
     scores, assigned = score(classifier, features)
     share, traffic = _read_share(open_share), classifier.traffic_
+    at_boundary = share is None and traffic is None and _has_paper_boundary(classifier)
     if traffic is None:
         traffic = Log.empty().fit(held_out, held_out.expected.open_share if share is None else share).traffic()
     share = float(np.clip(traffic["open_share"] if share is None else share, SMALLEST_SHARE, LARGEST_SHARE))
+    if at_boundary:
+        share = _share_of_boundary(held_out, traffic)
     is_open = of_scores(held_out, scores, {**traffic, "open_share": share})
-    columns = np.asarray(classifier._score_all(classifier._validate_scored_data(features)), dtype=np.float64)
+    columns = np.asarray(classifier._score_all_checked(features), dtype=np.float64)
     known = _class_probabilities(held_out, scores, assigned, columns)
     return np.column_stack([known * (1 - is_open)[:, np.newaxis], is_open])
 
@@ -100,6 +105,20 @@ def of_scores(held_out: ReferenceScores, scores: Floats, traffic: Mapping[str, f
     found = Unknowns._make(np.array(traffic[name]) for name in Unknowns._fields)
     of_bins = falling(open_probability(found.open_share, *found.of_bins()))
     return np.asarray(np.interp(NormalScores(held_out)(scores), CENTRES, of_bins))
+
+
+def _has_paper_boundary(classifier: Any) -> bool:
+    """Whether a training placed the boundary, not the expected traffic."""
+    trainer = getattr(classifier, "trainer", None)
+    return trainer is not None and not trainer.recalibrate and classifier.offset_ == 0
+
+
+def _share_of_boundary(held_out: ReferenceScores, traffic: Mapping[str, float]) -> float:
+    """Open share with which open is as probable on the boundary, the score 0, as the assigned class."""
+    on_it = np.zeros(1)
+    is_open = float(of_scores(held_out, on_it, {**traffic, "open_share": 0.5})[0])
+    odds = float(_of_assigned(held_out, on_it)[0]) * (1 - is_open) / max(is_open, 1e-12)
+    return float(np.clip(odds / (1 + odds), 1e-9, 1 - 1e-9))
 
 
 def _read_share(share: Any) -> float | None:
@@ -116,7 +135,19 @@ def _class_probabilities(
     """Probabilities of the classes if a sample is known, (n_samples, n_classes)."""
     if columns.shape[1] == 1:
         return np.ones_like(columns)
-    numbers, right = np.arange(len(scores)), held_out.assigned == held_out.classes
+    numbers, of_assigned = np.arange(len(scores)), _of_assigned(held_out, scores)
+    deviation = max(float(held_out.known.std()), 1e-12)
+    # Scores of −∞ say nothing of the other classes: they are equal, and far below all others.
+    others = np.maximum(columns, np.finfo(np.float32).min) / deviation
+    others[numbers, assigned] = -np.inf
+    probabilities = softmax(others, axis=1) * (1 - of_assigned)[:, np.newaxis]
+    probabilities[numbers, assigned] = of_assigned
+    return np.asarray(probabilities)
+
+
+def _of_assigned(held_out: ReferenceScores, scores: Floats) -> Floats:
+    """Probability that the assigned class is the right one of known samples with these scores, (n_samples,)."""
+    right = held_out.assigned == held_out.classes
     # Farther out there are too few held-out samples to tell.
     scores = np.maximum(scores, np.quantile(held_out.known, LOWEST))
     # One right and one wrong answer more, so that no answer is certain.
@@ -126,14 +157,7 @@ def _class_probabilities(
         np.append(held_out.weights, [held_out.weights.mean()] * 2),
         scores,
     )
-    of_assigned = expit(log_odds)
-    deviation = max(float(held_out.known.std()), 1e-12)
-    # Scores of −∞ say nothing of the other classes: they are equal, and far below all others.
-    others = np.maximum(columns, np.finfo(np.float32).min) / deviation
-    others[numbers, assigned] = -np.inf
-    probabilities = softmax(others, axis=1) * (1 - of_assigned)[:, np.newaxis]
-    probabilities[numbers, assigned] = of_assigned
-    return np.asarray(probabilities)
+    return np.asarray(expit(log_odds))
 
 
 def _log_odds(scores: Floats, positive: NDArray[np.bool_], weights: Floats, new: Floats) -> Floats:

@@ -27,6 +27,9 @@ def estimate_open_share(
     Without labels ``low`` and ``high`` allow for known messages that lie farther out than the training samples, as
     those of users do; if they lie still farther out, even ``low`` is too large. Labels of some messages say how far.
 
+    Messages that are equal to training samples, up to rounding, are what their training label says. They are left out
+    of the estimate for the others: they lie nearer than any new message.
+
     After :func:`learn_from_traffic` the estimate starts from the labels that were learned, and those of this log count
     in full. Those of other logs count together as ten for the share, which differs from week to week.
 
@@ -39,7 +42,7 @@ def estimate_open_share(
         ``threshold="auto"``. For others held-out scores and new ones are on unlike scales.
     X : array-like
         A log: features, or texts for a text Pipeline. Repeated messages count as often as they occur, but widen the
-        interval. Use samples that were not used in training.
+        interval.
     y : array-like of shape (n_samples,), default=None
         Labels of some messages, ``None`` or NaN for the others; labels outside ``classes_`` are open. Draw the messages
         to label at random, or pass ``sample_weight``.
@@ -54,8 +57,9 @@ def estimate_open_share(
         - ``low``, ``high``: 95 % of its distribution lie between them.
         - ``class_shares``: ndarray of shape (n_classes,), the share of each known class, in the order of ``classes_``.
           Their sum is 1 − ``share``.
-        - ``note``: one sentence or two: without labels what the limits rest on, with labels whether known messages have
-          moved; ``None`` if labels show nothing of the kind.
+        - ``n_trained``: number of messages that are equal to training samples.
+        - ``note``: a few sentences: how many messages are equal to training samples, and without labels what the
+          limits rest on, with labels whether known messages have moved; ``None`` if there is nothing of the kind.
 
     Raises
     ------
@@ -98,17 +102,39 @@ def estimate_open_share(
     held_out = ReferenceScores.of(classifier, "estimate_open_share")
     check_samples(X, "estimate_open_share")
     log = read_log(estimator, X, y, sample_weight, "estimate_open_share")
-    found = log.fit(held_out)
-    low, high = found.interval()
-    share = found.traffic()["open_share"]
-    known = 1 - found.open_probability()[bins_of(NormalScores(held_out)(log.own_scores))]
-    of_class = np.bincount(log.assigned[: len(known)], known, minlength=len(classifier.classes_))
+    found, n_classes = log.fit(held_out), len(classifier.classes_)
+    limits = np.array([found.traffic()["open_share"], *found.interval()])
+    others, trained = log.telling(), log.trained[: log.n_own]
+    known = 1 - found.open_probability()[bins_of(NormalScores(held_out)(others.own_scores))]
+    of_class = np.bincount(others.assigned[: others.n_own], known, minlength=n_classes)
+    of_class = (1 - limits[0]) * others.n_own * of_class / max(of_class.sum(), 1e-12)
+    # What equals a training sample is what its label says.
+    counts = np.bincount(trained[trained >= 0], minlength=n_classes + 1)
+    share, low, high = (others.n_own * limits + counts[-1]) / log.n_own
+    note = _note(others, held_out, limits[1]) if others.n_own else None
     return Result(
-        share=share,
-        low=low,
-        high=high,
-        class_shares=(1 - share) * of_class / max(of_class.sum(), 1e-12),
-        note=_note(log, held_out, low),
+        share=float(share),
+        low=float(low),
+        high=float(high),
+        class_shares=(of_class + counts[:-1]) / log.n_own,
+        n_trained=int(counts.sum()),
+        note=" ".join(filter(None, [said_of_trained(int(counts.sum()), log.n_own), note])) or None,
+    )
+
+
+def said_of_trained(n_trained: int, n_messages: int | None = None) -> str | None:
+    """Say how many messages, of so many, are equal to training samples; ``None`` if none is."""
+    if not n_trained:
+        return None
+    if n_trained == n_messages:
+        return (
+            f"All {n_messages} messages are training samples and count as labelled there: they do not show how much of "
+            "the traffic is new; pass messages of users."
+        )
+    of_all = "" if n_messages is None else f" of {n_messages}"
+    return (
+        f"{n_trained}{of_all} messages are training samples: they count as labelled there, and say nothing of "
+        "the others."
     )
 
 

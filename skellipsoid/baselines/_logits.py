@@ -33,7 +33,7 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
         {chosen_threshold}
         {frozen_estimator}
 
-    {duplicates open_label}
+    {duplicates open_label random_state}
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class MaxLogitClassifier(LogitClassifier):
         {chosen_threshold}
         {frozen_estimator}
 
-    {duplicates open_label}
+    {duplicates open_label random_state}
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class EnergyClassifier(LogitClassifier):
         {chosen_threshold}
         {frozen_estimator}
 
-    {duplicates open_label}
+    {duplicates open_label random_state}
 
     Attributes
     ----------

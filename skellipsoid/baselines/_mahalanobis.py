@@ -53,7 +53,7 @@ class MahalanobisClassifier(ThresholdedClassifier):
     open_share, known_shift : float, pair of floats or None, default=None
         The traffic that ``threshold="auto"`` expects, as of :class:`~skellipsoid.EllipsoidOpenSetClassifier`.
 
-    {duplicates open_label}
+    {duplicates open_label random_state}
 
     Attributes
     ----------

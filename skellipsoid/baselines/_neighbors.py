@@ -61,7 +61,7 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
         not searched. Read more in the :ref:`User Guide <repeated>`. This method has no weights: a ``sample_weight`` of
         0 leaves a sample out, and all others count the same.
 
-    {open_label}
+    {open_label random_state}
 
     Attributes
     ----------

@@ -20,9 +20,9 @@ class ScoreOpenSetClassifier(ThresholdedClassifier):
     score, and is open if this score is below ``threshold_``. The base class checks the data, finds duplicates, chooses
     the threshold, and has all other methods of an open-set classifier.
 
-    The parameters are those that the subclass's ``__init__`` names. ``threshold`` must be one of them. ``duplicates``
-    and ``open_label`` have their default otherwise. A subclass without an ``__init__`` has all three. Let what
-    ``fit_scores`` learns have names that end with an underscore: ``fit`` first deletes those of an earlier fit.
+    The parameters are those that the subclass's ``__init__`` names. ``threshold`` must be one of them. ``duplicates``,
+    ``open_label`` and ``random_state`` have their default otherwise. A subclass without an ``__init__`` has all four.
+    What ``fit_scores`` learns has names that end with an underscore: ``fit`` first deletes those of an earlier fit.
 
     Read more in the :ref:`User Guide <own_method>`.
 
@@ -36,6 +36,8 @@ class ScoreOpenSetClassifier(ThresholdedClassifier):
 
     open_label : int or str, default=-1
         The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings.
+
+    {random_state}
 
     Attributes
     ----------

@@ -46,7 +46,7 @@ class PLDAClassifier(ThresholdedClassifier):
         {chosen_threshold}
         0 accepts what a known class explains better than a class never seen does.
 
-    {duplicates open_label}
+    {duplicates open_label random_state}
 
     Attributes
     ----------

@@ -17,11 +17,12 @@ PARAGRAPHS = {
             classes must be those of ``y``. ``None``: logistic regression, see Notes.
         """,
     "chosen_threshold": """
-        ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` also
-        holds out a fifth of the classes in each fold, and their samples are open. It chooses the threshold by the
-        expected F1 (:ref:`thresholds`): of ``MahalanobisClassifier`` for the traffic that it expects, of others
-        for a quarter, a half and three quarters of open samples. For these it is ``"quantile"`` with fewer than three
-        classes and no samples of ``open_label``.
+        ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` fits
+        each fold once more without a fifth of the classes, whose samples are open. Their scores are brought to the
+        scale of the fit with all classes; of Mahalanobis distances, which do not depend on it, one fit scores both
+        kinds. The threshold is chosen by the expected F1 (:ref:`thresholds`): of
+        ``MahalanobisClassifier`` for the traffic that it expects, of others for a quarter, a half and three quarters of
+        open samples. For these it is ``"quantile"`` with fewer than three classes and no samples of ``open_label``.
         """,
     "frozen_estimator": """
         A frozen estimator cannot be fitted without a fold. So pass samples that it was not fitted on, and for
@@ -37,6 +38,11 @@ PARAGRAPHS = {
         open_label : int or str, default=-1
             The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples
             with this label in ``y`` are used by ``threshold="auto"`` only.
+        """,
+    "random_state": """
+        random_state : int, RandomState instance or None, default=0
+            Draws the folds, and the classes that are held out. With fewer than 2,000 samples they are drawn several
+            times, up to five, and the thresholds are averaged.
         """,
     "unused_open_label": """
         open_label : int or str, default=-1

@@ -1,6 +1,7 @@
 """Thresholds of scores: given, or read off samples that were held out of a fit."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -8,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.sklearn import StrOptions
@@ -21,6 +23,7 @@ from .._held_out.table import (
     N_FIRST,
     OF_OTHER_CLASS,
     REAL,
+    TINY,
     HeldOutTable,
     best_threshold,
     quantile,
@@ -32,6 +35,8 @@ from .._samples.training_samples import TrainingSamples
 
 #: Folds in which samples, and classes, are held out: five, by convention.
 N_FOLDS = 5
+#: Folds and classes are drawn as often as it takes to hold out so many samples in all, at most ``MOST_DRAWS`` times.
+SAMPLES_OF_DRAWS, MOST_DRAWS = 2000, 5
 #: Share of known samples that ``threshold="quantile"`` rejects.
 REJECTED = 0.05
 
@@ -57,6 +62,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
     threshold: str | float = "quantile"
     duplicates: str = "once"
     open_label: int | str = -1
+    random_state: int | np.random.RandomState | None = 0
 
     _state: ClassVar[dict[str, Rule]] = THRESHOLDED
     #: That of ``threshold="paper"``.
@@ -65,6 +71,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         "threshold": [Real, StrOptions({"quantile", "auto"})],
         "duplicates": [StrOptions({"once", "each", "off"})],
         "open_label": [Real, str],
+        "random_state": ["random_state"],
     }
 
     @abstractmethod
@@ -92,45 +99,91 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         if not isinstance(self.threshold, str):
             self.threshold_ = float(self.threshold)
             return
-        held_out, parts = self._held_out_scores(samples) if self._can_refit() else (None, [])
-        scored = self._fitted_scores(samples) if held_out is None else held_out
-        if self.threshold == "auto" and held_out is not None and self._scores_as_new:
-            self.threshold_ = limit_of(held_out.scores(Expected.by(self)), len(self.classes_))
-        elif self.threshold == "auto" and scored.is_open.any():
-            self.threshold_ = best_threshold(scored)
-        else:
-            self.threshold_ = quantile(-scored.known.distances, scored.known.weights, REJECTED)
+        drawn = list(self._draws(samples)) if self._can_refit() else []
+        # A single draw of folds and classes is chance: the thresholds of several are averaged, and the first is kept.
+        tables = drawn or [self._fitted_scores(samples)]
+        self.threshold_ = float(np.mean([self._chosen(table, is_new=bool(drawn)) for table in tables]))
         self._held_out = None
-        if held_out is not None:
-            self._keep_held_out(held_out, np.concatenate([self._margins(part) for part in parts]))
+        if drawn:
+            self._keep_held_out(drawn[0], -drawn[0].distances - self.threshold_)
 
-    def _held_out_scores(self, samples: TrainingSamples) -> tuple[HeldOutTable | None, list[Scored]]:
-        """Score every known sample by a fit without its fold, and a share of the classes in each fold as open samples.
+    def _chosen(self, scored: HeldOutTable, *, is_new: bool) -> float:
+        """Read a threshold off a table, whose samples were held out if it ``is_new``."""
+        if self.threshold == "auto" and is_new and self._scores_as_new:
+            return limit_of(scored.scores(Expected.by(self)), len(self.classes_))
+        if self.threshold == "auto" and scored.is_open.any():
+            return best_threshold(scored)
+        return quantile(-scored.known.distances, scored.known.weights, REJECTED)
 
-        Gives the table, ``None`` if no known sample can be held out, and what the fits say of its samples, in the same
-        order.
+    def _draws(self, samples: TrainingSamples) -> Iterator[HeldOutTable]:
+        """Hold out samples, and classes, several times at random; no table without a known sample."""
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        for number in range(min(MOST_DRAWS, -(-SAMPLES_OF_DRAWS // len(samples)))):
+            found = self._held_out_scores(samples, np.random.default_rng([seed, number]))
+            if found is None:
+                return
+            yield found
+
+    def _held_out_scores(self, samples: TrainingSamples, rng: np.random.Generator) -> HeldOutTable | None:
+        """Score known samples by fits without their fold, and open ones by fits that lack their class, too.
+
+        Where a fit without a class scores the other classes as one with it (``_scores_as_new``), it scores both.
+
+        ``None`` if no known sample can be held out.
         """
         n_classes, classes, blocks = len(self.classes_), samples.classes, joined(samples.units, samples.groups)
         tables: list[HeldOutTable] = []
-        parts: list[Scored] = []
-        folds = fold_numbers(classes, blocks, N_FOLDS)
-        open_folds = np.arange(len(samples.open_features)) % N_FOLDS
+        order, folds, class_folds = rng.permutation(len(samples)), np.empty_like(classes), self._class_folds(rng)
+        folds[order] = fold_numbers(classes[order], blocks[order], N_FOLDS)
+        open_folds = rng.permutation(np.arange(len(samples.open_features)) % N_FOLDS)
         for fold in range(N_FOLDS):
-            chosen = (folds != fold) & ~(self._is_held_out(classes, fold))
-            tested = np.flatnonzero(folds == fold)
-            if not chosen.any() or not (len(tested) or (open_folds == fold).any()):
+            stays, tested, lacks = folds != fold, np.flatnonzero(folds == fold), class_folds[classes] == fold
+            if self._scores_as_new and (stays & ~lacks).any():
+                stays = stays & ~lacks  # one fit has the scores of known and of open samples
+            if not stays.any() or not (len(tested) or (open_folds == fold).any()):
                 continue
-            part = self._fit_part(samples.where(chosen).normalized())
-            present = np.unique(classes[chosen])
+            part, present = self._fit_part(samples.where(stays).normalized()), np.unique(classes[stays])
+            scored, of_open = (
+                part._scored(X) for X in (samples.features[tested], samples.open_features[open_folds == fold])
+            )
             kinds = np.where(np.isin(classes[tested], present), KNOWN, OF_OTHER_CLASS)
             known = kinds, classes[tested], samples.weights[tested], blocks[tested]
-            opened = samples.open_features[open_folds == fold]
-            scored, of_open = part._scored(samples.features[tested]), part._scored(opened)
             tables.append(_table_of(scored, *known, present, n_classes))
-            tables.append(_table_of(of_open, *_as_open(len(opened), n_classes), present, n_classes))
-            parts += [scored, of_open]
+            tables.append(_table_of(of_open, *_as_open(len(of_open.assigned), n_classes), present, n_classes))
+            if not self._scores_as_new and lacks[tested].any() and (stays & ~lacks).any():
+                tables.append(self._of_lacking(samples, stays & ~lacks, tested, lacks[tested], scored, blocks))
         found = HeldOutTable.joined(tables) if tables else None
-        return found if found is not None and len(found.known) else None, parts
+        return found if found is not None and len(found.known) else None
+
+    def _of_lacking(
+        self,
+        samples: TrainingSamples,
+        stays: NDArray[np.bool_],
+        tested: Integers,
+        is_open: NDArray[np.bool_],
+        scored: Scored,
+        blocks: Integers,
+    ) -> HeldOutTable:
+        """Score samples by a fit without their classes, on the scale of the fit that has them, which ``scored`` them.
+
+        Scores depend on the number of classes and of samples. So they are moved and stretched until the known samples
+        have the same mean and standard deviation by both fits.
+        """
+        part, present = self._fit_part(samples.where(stays).normalized()), np.unique(samples.classes[stays])
+        alone = part._scored(samples.features[tested])
+        known = np.isin(samples.classes[tested], present) & ~is_open
+        shift, factor = _map_of(alone.knownness[known], scored.knownness[known], samples.weights[tested[known]])
+        moved = shift + factor * alone.knownness, factor * alone.by_class
+        opened, rows = Scored(alone.assigned[is_open], *(each[is_open] for each in moved)), tested[is_open]
+        columns = np.full(len(rows), OF_OTHER_CLASS), samples.classes[rows], samples.weights[rows], blocks[rows]
+        return _table_of(opened, *columns, present, len(self.classes_))
+
+    def _class_folds(self, rng: np.random.Generator) -> Integers:
+        """Deal the classes into folds, each of which does not know its own; at least two stay known."""
+        n_classes = len(self.classes_)
+        if self.threshold != "auto" or n_classes < 3:
+            return np.full(n_classes, -1)
+        return rng.permutation(np.arange(n_classes) % N_FOLDS)
 
     def _fitted_scores(self, samples: TrainingSamples) -> HeldOutTable:
         """Score the samples by the fit that has seen them, where no other is possible."""
@@ -148,12 +201,6 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         opened = _table_of(self._scored(real_open), *_as_open(len(real_open), n_classes), everything, n_classes)
         return HeldOutTable.joined([found, opened])
 
-    def _is_held_out(self, classes: Integers, fold: int) -> NDArray[np.bool_]:
-        """Mark samples of the classes that a fold does not know; at least two stay known."""
-        if self.threshold != "auto" or len(self.classes_) < 3:
-            return np.zeros(len(classes), dtype=bool)
-        return np.asarray(classes % N_FOLDS == fold)
-
     def _fit_part(self, samples: TrainingSamples) -> "ThresholdedClassifier":
         """Fit the score of a copy to some of the samples."""
         part: ThresholdedClassifier = clone(self).set_params(threshold=0.0)
@@ -167,13 +214,9 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         """Score samples, of which there may be none."""
         return self._score(X) if len(X) else Scored(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, 1)))
 
-    def _margins(self, scored: Scored) -> Floats:
-        """Scores less the threshold, as ``score_samples`` gives them."""
-        return np.asarray(scored.knownness - self.threshold_)
-
     def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
         scored = self._score(X.astype(np.float64, copy=False))
-        return scored.assigned, self._margins(scored).astype(X.dtype, copy=False)
+        return scored.assigned, (scored.knownness - self.threshold_).astype(X.dtype, copy=False)
 
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
         return self._score(X.astype(np.float64, copy=False)).by_class.astype(X.dtype)
@@ -202,6 +245,19 @@ def _table_of(
     ranks = np.where(kinds == KNOWN, ranks, 0)
     found = kinds, -scored.knownness, present[scored.assigned], classes, weights, blocks, n_classes
     return HeldOutTable(*found, ranks=ranks, gaps=gaps)
+
+
+def _map_of(source: Floats, target: Floats, weights: Floats) -> tuple[float, float]:
+    """Shift and factor that give ``source`` the mean and deviation of ``target``; 0 and 1 where they cannot."""
+    if not len(source) or not (np.isfinite(source).all() and np.isfinite(target).all()):
+        return 0.0, 1.0
+    means = [float(np.average(values, weights=weights)) for values in (source, target)]
+    before, after = (
+        float(np.average((values - mean) ** 2, weights=weights)) ** 0.5
+        for values, mean in zip((source, target), means, strict=True)
+    )
+    factor = after / before if min(before, after) > TINY else 1.0
+    return means[1] - factor * means[0], factor
 
 
 def _as_open(n_open: int, n_classes: int) -> tuple[Integers, Integers, Floats, Integers]:

@@ -4,7 +4,9 @@ import argparse
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from .._core.files import check_sheet, members_path, real_file
 from .._core.messages import numbered
@@ -12,8 +14,12 @@ from .._core.warn import silenced
 from ..persistence._folder import is_vacant, read_manifest
 from ..persistence._hub import check_no_revision, is_hub_name
 from ._beside import FOLDER
+from ._given import read_by
 from ._text_files.columns import choose_columns
+from ._text_files.decode import UnclearEncodingError
 from ._text_files.read import PARQUET, read_file, read_labels, read_rows
+from ._text_files.workbooks.package import first_sheet, is_workbook
+from ._text_files.workbooks.write_workbook import MEMBERS_SHEET, SUFFIX, check_workbook
 
 #: Commands whose model is changed, and so no model of the hub.
 _CHANGE = {"add", "remove", "merge", "learn", "set-limit"}
@@ -57,9 +63,12 @@ def _check_outputs(options: argparse.Namespace) -> None:
     save, state = getattr(options, "save", None), getattr(options, "state", None)
     if options.command in ("review", "traffic", "compare"):
         if save is not None:
-            check_sheet(save)
+            check_workbook(save) if _is_xlsx(save, options) else check_sheet(save)
         if save is not None and options.command != "compare":
             check_unlabelled(save)
+    elif options.command == "predict":
+        if save is not None:
+            check_workbook(save)
     elif options.command in ("train", "demo"):
         check_folder(save, overwrite=options.overwrite)
     elif save is not None:
@@ -71,45 +80,53 @@ def _check_outputs(options: argparse.Namespace) -> None:
         raise NotADirectoryError(f"--out {str(out)!r} is a file, where a folder is to be; name a folder.")
 
 
+def _is_xlsx(path: Path, options: argparse.Namespace) -> bool:
+    return options.command != "compare" and path.suffix.lower() == SUFFIX
+
+
 def _check_given(options: argparse.Namespace) -> None:
     """Read the files of texts, unless they are large or no files, to see whether they can be read."""
     data, label = getattr(options, "data", None), getattr(options, "label_column", None)
     if options.command in _LINES and data is None:
         of_file = {"--label-column": label, "--text-column": options.text_column, "--encoding": options.encoding}
-        for name in (name for name, value in of_file.items() if value is not None):
-            what = "is that" if name == "--encoding" else "names a column"
+        for name in (
+            name for name, value in (of_file | {"--sheet": options.sheet or None}).items() if value is not None
+        ):
+            what = {"--encoding": "is that", "--sheet": "names a sheet"}.get(name, "names a column")
             raise ValueError(f"{name} {what} of the file of --data; pass a file, or leave {name} out.")
     log = getattr(options, "log", None)
     if log is not None:
-        _try(log, lambda: read_rows(log, text_column=options.text_column, encoding=options.encoding))
+        _try(log, lambda: read_rows(log, **read_by(options)))
     if data is None or (options.command == "predict" and options.out is not None):
         return
     columns = getattr(options, "text_column", None), label
     if options.command in ("train", "demo", "evaluate"):
-        _try(data, lambda: _read_two(data, columns, options.encoding))
+        _try(data, lambda: _read_two(options, bots=True, language=options.language))
     elif options.command == "add" and columns == (None, None):
-        _try(data, lambda: read_file(data, "group", "label", encoding=options.encoding))
+        how = {"sheets": options.sheet or first_sheet(data), "bots": True, "language": options.language}
+        _try(data, lambda: read_file(data, "group", "label", encoding=options.encoding, **how))
     elif options.command == "add":
-        _try(data, lambda: _read_two(data, columns, options.encoding))
+        _try(data, lambda: _read_two(options, bots=True, language=options.language))
     elif options.command == "learn":
-        _try(data, lambda: read_file(data, "message", "label", is_partial=True))
+        _try(data, lambda: read_file(data, "message", "label", encoding=options.encoding, is_partial=True))
     elif label is not None:
-        _try(data, lambda: _read_two(data, columns, options.encoding, is_partial=True))
+        _try(data, lambda: _read_two(options, is_partial=True))
     elif options.command != "predict":  # which reads it first
-        _try(data, lambda: read_rows(data, text_column=columns[0], encoding=options.encoding))
+        _try(data, lambda: read_rows(data, **read_by(options)))
 
 
 def _try(path: Path, read: Callable[[], object]) -> None:
     """Read a file; its warnings come when it is read again. A pipe is read but once."""
     if not path.exists() or path.is_dir() or (path.is_file() and path.stat().st_size < _MOST_BYTES):
-        with silenced():
+        with silenced(), suppress(UnclearEncodingError):  # labels of the model, which is not loaded yet, may tell it
             read()
 
 
-def _read_two(path: Path, columns: tuple[str | None, str | None], encoding: str | None, **how: bool) -> None:
-    table = read_file(path, *columns, encoding=encoding, **how)
+def _read_two(options: argparse.Namespace, **how: Any) -> None:
+    columns = options.text_column, options.label_column
+    table = read_file(options.data, *columns, encoding=options.encoding, sheets=options.sheet, **how)
     if table.n_columns and table.rows:
-        choose_columns(table, path, *columns)
+        choose_columns(table, options.data, *columns)
 
 
 def _check_predict(options: argparse.Namespace) -> None:
@@ -119,6 +136,8 @@ def _check_predict(options: argparse.Namespace) -> None:
         msg = "There are texts on the command line and in the file of --data; leave one of them out."
     elif options.out is not None and options.data is None:
         msg = "--out takes the answers to the files of --data; pass a file or a pattern, or leave --out out."
+    elif options.save is not None and (problem := _save_problem(options, others)):
+        msg = problem
     elif not options.keep_columns:
         return
     elif options.data is None:
@@ -127,9 +146,27 @@ def _check_predict(options: argparse.Namespace) -> None:
         msg = f"--keep-columns writes all scores in the format of the file; leave --{others[0]} out."
     elif options.out is None and options.data.suffix.lower() in PARQUET:
         msg = "--keep-columns writes parquet to files alone; pass --out with a folder for them."
+    elif options.out is None and options.save is None and is_workbook(options.data):
+        msg = "--keep-columns writes workbooks to files alone; pass --save with a .xlsx, or --out with a folder."
     else:
         return
     raise ValueError(msg)
+
+
+def _save_problem(options: argparse.Namespace, others: list[str]) -> str | None:
+    """Say why the answers cannot be saved in a workbook, if they cannot."""
+    save: Path = options.save
+    if options.data is None:
+        return "--save writes the rows of the file of --data; pass a file, or leave --save out."
+    if others or options.out is not None:
+        return f"--save writes all columns to one workbook; leave --{(others or ['out'])[0]} out."
+    if save.suffix.lower() != SUFFIX:
+        return (
+            f"--save writes a workbook, and {str(save)!r} does not end in {SUFFIX}; name one, or redirect the output."
+        )
+    if save.exists() and options.data.exists() and save.samefile(options.data):
+        return f"--save {str(save)!r} is the file of --data, which it would replace; name another."
+    return None
 
 
 def _check_limit(options: argparse.Namespace) -> None:
@@ -214,8 +251,13 @@ def _check_replaced(folder: Path, *, overwrite: bool) -> str:
 
 def check_unlabelled(path: Path) -> None:
     """Refuse to overwrite groups that somebody has labelled."""
-    for name in (path, members_path(path)):
-        table = read_file(name, "label") if name.exists() else None
+    places = [(path, first_sheet(path)), (members_path(path), [])]
+    if is_workbook(path):
+        places[1:] = (
+            [(path, [MEMBERS_SHEET])] if MEMBERS_SHEET in read_file(path, "label", sheets=places[0][1]).names else []
+        )
+    for name, sheets in places:
+        table = read_file(name, "label", sheets=sheets) if name.exists() else None
         if table is not None and "label" in table.names:
             n_labels = sum(map(bool, read_labels(table.named_cells("label"))))
             if n_labels:

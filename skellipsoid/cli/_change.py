@@ -19,6 +19,8 @@ from ._beside import warn_of_stale_export
 from ._evaluate import read_labelled
 from ._text_files.read import accepted_labels, read_file, read_labels
 from ._text_files.text_table import Table
+from ._text_files.workbooks.package import first_sheet, is_workbook
+from ._text_files.workbooks.write_workbook import MEMBERS_SHEET, chosen_label
 from ._use import load_model
 
 
@@ -52,17 +54,23 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     """
     if options.text_column is not None or options.label_column is not None:
         return None
-    groups = read_file(options.data, "group", "label", encoding=options.encoding)
     kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
+    how = {"encoding": options.encoding, "sheets": options.sheet or first_sheet(options.data), "familiar": kept}
+    groups = read_file(options.data, "group", "label", **how, bots=True, language=options.language)
+    opened = classifier.open_label_
     if set(MEMBER_COLUMNS) <= set(groups.names):
         members, of_group = groups, {}
     elif {"group", "label", "example_1"} <= set(groups.names) and groups.rows:
-        members = _read_members(options.data, groups)
+        members = _read_members(options.data, groups, options.encoding)
         of_group = _labels_of_groups(options.data, groups, kept, set(members.named_cells("group")))
+        of_group = {group: chosen_label(label, opened) for group, label in of_group.items()}
     else:
         return None
-    numbers, texts = members.named_cells("group"), list(map(unguarded, members.named_cells("text")))
+    numbers, texts = members.named_cells("group"), members.named_cells("text")
+    if not is_workbook(options.data):  # whose cells are not guarded
+        texts = list(map(unguarded, texts))
     own = accepted_labels(members, options.data, members.names.index("text"), members.names.index("label"), kept)
+    own = [chosen_label(label, opened) for label in own]
     labels = [label or of_group.get(group, "") for group, label in zip(numbers, own, strict=True)]
     is_labelled = np.array([bool(label) for label in labels], dtype=bool)
     meant = {group for group, label in zip(numbers, labels, strict=True) if label}
@@ -97,7 +105,7 @@ def _labels_of_groups(path: Path, groups: Table, kept: set[str], present: set[st
     return found
 
 
-def _read_members(path: Path, groups: Table) -> Table:
+def _read_members(path: Path, groups: Table, encoding: str | None) -> Table:
     """Members of the groups of a file, from the file beside it."""
     missing = [name for name in ("members", "run") if name not in groups.names]
     if missing:
@@ -106,13 +114,19 @@ def _read_members(path: Path, groups: Table) -> Table:
             "the labels into the file of traffic --save as it was."
         )
     names, runs = set(groups.named_cells("members")), set(groups.named_cells("run"))
+    if is_workbook(path):
+        return _of_same_run(read_file(path, "group", "text", sheets=[MEMBERS_SHEET]), runs, path, path)
     other = path.with_name(Path(min(names)).name or members_path(path).name)
     if not other.exists():
         raise FileNotFoundError(
             f"The texts of the groups in {str(path)!r} are in {other.name!r}, which is not beside it; copy it there, "
             "or group the log again with traffic --save."
         )
-    members = read_file(other, "group", "text")
+    return _of_same_run(read_file(other, "group", "text", encoding=encoding), runs, path, other)
+
+
+def _of_same_run(members: Table, runs: set[str], path: Path, other: Path) -> Table:
+    """Give the members, which must be of the groups."""
     if not set(MEMBER_COLUMNS) <= set(members.names) or set(members.named_cells("run")) != runs:
         raise ValueError(
             f"{str(other)!r} holds other groups than {str(path)!r}: both must be of one run of traffic --save; group "

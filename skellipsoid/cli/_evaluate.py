@@ -15,6 +15,7 @@ from .._held_out.table import FEWEST_OF_CLASS
 from .._traffic.predict_set import predict_set, zones_of
 from ..metrics import asking_report, open_set_report
 from ..plotting._pictures import require_matplotlib, save_picture
+from ._given import read_by
 from ._text_files.read import read_table
 from ._trade_off import MEMBERS, tested_trade_off
 from ._use import load_model, open_because
@@ -57,8 +58,8 @@ def evaluate(options: argparse.Namespace) -> None:
 def read_labelled(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[np.object_], NDArray[Any]]:
     """Texts and labels of ``--data``; the labels of a model are none that mark missing values."""
     kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
-    columns = {"text_column": options.text_column, "label_column": options.label_column}
-    found = read_table(options.data, **columns, kept=kept, encoding=options.encoding)
+    how = {"label_column": options.label_column, "language": options.language, **read_by(options)}
+    found = read_table(options.data, kept=kept, **how)
     refuse_other_spellings(found.labels, classifier.classes_, classifier.open_label_)
     return found.texts, found.labels
 

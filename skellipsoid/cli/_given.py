@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
+from typing import Any
 
 from .._core.warn import warn
 from ._text_files.decode import decode_lines
@@ -16,11 +17,16 @@ LINES = 1024
 _REMEDY = "pass the table as a file with --data, or only its column of texts"
 
 
+def read_by(options: argparse.Namespace) -> dict[str, Any]:
+    """How the file of texts is to be read, as the options say."""
+    return {"text_column": options.text_column, "encoding": options.encoding, "sheets": options.sheet}
+
+
 def texts_of_file(options: argparse.Namespace) -> list[str] | None:
     """Texts of ``--data``; ``None`` if they come from standard input."""
     if options.data is None:
         return None
-    return read_texts(options.data, text_column=options.text_column, encoding=options.encoding)
+    return read_texts(options.data, **read_by(options))
 
 
 def lines_of_input() -> Iterator[str]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._core.pipelines import read_estimator
 from .._core.warn import silenced
+from .._ellipsoid.learned import find_trained
 from .._held_out.kept import held_out_rows
 from .._held_out.scores import ReferenceScores, read_share
 from .._traffic.log import MEMBERS, read_log, score
@@ -15,10 +16,14 @@ from .._traffic.operating_point import set_operating_point
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from .._traffic.operating_point.set import open_set_classifier
 from .._traffic.predict_set import foretold
+from .._traffic.share import said_of_trained
 from ..metrics._answers import read_closed_set_rows, trade_off_at
 from ._change import save_where_asked
 from ._trade_off import before_and_after
 from ._use import load_model, log_of_file, weights_of
+
+#: Limits beyond are those of the rates 0 and 1.
+_ALL = 1e30
 
 
 def set_limit(options: argparse.Namespace) -> None:
@@ -50,7 +55,10 @@ def set_limit(options: argparse.Namespace) -> None:
         moves = f"The limit stays {_named(offset)}"
     change = _change_of(before, _effect(classifier, log))
     save_where_asked(model, manifest, options)
+    said = None if log is None else said_of_trained(int((find_trained(classifier, log) >= 0).sum()), len(log))
     print(f"{moves}{change}.{_learned(learned, labels)}{_asked(classifier, options.miss_rate)}")
+    if said is not None:
+        print(said)
     if learned is not None and (log is not None or options.open_share is not None):
         print(_foretold(classifier, (log, labels, weights), options.open_share, former))
 
@@ -104,6 +112,8 @@ def _set_rate(classifier: Any, rate: float) -> None:
 
 
 def _named(offset: float) -> str:
+    if abs(offset) > _ALL:
+        return "where every message is open" if offset > 0 else "where no message is open"
     return f"{offset:.3f}{' (as fitted)' if offset == 0 else ''}"
 
 

@@ -14,6 +14,8 @@ from .._core.files import replacing, to_disk
 from .._core.messages import numbered
 from .._torch.progress import progress_bar
 from ..persistence._folder import locked
+from ._text_files.workbooks.package import is_workbook
+from ._text_files.workbooks.write_workbook import SUFFIX
 
 #: What was asked of the run whose answers a folder holds, and which answers belong to which content of a file.
 _REQUEST, _ANSWERED = "predict.json", "predict.answered"
@@ -88,6 +90,8 @@ def _check_targets(files: list[Path], options: argparse.Namespace) -> None:
 
 
 def _target(folder: Path, path: Path, options: argparse.Namespace) -> Path:
+    if options.keep_columns and is_workbook(path):
+        return folder / f"{path.stem}{SUFFIX}"
     if options.keep_columns:
         return folder / (f"{path.name}l" if path.suffix.lower() == ".json" else path.name)
     return folder / f"{path.name}.{'jsonl' if options.json else 'tsv'}"
@@ -134,7 +138,7 @@ def _has_answers(target: Path, source: Path, records: dict[str, list[dict[str, s
 def _request(options: argparse.Namespace, model_sha256: str) -> dict[str, Any]:
     return {"model_sha256": model_sha256} | {
         name: getattr(options, name)
-        for name in ("scores", "explain", "json", "text_column", "encoding", "keep_columns", "open_only")
+        for name in ("scores", "explain", "json", "text_column", "encoding", "sheet", "keep_columns", "open_only")
     }
 
 

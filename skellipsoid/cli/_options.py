@@ -4,13 +4,17 @@ import argparse
 from pathlib import Path
 
 from .._version import __version__
+from ._file_options import add_columns, add_encoding, add_lines, add_text_column
 from ._parser import Parser
 from ._values import Commands, ReadShare, count, plot_file, seed, share
 
 #: The open label of a file whose owner says nothing else.
 OPEN_LABEL = "-1"
 #: What a file of ``--data`` and a folder of ``--model`` can be, for the help.
-_TABLE = "CSV or tab-separated text, JSON lines or parquet, with a column of texts and one of labels"
+_TABLE = (
+    "a workbook (.xlsx, .xls, .ods), CSV or tab-separated text, JSON lines or parquet, with a column of texts and one "
+    "of labels; or what a bot was trained on: Rasa, Dialogflow, LUIS, fastText, a folder of classes"
+)
 _MODEL = "a folder that train --save or skellipsoid.save wrote"
 _HUB = "or the name user/name of a model on the Hugging Face hub"
 
@@ -44,7 +48,7 @@ def _add_demo(commands: Commands) -> None:
     demo = commands.add_parser("demo", help="train on a corpus, report on held-out texts, classify sentences")
     demo.add_argument("sentences", nargs="*", metavar="SENTENCE", help="classify these, instead of a few of our own")
     demo.add_argument("--data", type=Path, metavar="FILE", help=f"your own corpus, {_TABLE}")
-    _add_columns(demo)
+    add_columns(demo)
     demo.add_argument(
         "--report", action="store_true", help="also print how it was tested, and the results for each intent"
     )
@@ -93,17 +97,7 @@ def _add_train(commands: Commands) -> None:
 
 def _add_table(command: argparse.ArgumentParser, help_of_data: str) -> None:
     command.add_argument("--data", type=Path, required=True, metavar="FILE", help=help_of_data)
-    _add_columns(command)
-
-
-def _add_columns(command: argparse.ArgumentParser) -> None:
-    _add_encoding(command)
-    for what in ("text", "label"):
-        command.add_argument(
-            f"--{what}-column",
-            metavar="COLUMN",
-            help=f"the column of the {what}s: its name, or its number from 1 (default: guessed, and said)",
-        )
+    add_columns(command)
 
 
 def _add_training(command: argparse.ArgumentParser) -> None:
@@ -135,7 +129,7 @@ def _add_predict(commands: Commands) -> None:
     )
     predict.add_argument("texts", nargs="*", metavar="TEXT", help="label these, instead of standard input")
     _add_model(predict)
-    _add_lines(predict, "label the texts of a file instead: a line for each row of it")
+    add_lines(predict, "label the texts of a file instead: a line for each row of it")
     predict.add_argument(
         "--scores",
         action="store_true",
@@ -159,6 +153,12 @@ def _add_predict(commands: Commands) -> None:
         help="write the rows of --data in its format, CSV for CSV, with further columns: answer, margin, p-value, "
         "nearest class, and the nearest training text if the model keeps them",
     )
+    predict.add_argument(
+        "--save",
+        type=Path,
+        metavar="FILE.xlsx",
+        help="write the rows of --data with these columns to a workbook, whatever the format of --data",
+    )
     predict.add_argument("--open-only", action="store_true", help="write the texts alone that are answered open")
     predict.add_argument(
         "--out",
@@ -179,26 +179,6 @@ def _add_model(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_lines(command: argparse.ArgumentParser, help_of_data: str) -> None:
-    command.add_argument("--data", type=Path, metavar="FILE", help=help_of_data)
-    _add_encoding(command)
-    _add_text_column(command)
-
-
-def _add_encoding(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--encoding",
-        metavar="NAME",
-        help="the encoding of the files of texts, such as cp1251 or shift_jis (default: UTF-8, or what Excel writes)",
-    )
-
-
-def _add_text_column(command: argparse.ArgumentParser, of: str = "--data") -> None:
-    command.add_argument(
-        "--text-column", metavar="COLUMN", help=f"the column of the texts in {of} (default: guessed, and said)"
-    )
-
-
 def _add_changed_model(command: argparse.ArgumentParser) -> None:
     """Add the model that a command changes, and where the changed one goes."""
     command.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
@@ -213,14 +193,14 @@ def _add_changed_model(command: argparse.ArgumentParser) -> None:
 def _add_traffic(commands: Commands) -> None:
     traffic = commands.add_parser("traffic", help="how much of a log is new; lines from standard input")
     _add_model(traffic)
-    _add_lines(traffic, "read the texts of a file instead")
+    add_lines(traffic, "read the texts of a file instead")
     _add_labels(traffic)
     traffic.add_argument(
         "--save",
         type=Path,
-        metavar="FILE.tsv",
-        help="group the texts that are answered open; write a line for each group, to be labelled, and beside it "
-        "FILE-members.tsv with the texts",
+        metavar="FILE",
+        help="group the texts that are answered open; write a line for each group, to be labelled, to a .xlsx, with "
+        "the texts on a second sheet, or a .tsv or .csv, with FILE-members beside it",
     )
 
 
@@ -240,7 +220,7 @@ def _add_set_limit(commands: Commands) -> None:
         description="Say in one sentence what another limit changes, and save the model with it. The training stays.",
     )
     _add_changed_model(limit)
-    _add_lines(limit, "the limit for this log; needs --label-column or --open-share")
+    add_lines(limit, "the limit for this log; needs --label-column or --open-share")
     _add_labels(limit)
     limit.add_argument(
         "--open-share",
@@ -278,10 +258,14 @@ def _add_review(commands: Commands) -> None:
         "weights undo that.",
     )
     _add_model(review)
-    _add_lines(review, "read the texts of a file instead of lines from standard input; its other columns are kept")
+    add_lines(review, "read the texts of a file instead of lines from standard input; its other columns are kept")
     review.add_argument("-n", type=count, default=30, metavar="NUMBER", help="number of messages (default: 30)")
     review.add_argument(
-        "--save", type=Path, required=True, metavar="FILE.tsv", help="the file, with an empty column label to fill in"
+        "--save",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the .xlsx, .tsv or .csv, with an empty column label to fill in",
     )
 
 
@@ -296,8 +280,8 @@ def _add_learn(commands: Commands) -> None:
         "--data", type=Path, required=True, metavar="FILE", help="the file of review, with its column label filled in"
     )
     learn.add_argument("--log", type=Path, metavar="FILE", help="the log that was reviewed; its other messages count")
-    _add_encoding(learn)
-    _add_text_column(learn, "--log")
+    add_encoding(learn, "--log")
+    add_text_column(learn, "--log")
     _add_changed_model(learn)
     learn.add_argument(
         "--picks",
@@ -319,7 +303,7 @@ def _add_monitor(commands: Commands) -> None:
         "order. What was read is kept in a file.",
     )
     monitor.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
-    _add_lines(monitor, "read the texts of a file instead of lines from standard input")
+    add_lines(monitor, "read the texts of a file instead of lines from standard input")
     monitor.add_argument(
         "--state", type=Path, metavar="FILE", help="where it is kept (default: FOLDER.monitor.json, beside the model)"
     )
@@ -357,7 +341,7 @@ def _add_compare(commands: Commands) -> None:
     )
     for name, what in (("before", "the present model"), ("after", "the model that is to replace it")):
         compare.add_argument(f"--{name}", type=Path, required=True, metavar="FOLDER", help=f"{what}: {_MODEL}, {_HUB}")
-    _add_lines(compare, "take the texts of a file instead")
+    add_lines(compare, "take the texts of a file instead")
     compare.add_argument(
         "--save", type=Path, metavar="FILE.tsv", help="write the changed answers with margins and texts to a file"
     )

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from .._core.characters import printable
+from .._core.messages import numbered
 from .._torch import machine
 from ._beside import Answering, answering_beside
-from ._given import LINES, in_groups, lines_of_input, noted, texts_of_file
+from ._given import LINES, in_groups, lines_of_input, noted, read_by, texts_of_file
 from ._many_files import answer_files
 from ._text_files.read import read_rows, read_texts
-from ._text_files.write import write_rows
+from ._text_files.write import save_rows, write_rows
 
 #: Names of the columns that answers add to a file, by those of ``--json``.
 _ADDED = {
@@ -37,7 +38,8 @@ _ADDED = {
 
 def predict(options: argparse.Namespace) -> None:
     """Label lines from standard input, or the texts of a file."""
-    kinds: dict[str, Any] = {"text_column": options.text_column, "encoding": options.encoding}
+    kinds = read_by(options)
+    options.keep_columns = options.keep_columns or options.save is not None
     # Every row of the file stays in its place, so that other programs find it.
     read: Any = partial(read_rows, **kinds, keeps_empty=True) if options.keep_columns else partial(read_texts, **kinds)
     given: Any = options.texts or None
@@ -58,6 +60,12 @@ def predict(options: argparse.Namespace) -> None:
         added = ((row, _added(record)) for row, record in records(texts))
         return write_rows(path, table, _added(next(model.answer([""]))), added)
 
+    if options.save is not None:
+        table, texts, _ = given
+        added = ((row, _added(record)) for row, record in records(texts))
+        save_rows(options.save, options.data, table, _added(next(model.answer([""]))), added)
+        print(f"The answers to {numbered(len(texts), 'row')} are in {options.save}")
+        return
     if options.out is not None:
         answer_files(options, model.model_sha256, lambda path: answers(path, read(path)))
         return

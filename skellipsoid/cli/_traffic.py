@@ -15,6 +15,7 @@ from .._traffic.log import MEMBERS
 from .._traffic.share import estimate_open_share
 from ._ahead import check_unlabelled
 from ._given import with_content
+from ._text_files.workbooks.write_workbook import MEMBERS_SHEET, SUFFIX, Sheet, write_workbook
 from ._use import load_model, log_of_file, weights_of
 
 #: Intents that are listed.
@@ -40,8 +41,19 @@ def traffic(options: argparse.Namespace) -> None:
     if options.save is not None:
         groups = group_open(log)
         check_unlabelled(options.save)  # somebody may have labelled them meanwhile
-        groups.to_tsv(options.save, columns)
+        if options.save.suffix.lower() == SUFFIX:
+            _write_groups(groups, options.save, columns, split_estimator(pipeline)[1])
+        else:
+            groups.to_tsv(options.save, columns)
         print(_described_groups(groups, options.save))
+
+
+def _write_groups(groups: DiscoveredClasses, path: Path, columns: dict[str, list[str]], classifier: Any) -> None:
+    """Write the groups, and their members on a second sheet."""
+    own, members = groups.written(MEMBERS_SHEET, columns)
+    wide = [name for name in own[0] if name.startswith("example_")]
+    sheets = [Sheet("groups", *own, wide), Sheet(MEMBERS_SHEET, *members, ["text"])]
+    write_workbook(path, sheets, [classifier.open_label_, *classifier.classes_.tolist()])
 
 
 def describe(classifier: Any, features: Any, labels: Any = None, weights: Any = None) -> list[str]:

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
-from warnings import catch_warnings, simplefilter
+from warnings import catch_warnings, filterwarnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from ..persistence._save import save_changed
 from ._ahead import check_folder
 from ._beside import warn_of_stale_export
 from ._evaluate import intents, metrics, report
+from ._given import read_by
 from ._options import OPEN_LABEL
 from ._split import Split, split_table
 from ._text_files.read import LabelledTexts, read_table
@@ -86,13 +87,8 @@ def _check_text_model(name: str | None) -> None:
 
 def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArray[Any]], dict[str, Any]]:
     """Read and check a user's file; the second of the results is what the saved model says of it."""
-    given = read_table(
-        options.data,
-        text_column=options.text_column,
-        label_column=options.label_column,
-        kept=[options.open_label],
-        encoding=options.encoding,
-    )
+    how = {"label_column": options.label_column, "language": options.language, **read_by(options)}
+    given = read_table(options.data, kept=[options.open_label], **how)
     texts, labels = given.texts, given.labels
     if not (labels != options.open_label).any():
         found = (
@@ -214,8 +210,10 @@ def fit_with_features(
     """Fit encoder and classifier, and give the features of the texts too, which a Pipeline computes and drops."""
     classifier = EllipsoidOpenSetClassifier(open_label=options.open_label, random_state=options.seed)
     pipeline = Pipeline([("enc", _encoder(options)), ("clf", classifier)])
-    features = pipeline["enc"].fit_transform(texts, labels)
-    pipeline["clf"].fit(features, labels)
+    with catch_warnings():
+        filterwarnings("ignore", "Trained as a class, but a usual name")  # the check of the texts says it
+        features = pipeline["enc"].fit_transform(texts, labels)
+        pipeline["clf"].fit(features, labels)
     return pipeline.set_params(enc__verbose=0), features
 
 

@@ -23,6 +23,7 @@ from .._traffic.predict_set import predict_set
 from ..persistence._folder import CachedModel, shown
 from ..persistence._load import find, load_with_manifest
 from ._beside import FIRST_CALL, Answering
+from ._given import read_by
 from ._text_files.read import read_log, read_partly_labelled
 
 _DIGITS = 4
@@ -37,15 +38,14 @@ def log_of_file(
     if options.data is None:
         return None, None, {}
     if options.label_column is None:
-        texts, _, columns = read_log(options.data, text_column=options.text_column, encoding=options.encoding)
+        texts, _, columns = read_log(options.data, **read_by(options))
         return texts, None, columns
     known = {str(label): label for label in classifier.classes_.tolist()}
     texts, labels, columns = read_partly_labelled(
         options.data,
-        text_column=options.text_column,
         label_column=options.label_column,
         kept={*known, str(classifier.open_label_)},
-        encoding=options.encoding,
+        **read_by(options),
     )
     if texts and not any(labels):
         raise ValueError(

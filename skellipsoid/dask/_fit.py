@@ -240,7 +240,8 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
         moments=moments.standardized(mean, scale),
         n_represented=torch.from_numpy(np.where(is_counted, share[codes], 0.0)).to(device),
     )
-    result = finish(prepare(samples, features[~known], seed), fitted.alpha, Expected.by(fitted))
+    fitted._expected = Expected.by(fitted)
+    result = finish(prepare(samples, features[~known], seed), fitted.alpha, fitted._expected)
     is_random = priorities(keys, seed) <= limits[:n_classes].min()
     fitted._store(result._replace(held_out=_of_random_samples(result.held_out, samples, is_random)), mean, scale, units)
     fitted._kept, fitted._learned, fitted.changes_, fitted.groups_ = None, None, [], groups

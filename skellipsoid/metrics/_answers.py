@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.labels import as_kind_of, as_labels, cast_open_label, is_text, positions
 from .._core.validation import read_weights, unmasked
+from .._core.warn import scored_estimator, warn
 
 #: Labels of either kind: ``int64`` or text.
 LabelArray = NDArray[np.int64] | NDArray[np.str_]
@@ -109,6 +110,7 @@ def read_label_problem(
     present = weight > 0
     true, predicted = true[present], predicted[present]
     if labels is None:
+        warn_of_scorer(true, open_label)
         found = np.union1d(true, predicted)
         classes = found[found != open_label]
     else:
@@ -133,7 +135,9 @@ def read_scored_rows(
     true = read_labels(y_true, "y_true")
     open_label = cast_open_label(open_label, true)
     is_known = np.asarray(true != open_label)
-    if labels is not None:
+    if labels is None:
+        warn_of_scorer(true, open_label)
+    else:
         is_known = np.isin(true, read_known_classes(labels, true, open_label))
     scores, weight = read_scores(score, len(is_known)), read_weights(sample_weight, len(is_known))
     present = weight > 0
@@ -260,6 +264,8 @@ def read_scores(score: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     array = np.asarray(unmasked(score, "score"))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
+    if array.ndim == 2 and scored_estimator() is not None:  # an error would be a NaN that a search takes for a value
+        array = array.max(axis=1)
     if array.ndim != 1:
         raise ValueError(
             f"score has shape {array.shape}, but must be one-dimensional: pass one number for each row, as "
@@ -279,6 +285,19 @@ def read_scores(score: ArrayLike, n_rows: int) -> NDArray[np.float64]:
             "-inf to have them rank last, or leave them out."
         )
     return array.astype(np.float64)
+
+
+def warn_of_scorer(true: LabelArray, open_label: Any) -> None:
+    """Warn where scikit-learn's own scorer has a metric take labels as known that the estimator does not know."""
+    classes = getattr(scored_estimator(), "classes_", None)
+    if classes is None:
+        return
+    unknown = np.setdiff1d(true, np.append(as_labels(classes, "classes_").astype(true.dtype), open_label))
+    if len(unknown):
+        warn(
+            f"y_true holds {unknown[0].item()!r}, which the estimator does not know and this metric takes as known: "
+            "make the scorer with skellipsoid.metrics.make_open_set_scorer(metric), not with sklearn's make_scorer."
+        )
 
 
 def check_same_length(n_rows: int, values: NDArray[Any], name: str) -> None:

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.sklearn import validate_params, validate_steps
 from .._core.warn import silenced
-from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.positions import check_length
@@ -191,6 +190,9 @@ def _build(model: Any, files: Files, backbones: Backbones, *, fitted: bool = Tru
     if model["class"] != "Pipeline":
         return _build_part(model, files, backbones, fitted=fitted)
     _check_keys(model, "class", "verbose", "transform_input", "steps")
+    for step in [step for step in model["steps"] if step["class"] != "passthrough"][1:]:
+        if _takes_texts(step):  # before any is built: each may hold a text model
+            raise ValueError(f"the step {step['name']!r} takes texts, but is not the first one")
     steps = []
     for step in model["steps"]:
         inside = {name: value for name, value in step.items() if name != "name"}
@@ -205,6 +207,19 @@ def _build(model: Any, files: Files, backbones: Backbones, *, fitted: bool = Tru
     if fitted:
         _check_steps(pipeline)
     return pipeline
+
+
+def _takes_texts(model: Any) -> bool:
+    """Whether what is described embeds texts: it, or what it is made around."""
+    if model["class"] == "Pipeline":
+        return any(map(_takes_texts, model["steps"]))
+    if model["class"] == "passthrough":
+        return False
+    cls = kind_of(model["class"]).cls
+    inside = model["parameters"].values() if issubclass(cls, HOLD_FITTED) else ()
+    return issubclass(cls, TextFeatures) or any(
+        _takes_texts(value["estimator"]) for value in inside if isinstance(value, dict) and "estimator" in value
+    )
 
 
 def _build_part(model: dict[str, Any], files: Files, backbones: Backbones, *, fitted: bool) -> Any:
@@ -230,6 +245,9 @@ def _build_part(model: dict[str, Any], files: Files, backbones: Backbones, *, fi
             raise ValueError(f"{name!r} is no fitted attribute of {cls.__name__}")
         setattr(estimator, name, rules[name].made(name, value))
     if fitted:
+        for name, rule in rules.items():
+            if name not in state and rule.otherwise is not None:
+                setattr(estimator, name, rule.otherwise(estimator))
         check_is_fitted(estimator)
         check_state(estimator)
     source.arrays.check_all("array")
@@ -287,7 +305,9 @@ class _Source:
             return self.backbones[self.folder]
         model = restore(StoredTextModel(description, files))
         check_length(max_length, model.positions, "the text model")
-        return TextBackbone(model, max_length)
+        backbone = TextBackbone(model, max_length)
+        backbone.check_prompt()
+        return backbone
 
 
 def _strings(strings: Any, dtype: Any) -> np.ndarray:
@@ -314,8 +334,7 @@ def _check_steps(pipeline: Pipeline) -> None:
         before = name
         if isinstance(part, TextFeatures):
             given = part._n_features_out
-        # An ellipsoid classifier computes its components when it is asked for them.
-        elif not isinstance(part, EllipsoidOpenSetClassifier) and hasattr(part, "components_"):
+        elif hasattr(part, "components_"):
             given = len(part.components_)
         elif taken is not None:
             given = taken

@@ -17,7 +17,7 @@ from ._plane import choose_plane, cut_ellipsoids, frame_around, n_beyond, open_r
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MEMBERS = ("predict", "predict_known", "ellipsoid_axes", "offset_", "class_offsets_", "components_")
+_MEMBERS = ("predict", "predict_known", "ellipsoid_axes", "offset_", "class_offsets_")
 #: Groups of samples, and their marks in the legend.
 _GROUPS: dict[str, dict[str, Any]] = {
     "known accepted": {"marker": "o", "color": INK},

@@ -161,8 +161,8 @@ def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floa
 def cut_ellipsoids(classifier: Any, plane: Plane) -> _Floats:
     """Outline of the intersection of the plane with each class's ellipsoid, (n_classes, n_points, 2)."""
     sizes = 1 - classifier.offset_ - classifier.class_offsets_
-    ellipsoids = zip(classifier.centers_, classifier.components_, classifier.radii_, sizes, strict=True)
-    outlines = [_cut_ellipsoid(plane, m, A.astype(np.float64) / radius, size) for m, A, radius, size in ellipsoids]
+    ellipsoids = zip(classifier.centers_, classifier._matrices(), classifier.radii_, sizes, strict=True)
+    outlines = [_cut_ellipsoid(plane, m, A / radius, size) for m, A, radius, size in ellipsoids]
     return np.stack(outlines)
 
 

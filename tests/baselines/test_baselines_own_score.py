@@ -63,7 +63,7 @@ def test_the_quantile_rejects_its_share_and_labels_may_be_strings(blobs):
     labels = np.array(list("abcdef"))[y]
     clf = Nearest(threshold="quantile", open_label="none").fit(X, labels)
     held_out = clf.held_out_
-    assert np.mean(held_out.score[~held_out.is_open] < 0) <= 0.05
+    assert 0.04 < np.mean(held_out.score[~held_out.is_open] < 0) < 0.06  # a mean over draws
     assert clf.predict(1000 + X[:1]).tolist() == ["none"]
 
 

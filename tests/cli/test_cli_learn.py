@@ -62,7 +62,18 @@ def test_review_and_learn_are_those_of_python(folder, log, tmp_path, capsys):
     rows = read(review)
     nearest = [f"nearest_class_{i}" for i in (1, 2, 3)]
     # What somebody reads and fills in comes first, and the columns of the log come last.
-    header = ["message", "label", "proposed_label", *nearest, "nearest_text", "review_number", "weight", "ticket"]
+    header = [
+        "message",
+        "label",
+        "proposed_label",
+        *nearest,
+        "nearest_text",
+        "review_number",
+        "weight",
+        "row",
+        "digest",
+        "ticket",
+    ]
     assert list(rows[0]) == header
     assert [row["review_number"] for row in rows] == [str(number) for number in range(1, 26)]
     asked = [row["message"] for row in rows]
@@ -220,7 +231,7 @@ def test_reviews_that_cannot_be_read_are_one_sentence(folder, tmp_path, capsys, 
     assert (folder / "skellipsoid.json").read_bytes() == before
 
 
-def test_a_log_with_a_column_of_the_review_is_refused(folder, tmp_path, capsys):
+def test_a_column_of_the_log_that_the_review_has_gets_another_name(folder, tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("text,weight\nwake me at six,3\ndim the lamp,4\n", encoding="utf-8")
     words = [
@@ -234,8 +245,11 @@ def test_a_log_with_a_column_of_the_review_is_refused(folder, tmp_path, capsys):
         "--save",
         str(tmp_path / "r"),
     ]
-    assert main(words) == 2
-    assert "has a column 'weight' already, which the review needs" in capsys.readouterr().err
+    assert main(words) == 0
+    assert {row["message"]: row["log_weight"] for row in read(tmp_path / "r")} == {
+        "wake me at six": "3",
+        "dim the lamp": "4",
+    }
 
 
 @pytest.mark.parametrize("number", ["0", "-3", "many", "2.5"])

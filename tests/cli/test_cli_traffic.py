@@ -10,15 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.pipeline import Pipeline
 
 from skellipsoid import (
+    EllipsoidOpenSetClassifier,
     OpenShareMonitor,
+    SupConTextEncoder,
     discover_classes,
     estimate_open_share,
     load,
     save,
     set_operating_point,
 )
+from skellipsoid._ellipsoid.learned import find_trained
 from skellipsoid.cli import main
 
 
@@ -255,6 +259,40 @@ def labelled_log(log, texts, open_texts, tmp_path):
     rows = [f"{lines[row]}\t{label}" for row, label in zip(order, y, strict=True)]
     path.write_text("\n".join(["text\tlabel", *rows]), encoding="utf-8")
     return path, [lines[row] for row in order], [label or None for label in y]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_training_texts_in_a_log_are_said(tiny_model, texts, labels, open_texts, tmp_path, capsys):
+    steps = [("enc", SupConTextEncoder(tiny_model, finetune="none")), ("clf", EllipsoidOpenSetClassifier())]
+    save(Pipeline(steps).fit(texts, labels), tmp_path / "model")
+    path, sheet = tmp_path / "log.csv", tmp_path / "sheet.csv"
+    lines = [*texts, *(f"{text} please" for text in texts), *open_texts]
+    n, n_trained = len(lines), sum(find_trained_texts(tmp_path / "model", lines))
+    assert len(texts) <= n_trained < n
+    said = "messages are training samples: they count as labelled there, and say nothing of the others."
+    path.write_text("\n".join(["text", *lines]), encoding="utf-8")
+    model = ["--model", str(tmp_path / "model")]
+    assert main(["traffic", *model, "--data", str(path)]) == 0
+    assert f"{n_trained} of {n} {said}" in capsys.readouterr().out
+    assert main(["set-limit", *model, "--data", str(path), "--open-share", "0.2"]) == 0
+    assert f"{n_trained} of {n} {said}" in capsys.readouterr().out
+    rows = [f"{line},{label}" for line, label in zip(lines, [*labels, *labels, *["-1"] * len(open_texts)], strict=True)]
+    sheet.write_text("\n".join(["message,label", *rows]), encoding="utf-8")
+    assert main(["learn", *model, "--data", str(sheet), "--yes"]) == 0
+    out = capsys.readouterr().out
+    assert f"{n_trained} {said}" in out
+    assert "% of the other messages are new." in out
+    # A limit beyond all scores is finite, and is named in words.
+    beyond = set_operating_point(load(tmp_path / "model"), texts, rejection_rate=1.0)
+    assert beyond.predict(texts).tolist() == ["-1"] * len(texts)
+    save(beyond, tmp_path / "model", overwrite=True)
+    assert main(["set-limit", *model, "--undo"]) == 0
+    assert "The limit moves from where every message is open to 0.000 (as fitted)" in capsys.readouterr().out
+
+
+def find_trained_texts(folder, lines):
+    model = load(folder)
+    return find_trained(model[-1], model[:-1].transform(lines)) >= 0
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

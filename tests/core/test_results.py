@@ -1,5 +1,6 @@
 """Promise: a notebook shows results as tables, whatever the user's labels and texts are."""
 
+import json
 from html.parser import HTMLParser
 
 import numpy as np
@@ -13,6 +14,7 @@ from skellipsoid import (
     estimate_open_share,
     explain,
 )
+from skellipsoid._core.results import Result
 
 
 class Cells(HTMLParser):
@@ -78,3 +80,24 @@ def test_groups_and_comparisons_are_tables(model_and_log):
     assert compared.n_changed
     assert len(Cells(compared._repr_html_()).rows) == 1 + len(compared.pairs.count)
     assert "<table>" not in compare(clf, clf, log)._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("result", "rows"),
+    [
+        (
+            Result(
+                label=np.array(["a", "-1"]), margin=np.float32([0.5, -1]), sets=np.array([("a",), ()], dtype=object)
+            ),
+            [{"label": "a", "margin": 0.5, "sets": ["a"]}, {"label": "-1", "margin": -1.0, "sets": []}],
+        ),
+        (
+            Result(share=np.float64(0.25), interval=(np.float64(0), 1.0), counts=np.arange(2), nested={1: np.True_}),
+            [{"share": 0.25, "interval": [0.0, 1.0], "counts": [0, 1], "nested": {"1": True}}],
+        ),
+    ],
+)
+def test_rows_that_json_writes(result, rows):
+    assert json.loads(json.dumps(result.to_dict(orient="records"))) == result.to_dict() == rows
+    with pytest.raises(ValueError, match="orient='list' is not allowed: use 'records'"):
+        result.to_dict(orient="list")

@@ -176,9 +176,28 @@ def test_a_known_class_is_itself_whatever_stands_beside_it():
     refuse_other_spellings(np.array([]), classes, -1)
 
 
-@pytest.mark.parametrize("label", ["?", "??", "...", "\u2026", "-", "\u2014", "/", "-1", "none", "N/A", "Out of Scope"])
+@pytest.mark.parametrize(
+    "label",
+    [
+        "?",
+        "??",
+        "...",
+        "\u2026",
+        "-",
+        "\u2014",
+        "/",
+        "-1",
+        "none",
+        "N/A",
+        "Out of Scope",
+        "out_of_scope/other",
+        "nlu_fallback",
+        "Default Fallback Intent",
+    ],
+)
 def test_names_of_nothing(label):
     assert says_none(label) or label == "N/A"
+    assert not says_none("open/close the account")
 
 
 @settings(deadline=None, max_examples=50)

@@ -64,7 +64,7 @@ REFUSED = {
     "an empty frame": (pd.DataFrame({"text": []}), "X is empty"),
     "null in an Arrow array": (pa.array(["a", None]), r"X\[1\] is None of type NoneType"),
     "NA in a frame": (pd.DataFrame({"text": ["a", None]}), r"X\[1\] is (nan|None) of type"),
-    "dict": ({"text": "a"}, r"X is a dict, but must be a list, .*pass list\(X\)"),
+    "dict": ({"text": "a"}, r"X is a dict, .*take \[text for texts in X.values\(\) for text in texts\] as texts, and"),
     "set": ({"a", "b"}, "X is a set, but must be a list"),
     "a number": (7, "X is a int, but must be a list"),
 }

@@ -502,3 +502,13 @@ def test_texts_and_labels_are_refused_as_the_encoder_refuses_them(tiny_model, ba
 def test_a_string_open_label_beside_numeric_labels_is_refused(check, texts, labels):
     with pytest.raises(ValueError, match="The open label 'oos' is a string, but the labels are numbers"):
         check(texts, np.unique(labels, return_inverse=True)[1], open_label="oos")
+
+
+def test_labels_that_join_others():
+    labels = ["a", "b", "c", "a|b", "a, b", "['a', 'b']", "b; c", "a|x", "a b", "c/a"]
+    found = check_training_texts([f"text {i} of a few" for i in range(len(labels))], labels)
+    assert found.label[found.kind == "joined_labels"].tolist() == ["['a', 'b']", "a, b", "a|b", "b; c"]
+    assert found.message[list(found.kind).index("joined_labels")] == (
+        "The label \"['a', 'b']\" in row 5 joins 'a' and 'b', but is trained as a class of its own; write one label "
+        "for each text, or leave these texts out."
+    )

@@ -256,7 +256,7 @@ def test_the_data_are_not_changed(X, y):
 @pytest.mark.parametrize(
     ("change", "error", "match"),
     [
-        (lambda X, y: (sparse.csr_array(X), y), TypeError, "dense data is required"),
+        (lambda X, y: (sparse.csr_array(X), y), ValueError, "X is sparse, of shape"),
         (lambda X, y: (X[:, 0], y), ValueError, "Expected 2D array"),
         (lambda X, y: (X, y[:5]), ValueError, "inconsistent numbers of samples"),
         (lambda X, y: (X, None), ValueError, "requires y to be passed"),

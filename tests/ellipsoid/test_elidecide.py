@@ -1,16 +1,20 @@
 """EliDecide through the classifier: its settings, its validation samples, and a Pipeline that transforms them."""
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
+from matrix_helpers import matrices_of
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, predict_open_proba
+from skellipsoid.datasets import make_open_blobs
 
 
 def make(*, beta=0.5, alpha=0.6, **settings):
@@ -37,7 +41,7 @@ def test_the_defaults_are_those_of_the_released_code():
         "learning_rate": 1e-3,
         "weight_decay": 0.01,
         "batch_size": 128,
-        "max_iter": 100,
+        "max_iter": "auto",
         "n_iter_no_change": 10,
         "shape": "full",
         "negative_loss": "contraction",
@@ -99,7 +103,7 @@ ACTING = [
     ("weight_decay", (0.0, 0.1), {}),
     ("batch_size", (8, 64), {}),
     ("max_iter", (1, 5), {}),
-    ("n_iter_no_change", (1, 60), {"max_iter": 60}),
+    ("n_iter_no_change", (1, 60), {"max_iter": 60, "learning_rate": 0.1}),
     ("shape", ("full", "diagonal"), {}),
     ("shape", ("full", "ball"), {}),
     ("negative_loss", ("contraction", "adb"), {}),
@@ -131,8 +135,8 @@ def test_the_losses_of_the_ablations_do_not_see_beta_nor_mixtures_of_known_sampl
 def test_a_shape_is_what_its_name_says(shape, loss):
     X, y = gaussians(4, distance=2, n_features=4)
     clf = make(shape=shape, negative_loss=loss, learning_rate=0.01).fit(X, y)
-    assert not (clf.components_ * (1 - np.eye(4))).any()
-    diagonals = np.diagonal(clf.components_, axis1=1, axis2=2)
+    assert not (matrices_of(clf) * (1 - np.eye(4))).any()
+    diagonals = np.diagonal(matrices_of(clf), axis1=1, axis2=2)
     assert ((np.ptp(diagonals, axis=1) > 1e-3) == (shape == "diagonal")).all()
     np.testing.assert_allclose(np.diagonal(clf.class_margins(clf.centers_)), 1, atol=1e-6)
 
@@ -150,11 +154,11 @@ def test_a_larger_beta_gives_tighter_boundaries():
 def test_more_to_mix_than_classes_mixes_all_of_them():
     X, y = gaussians(3)
     three, nine = (make(n_mix=n_mix).fit(X, y) for n_mix in (3, 9))
-    np.testing.assert_array_equal(three.components_, nine.components_)
+    np.testing.assert_array_equal(matrices_of(three), matrices_of(nine))
     two_classes = gaussians(2)
     default, two = (make(n_mix=n_mix).fit(*two_classes) for n_mix in ((2, 3), 2))
-    np.testing.assert_array_equal(default.components_, two.components_)
-    assert (default.components_ != np.eye(3)).any()
+    np.testing.assert_array_equal(matrices_of(default), matrices_of(two))
+    assert (matrices_of(default) != np.eye(3)).any()
 
 
 def test_rescale_off_takes_features_as_they_are():
@@ -162,7 +166,7 @@ def test_rescale_off_takes_features_as_they_are():
     plain, scaled = (make(rescale=rescale).fit(100 * X, y) for rescale in (False, True))
     assert plain.scale_ == 1
     # At another scale the paper's exp(Δ - r) means something else.
-    assert (abs(plain.components_ - scaled.components_) > 1e-3).any()
+    assert (abs(matrices_of(plain) - matrices_of(scaled)) > 1e-3).any()
 
 
 def test_one_class_grows_until_it_covers_its_rows():
@@ -217,7 +221,7 @@ def test_given_validation_samples_stop_the_training_and_all_training_samples_lea
     more = make().fit(
         X, names[y], X_val=np.append(new, new + 50, axis=0), y_val=np.append(names[labels], ["else"] * 120)
     )
-    np.testing.assert_array_equal(more.components_, given.components_)
+    np.testing.assert_array_equal(matrices_of(more), matrices_of(given))
     assert more.validation_scores_ == given.validation_scores_
 
 
@@ -249,5 +253,24 @@ def test_a_pipeline_transforms_the_validation_samples():
         clf = make().set_fit_request(X_val=True, y_val=True)
         pipeline = Pipeline([("scale", StandardScaler()), ("clf", clf)], transform_input=["X_val"])
         pipeline.fit(100 * X, y, X_val=100 * new, y_val=labels)
-    np.testing.assert_array_equal(pipeline[-1].components_, alone.components_)
+    np.testing.assert_array_equal(matrices_of(pipeline[-1]), matrices_of(alone))
     np.testing.assert_array_equal(pipeline[-1].held_out_scores_, alone.held_out_scores_)
+
+
+def test_small_data_are_trained_until_boundaries_move_or_a_warning_says_that_none_did():
+    X, y = make_open_blobs(360, 8, n_known=12, open_share=0.0, class_sep=3.0, random_state=0)
+    train = np.arange(len(y)) % 2 == 0
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        clf.fit(X[train], y[train])
+    assert clf.n_iter_ * 2 >= 170  # two steps in an epoch
+    assert (clf.predict(X[~train]) == -1).mean() < 0.5
+    # The boundary and the probabilities are of one mind.
+    answers = np.append(clf.classes_, -1)[predict_open_proba(clf, X[~train]).argmax(axis=1)]
+    assert (answers == clf.predict(X[~train])).mean() > 0.98
+    with pytest.warns(
+        ConvergenceWarning, match=r"^The training ended after 5 epochs \(10 steps\) although its loss"
+    ) as said:
+        clf.set_params(trainer=EliDecide(max_iter=5)).fit(X[train], y[train])
+    assert said[0].filename == __file__

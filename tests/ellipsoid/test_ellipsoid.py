@@ -1,5 +1,6 @@
 """The ellipsoid classifier: what it learns, its parameters, and the data that leave it little to learn from."""
 
+import time
 import warnings
 import zipfile
 from pathlib import Path
@@ -8,6 +9,7 @@ import joblib
 import numpy as np
 import pytest
 import torch
+from matrix_helpers import matrices_of
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -50,12 +52,12 @@ def test_fitted_attributes():
     clf = make().fit(X, y)
     assert clf.centroids_.shape == (3, 3)
     assert clf.radii_.shape == (3,)
-    assert clf.components_.shape == (3, 3, 3)
-    assert clf.components_.dtype == np.float32
+    assert matrices_of(clf).shape == (3, 3, 3)
+    assert matrices_of(clf).dtype == np.float32
     assert clf.centroids_.dtype == clf.radii_.dtype == np.float64
     assert clf.n_features_in_ == 3
     assert clf.centers_.shape == (3, 3)
-    assert clf.within_covariance_.shape == (3, 3)
+    assert clf.within_covariance().shape == (3, 3)
     assert (clf.n_iter_, clf.loss_curve_, clf.validation_scores_) == (1, [], None)  # nothing is trained
     assert all(isinstance(value, float) for value in (clf.spherical_share_, clf.shared_share_, clf.scale_))
     assert clf.between_share_ is None  # three classes are too few for a background
@@ -64,7 +66,7 @@ def test_fitted_attributes():
     learned = make(**PAPER).fit(X, y)
     assert learned.n_iter_ == len(learned.loss_curve_) == len(learned.validation_scores_) <= 10
     assert all(isinstance(value, float) for value in (*learned.loss_curve_, *learned.validation_scores_))
-    assert learned.within_covariance_ is learned.shared_share_ is learned.spherical_share_ is None
+    assert learned.within_covariance() is learned.shared_share_ is learned.spherical_share_ is None
     np.testing.assert_array_equal(learned.centers_, learned.centroids_)
 
 
@@ -111,7 +113,7 @@ def test_digits_that_were_never_seen_are_open():
 def in_metric(rows, clf):
     """Distances to the class means in the metric of the labels."""
     offsets = rows[:, np.newaxis] - clf.centroids_
-    precision = np.linalg.inv(clf.within_covariance_)
+    precision = np.linalg.inv(clf.within_covariance())
     return np.sqrt(np.einsum("nki,ij,nkj->nk", offsets, precision, offsets))
 
 
@@ -129,10 +131,10 @@ def test_the_shared_covariance_is_the_pooled_one_shrunk_to_a_sphere(n_features):
     pooled = deviations.T @ deviations / (60 - 5)
     share = clf.spherical_share_
     expected = (1 - share) * pooled + share * np.diag(np.diag(pooled))  # a sphere in the units of the columns
-    np.testing.assert_allclose(clf.within_covariance_, expected, rtol=1e-4, atol=1e-5 * np.trace(pooled) / n_features)
+    np.testing.assert_allclose(clf.within_covariance(), expected, rtol=1e-4, atol=1e-5 * np.trace(pooled) / n_features)
     # Off the span of the rows there is the sphere alone.
     if n_features == 300:
-        of_units = clf.within_covariance_ / np.outer(clf.column_units_, clf.column_units_)
+        of_units = clf.within_covariance() / np.outer(clf.column_units_, clf.column_units_)
         sphere = np.mean(np.diag(pooled) / clf.column_units_**2)
         assert np.linalg.eigvalsh(of_units)[0] == pytest.approx(share * sphere, rel=1e-3)
 
@@ -369,7 +371,7 @@ def test_cross_validation_scores_with_the_classifiers_own_accuracy():
 
 def assert_works(clf, X, y):
     """Everything is finite, and the classes know their own centroids."""
-    for value in (clf.centroids_, clf.radii_, clf.components_, clf.loss_curve_, clf.class_margins(X)):
+    for value in (clf.centroids_, clf.radii_, matrices_of(clf), clf.loss_curve_, clf.class_margins(X)):
         assert np.isfinite(value).all()
     assert (clf.radii_ > 0).all()
     np.testing.assert_array_equal(clf.predict(clf.centroids_), np.unique(y))
@@ -387,9 +389,9 @@ def test_a_class_that_is_one_point_takes_the_median_radius(point_rows, options):
     assert_works(clf, X, y)
     assert clf.radii_[4] == pytest.approx(np.median(clf.radii_[:4]), rel=1e-6)
     assert clf.predict([[40.0] * 3]) == 8
-    shapes = np.einsum("kij,kil->kjl", clf.components_, clf.components_).astype(float)
+    shapes = np.einsum("kij,kil->kjl", matrices_of(clf), matrices_of(clf)).astype(float)
     if options:
-        np.testing.assert_array_equal(clf.components_[4], np.eye(3))
+        np.testing.assert_array_equal(matrices_of(clf)[4], np.eye(3))
         return
     # What all classes share, as large as the others.
     volumes = np.linalg.det(shapes) ** (-1 / 6)
@@ -478,7 +480,7 @@ def test_all_classes_are_degenerate():
     np.testing.assert_allclose(clf.radii_, 1.5, rtol=1e-4)
     assert clf.predict([[1.4, 0], [2.6, 0], [0, 1.4], [1.4, 1.4]]).tolist() == [0, 1, 0, -1]
     # Balls, whose axes are those of the space.
-    np.testing.assert_array_equal(clf.components_, [np.eye(2)] * 3)
+    np.testing.assert_array_equal(matrices_of(clf), [np.eye(2)] * 3)
     np.testing.assert_allclose(clf.ellipsoid_axes(1)[1], [1.5, 1.5], rtol=1e-4)
     assert explain(clf, [[0.3, 0], [3, 0]], n_axes=1).nearest_class.tolist() == [0, 1]
 
@@ -621,8 +623,8 @@ def test_from_covariances_no_square_matrix_is_made():
 
 def test_matrices_stay_those_of_the_fit_when_a_trainer_is_set_afterwards():
     classifier = make().fit(*gaussians())
-    fitted = classifier.components_
-    np.testing.assert_array_equal(classifier.set_params(trainer=EliDecide()).components_, fitted)
+    fitted = matrices_of(classifier)
+    np.testing.assert_array_equal(matrices_of(classifier.set_params(trainer=EliDecide())), fitted)
 
 
 def test_a_fit_begins_without_any_state_of_an_earlier_one():
@@ -790,3 +792,13 @@ def test_a_small_array_is_read_as_a_large_one():
         found = classifier.score_samples(given)
         many = classifier.score_samples(np.tile(given, (500, 1))).reshape(500, 20)
         np.testing.assert_allclose(many, np.tile(found, (500, 1)), rtol=1e-6, atol=1e-7)
+
+
+def test_a_notebook_shows_a_model_of_many_features_at_once():
+    X, y = make_open_blobs(600, 1000, n_known=20, open_share=0, random_state=0)
+    start = time.process_time()
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    fitted = time.process_time()
+    dir(clf)
+    clf._repr_html_()
+    assert time.process_time() - fitted < 0.1 * (fitted - start)

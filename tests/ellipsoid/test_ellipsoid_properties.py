@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrix_helpers import matrices_of
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
 
@@ -75,7 +76,7 @@ def test_decisions_are_the_same_after_shift_and_scaling(global_random_seed, data
 @given(fitted())
 def test_the_quadratic_form_is_positive_semidefinite(global_random_seed, case):
     clf, _ = case(global_random_seed)
-    for component in clf.components_.astype(np.float64):
+    for component in matrices_of(clf).astype(np.float64):
         eigenvalues = np.linalg.eigvalsh(component.T @ component)
         assert eigenvalues.min() >= -1e-12 * eigenvalues.max()
 
@@ -87,7 +88,7 @@ def test_axes_are_orthonormal_and_longest_first(global_random_seed, case):
         directions, lengths = clf.ellipsoid_axes(label)
         assert directions.shape == (X.shape[1], X.shape[1])
         np.testing.assert_allclose(directions @ directions.T, np.eye(X.shape[1]), atol=1e-12)
-        component = clf.components_[k].astype(np.float64)
+        component = matrices_of(clf)[k].astype(np.float64)
         eigenvalues = np.linalg.eigvalsh(component.T @ component)  # smallest first
         np.testing.assert_allclose(lengths, clf.radii_[k] / np.sqrt(eigenvalues), rtol=SINGLE)
         assert (np.diff(lengths) <= 0).all()
@@ -116,7 +117,7 @@ def test_the_margin_falls_linearly_along_rays(global_random_seed, case, t):
     clf, X = case(global_random_seed)
     directions = np.random.default_rng(global_random_seed).normal(size=(20, X.shape[1]))
     for k in range(len(clf.classes_)):
-        norms = np.linalg.norm(directions @ clf.components_[k].astype(np.float64).T, axis=1)
+        norms = np.linalg.norm(directions @ matrices_of(clf)[k].astype(np.float64).T, axis=1)
         to_boundary = directions * (clf.radii_[k] / norms)[:, np.newaxis]
         margins = clf.class_margins(clf.centers_[k] + t * to_boundary)[:, k]
         np.testing.assert_allclose(margins, 1 - t, rtol=SINGLE, atol=SINGLE)
@@ -127,8 +128,8 @@ def test_margins_are_the_formula(global_random_seed, case):
     clf, X = case(global_random_seed)
     rows = new_rows(X, global_random_seed)
     offsets = rows[:, np.newaxis] - clf.centroids_
-    distances = np.einsum("nki,ij,nkj->nk", offsets, np.linalg.inv(clf.within_covariance_), offsets)
-    components = clf.components_.astype(np.float64)
+    distances = np.einsum("nki,ij,nkj->nk", offsets, np.linalg.inv(clf.within_covariance()), offsets)
+    components = matrices_of(clf).astype(np.float64)
     norms = np.linalg.norm(np.einsum("kij,nkj->nki", components, rows[:, np.newaxis] - clf.centers_), axis=2)
     expected = 1 - norms / clf.radii_
     np.testing.assert_allclose(clf.class_margins(rows), expected, rtol=SINGLE, atol=SINGLE)

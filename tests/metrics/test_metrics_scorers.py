@@ -1,6 +1,7 @@
 """Promise: scorers give scikit-learn's searches the metrics' values, and refuse what loses the open answer."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -11,12 +12,14 @@ from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, metrics
+from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import make_open_set_scorer
 from skellipsoid.model_selection import OpenSetKFold
 
@@ -286,3 +289,33 @@ def test_scorers_warn_where_the_open_answer_is_lost(blobs):
         TunedOperatingPointCV(make_pipeline(classifier), rejection_rate=0.2, cv=3).fit(X, y),
     ):
         assert metrics.open_set_accuracy_scorer(fine, X, y) > 0
+
+
+def test_sklearns_own_scorer_says_that_it_takes_unknown_classes_as_known():
+    X, y = make_open_blobs(180, 4, n_known=6, open_share=0.0, class_sep=3.0, random_state=0)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[y < 4], y[y < 4])
+    said = r"^y_true holds 4, which the estimator does not know .*make_open_set_scorer\(metric\), not with sklearn's"
+    for metric in (metrics.open_set_f1_score, metrics.open_set_accuracy):
+        with pytest.warns(UserWarning, match=said):
+            make_scorer(metric)(clf, X, np.where(y == 5, -1, y))
+    auroc = make_scorer(metrics.open_set_auroc, response_method="decision_function")
+    with pytest.warns(UserWarning, match=said):
+        found = auroc(clf, X, np.where(y == 5, -1, y))
+    assert np.isfinite(found)
+    known = y < 4
+    make_scorer(metrics.open_set_accuracy)(clf, X[known], y[known])  # no warning: every label is known or open
+    with pytest.raises(ValueError, match="must be one-dimensional"):
+        metrics.open_set_auroc(y, clf.decision_function(X), labels=clf.classes_)
+
+
+def test_a_search_whose_folds_hold_no_open_sample_says_so_once():
+    X, y = make_open_blobs(180, 4, n_known=3, open_share=0.0, class_sep=3.0, random_state=0)
+    clf, grid = EllipsoidOpenSetClassifier(random_state=0), {"beta": [0.25, 0.5, 1.0]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        GridSearchCV(clf, grid, cv=3).fit(X, y)
+        clf.fit(X, y).score(X, y)
+        GridSearchCV(clf, grid, cv=OpenSetKFold(3), scoring=metrics.open_set_f1_scorer).fit(X, y)
+    (said,) = [each for each in caught if "hold no open sample" in str(each.message)]
+    assert "cv=OpenSetKFold()" in str(said.message)
+    assert said.filename == __file__

@@ -393,6 +393,8 @@ DESCRIPTIONS = {
     "a list": (setting("config", []), "its configuration is"),
     "a prompt that is no text": (setting("prompt", ["a"]), "prompt is .*, which is no valid text"),
     "half of a letter": (setting("prompt", "\ud800"), "prompt is .*, which is no valid text"),
+    "a prompt without end": (setting("prompt", "a" * 10_001), "prompt has 10001 letters; at most 10000 are allowed"),
+    "no room for a text": (setting("prompt", "what is it? " * 100), "prompt has [0-9]+ tokens, but a text with its"),
 }
 
 

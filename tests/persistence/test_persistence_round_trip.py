@@ -120,14 +120,6 @@ def test_a_pipeline_comes_back(pipeline, queries, texts, labels, tmp_path):
     np.testing.assert_array_equal(clone(loaded).fit(texts, labels).decision_function(queries), expected)
 
 
-def test_no_matrix_of_a_class_is_computed_to_load_it(pipeline, saved, monkeypatch):
-    def components(self):
-        raise RuntimeError
-
-    monkeypatch.setattr(EllipsoidOpenSetClassifier, "components_", property(components))
-    assert load(saved)[-1].n_features_in_ == pipeline[-1].n_features_in_
-
-
 @pytest.mark.parametrize("skipped", ["passthrough", None])
 def test_steps_that_do_nothing_and_names_of_every_kind(pipeline, queries, tmp_path, skipped):
     names = ["../text to/features", "nothing", "..", "text to?features"]

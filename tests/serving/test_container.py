@@ -82,7 +82,7 @@ def test_the_steps_of_the_container_file_give_a_server_that_answers(tmp_path, ex
     server = serve_helpers.Server.__new__(serve_helpers.Server)
     server.file_of_output, server.process = output, process
     try:
-        server.port = int(server.wait_for(r"Uvicorn running on http://0\.0\.0\.0:(\d+)", 90)[1])
+        server.port = int(server.wait_for(r"answering at http://0\.0\.0\.0:(\d+)", 90)[1])
         status, answer = server.post({"text": texts[0]})
         assert (status, answer["label"]) == (200, "alarm")
         (address,) = re.findall(r"urlopen\('(.*?)'\)", checked[-1])

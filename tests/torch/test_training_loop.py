@@ -18,7 +18,7 @@ from skellipsoid.base import explain_out_of_memory, resolve_device, resolve_seed
 from skellipsoid.datasets import make_open_blobs
 
 
-def run(losses, scores=None, *, n_iter_no_change=2, tol=0.0, keep_best=None, max_iter=None, verbose=0):
+def run(losses, scores=None, *, n_iter_no_change=2, tol=0.0, keep_best=None, max_iter=None, verbose=0, **more):
     """Run epochs that give these losses and scores."""
     losses, scores = iter(losses), None if scores is None else iter(scores)
     return run_epochs(
@@ -30,6 +30,7 @@ def run(losses, scores=None, *, n_iter_no_change=2, tol=0.0, keep_best=None, max
         keep_best=keep_best,
         label="some model",
         verbose=verbose,
+        **more,
     )
 
 
@@ -39,6 +40,14 @@ def test_stops_when_the_loss_does_not_improve():
     assert history.n_iter == 5
     assert history.scores == []
     assert history.stopped_early
+
+
+def test_a_flat_score_ends_no_training_whose_loss_falls():
+    losses, flat = [9, 8, 7, 6, 5, 5, 5, 5], [0.1] * 8
+    assert run(losses, flat).n_iter == 3
+    assert run(losses, flat, waits_while_flat=True).n_iter == 7
+    assert run(losses, [0.1, 0.2, *[0.1] * 6], waits_while_flat=True).n_iter == 4
+    assert run(losses, [1.0] * 8, waits_while_flat=True).n_iter == 3
 
 
 def test_runs_at_most_max_iter_epochs():

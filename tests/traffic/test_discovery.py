@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_rand_score
@@ -311,6 +313,9 @@ def test_text_pipeline(tiny_model, texts, labels, open_texts, tmp_path):
     result.to_tsv(tmp_path / "groups.tsv")
     with pytest.raises(ValueError, match="X is empty"):
         discover_classes(pipe, [])
+    with config_context(transform_output="pandas"):  # names of features: every warning is an error here
+        named = clone(pipe).fit(texts, labels)
+        np.testing.assert_array_equal(discover_classes(named, [*texts, *open_texts], min_size=2).labels, result.labels)
 
 
 @pytest.fixture(scope="module")

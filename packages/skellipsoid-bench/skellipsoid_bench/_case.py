@@ -20,11 +20,11 @@ from skellipsoid.model_selection import OpenSetKFold
 
 from ._data import OPEN, Case, DataSet, DataSpec, draw_case, load_data
 from ._encoders import EncoderSpec, Features, FeatureSource, SentenceModel, takes_dev
-from ._identity import answers_of, by_value, content_key, has_settings, name_of_class
+from ._identity import answers_of, by_value, content_key, has_settings, name_of_class, sources_of
 from ._judge import Answers, judge, read_answers
 from ._measure import measured, processor, versions
 from ._methods import MethodSpec
-from ._store import NAMES, Record
+from ._store import NAMES, Record, naming
 from ._text_classifier import TextOpenSetClassifier
 
 #: Parameters of an encoder that a run sets.
@@ -77,25 +77,30 @@ class Run(NamedTuple):
         task = self.task
         return task.data.name, task.ratio, task.seed, task.encoder_name, self.method.name
 
-    def is_of(self, record: Record) -> bool:
-        """Whether a result is of this data, text model, encoder and method, each with these parameters."""
+    def difference(self, record: Record) -> str | None:
+        """Say in what a result of this name differs; ``None`` if it is of this data, encoder and method."""
         task, method = self.task, self.method
         searched = by_value(list(ParameterGrid(dict(method.search)))) if method.search else None
         stored = record["search"] and [score["params"] for score in record["search"]["scores"]]
-        return (
-            record["data_sha256"] == task.load().sha256
-            and record["estimator"] == method.path
-            and has_settings(method.estimator, record["params"])
-            and searched == stored
-            and (not stored or record["search"]["n_splits"] == min(task.n_splits, record["n_classes"]))
-            and self._has_encoder(record["encoder_params"])
-        )
+        if record["data_sha256"] != task.load().sha256:
+            return "other data"
+        if record["estimator"] != method.path or not has_settings(method.estimator, record["params"]):
+            return "other parameters of the method"
+        if searched != stored or (stored and record["search"]["n_splits"] != min(task.n_splits, record["n_classes"])):
+            return "another search of the method"
+        if not self._has_text_model(record["encoder_params"]):
+            return "another text model"
+        return None if self._has_encoder(record["encoder_params"]) else "other parameters of the encoder"
+
+    def _has_text_model(self, stored: Mapping[str, Any] | None) -> bool:
+        now = _encoder_params(self.task)
+        return now is None or stored is None or now.get("model_sha256") == stored.get("model_sha256")
 
     def _has_encoder(self, stored: Mapping[str, Any] | None) -> bool:
         encoder, now = self.task.encoder, _encoder_params(self.task)
         if encoder is None or now is None or stored is None:
             return encoder is None and stored is None
-        if any(now.get(name) != stored.get(name) for name in ("estimator", "model_sha256")):
+        if now.get("estimator") != stored.get("estimator"):
             return False
         if isinstance(encoder.estimator, SentenceModel):
             return True
@@ -108,6 +113,11 @@ class Run(NamedTuple):
     def answers(self) -> dict[str, int]:
         """Versions of the answers of method and encoder, where they are not 1."""
         return answers_of(self.method.estimator, self.task.encoder and self.task.encoder.estimator)
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """Hashes of the source of own code in method and encoder."""
+        return sources_of(self.method.estimator, self.task.encoder and self.task.encoder.estimator)
 
 
 def forget() -> None:
@@ -157,6 +167,7 @@ def run_method(run: Run) -> Record:
         "started": started,
         "versions": versions(),
         **({"answers_version": run.answers} if run.answers else {}),
+        **({"sources": run.sources} if run.sources else {}),
     }
 
 
@@ -178,7 +189,8 @@ def _save_predictions(run: Run, answers: Answers, labels: NDArray[np.str_], trut
     path.parent.mkdir(parents=True, exist_ok=True)
     scores = [""] * len(truth) if answers.score is None else [repr(score) for score in answers.score.tolist()]
     rows = zip(labels.tolist(), truth.tolist(), scores, answers.predicted.tolist(), strict=True)
-    write_table(path, ["label", "truth", "score", "answer"], rows, delimiter=",")
+    with naming(path):
+        write_table(path, ["label", "truth", "score", "answer"], rows, delimiter=",")
     return path.name
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._notes import notes
 from ._paper import paper_figures, paper_row
 from ._store import Record, grouped
 from ._summary import METRICS, compare, summarize
@@ -52,6 +53,7 @@ class TableNumbers:
         self.cells = _cells(records, self.ratios)
         self.summaries = summarize(records)
         self.comparisons = compare(records, reference)
+        self.notes = {encoder: notes(rows) for (encoder,), rows in grouped(records, "encoder").items()}
 
     @property
     def columns(self) -> list[Column]:

@@ -33,6 +33,8 @@ class CriticalDifferenceDisplay:
         Models whose mean ranks differ by less are not significantly different (Nemenyi test).
     n_cases : int, default=None
         How many cases were ranked, for the title.
+    unit : str, default="cases"
+        What was ranked, for the title.
     statistic, pvalue : float, default=None
         Of the Friedman test, for the title.
 
@@ -61,8 +63,8 @@ class CriticalDifferenceDisplay:
     .. math:: \mathrm{CD} = q_\alpha \sqrt{\frac{k (k + 1)}{6 N}}
 
     apart, with q_α the quantile of the Studentized range for infinitely many degrees of freedom, divided by √2 [1]_.
-    Both tests assume independent cases. Seeds of one data set share test samples, so that differences look more
-    significant than they are.
+    Both tests assume independent cases. Seeds of one data set share test samples: rank their means
+    (:func:`plot_ranks` does), or differences look more significant than they are.
 
     References
     ----------
@@ -88,6 +90,7 @@ class CriticalDifferenceDisplay:
     critical_difference: float
     _: KW_ONLY
     n_cases: int | None = None
+    unit: str = "cases"
     statistic: float | None = None
     pvalue: float | None = None
 
@@ -99,6 +102,7 @@ class CriticalDifferenceDisplay:
         *,
         alpha: float = 0.05,
         greater_is_better: bool = True,
+        unit: str = "cases",
         ax: "Axes | None" = None,
         **plot_options: Any,
     ) -> Self:
@@ -112,6 +116,8 @@ class CriticalDifferenceDisplay:
         alpha : float, default=0.05
             Level of the Nemenyi test, in (0, 1).
         greater_is_better : bool, default=True
+        unit : str, default="cases"
+            What was ranked, for the title.
         ax : matplotlib Axes, default=None
             Where to draw; ``None`` makes a new figure.
         **plot_options : dict
@@ -132,7 +138,7 @@ class CriticalDifferenceDisplay:
         require_matplotlib(f"{cls.__name__}.from_scores")
         table = _check_scores(scores, names, alpha)
         ranked = _rank(table if greater_is_better else -table, alpha)
-        return cls(names=list(names), n_cases=len(table), **ranked).plot(ax=ax, **plot_options)
+        return cls(names=list(names), n_cases=len(table), unit=unit, **ranked).plot(ax=ax, **plot_options)
 
     def plot(
         self,
@@ -177,7 +183,7 @@ class CriticalDifferenceDisplay:
     def _title(self) -> str:
         parts = ["mean rank (1 is best)"]
         if self.n_cases is not None:
-            parts.append(f"{self.n_cases} cases")
+            parts.append(f"{self.n_cases} {self.unit}")
         if self.statistic is not None and self.pvalue is not None:
             parts.append(f"Friedman test: {self.statistic:.1f}, p = {self.pvalue:.1g}")
         return "; ".join(parts)

@@ -10,6 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from skellipsoid._samples.folds import validation_rows
 from skellipsoid.base import as_kind_of, as_labels
 from skellipsoid.cli._text_files.read import read_table
 from skellipsoid.datasets import load_assistant_intents
@@ -30,6 +31,8 @@ _FETCHERS: dict[str, Callable[..., Any]] = {
 }
 #: Data sets that need no path. The last ships with the package.
 NAMED = (*_FETCHERS, "assistant")
+#: Endings of a single file of texts and labels.
+TEXT_FILES = {".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".pq"}
 
 
 class DataSpec(NamedTuple):
@@ -38,6 +41,12 @@ class DataSpec(NamedTuple):
     name: str
     path: str | None = None
     open_label: str = OPEN
+    #: Of a single file of texts: its columns, and the share of each class that is the test part without a column of
+    #: parts.
+    text_column: str | None = None
+    label_column: str | None = None
+    split: str | None = None
+    test_share: float = 0.3
 
 
 class DataSet(NamedTuple):
@@ -74,7 +83,7 @@ def load_data(spec: DataSpec, data_home: str | None) -> DataSet:
     ValueError
         If a file is not what it must be, or if no training row is of a class.
     """
-    parts = _named_parts(spec.name, data_home) if spec.path is None else _parts_of(Path(spec.path))
+    parts = _named_parts(spec.name, data_home) if spec.path is None else _parts_of(spec, Path(spec.path))
     rows, labels = (np.concatenate([part[i] for part in parts.values()]) for i in (0, 1))
     part = np.repeat(list(parts), [len(found[1]) for found in parts.values()])
     labels = labels.astype(np.str_)
@@ -108,7 +117,7 @@ def _named_parts(name: str, data_home: str | None) -> dict[str, tuple[NDArray[An
     return {part: _FETCHERS[name](subset=part, data_home=data_home, return_X_y=True) for part in PARTS}
 
 
-def _parts_of(path: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+def _parts_of(spec: DataSpec, path: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
     found: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
     if path.is_dir():
         for part in PARTS:
@@ -121,6 +130,8 @@ def _parts_of(path: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
                     "optional."
                 )
         return found
+    if path.suffix.lower() in TEXT_FILES:
+        return _parts_of_file(spec, path)
     arrays = _arrays_of(path)
     parts = [part for part in PARTS if part != "dev" or "X_dev" in arrays]
     missing = [name for part in parts for name in (f"X_{part}", f"y_{part}") if name not in arrays]
@@ -130,6 +141,30 @@ def _parts_of(path: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
             "X_test, y_test, and X_dev, y_dev where there are development samples."
         )
     return _checked_arrays(path, {part: (arrays[f"X_{part}"], arrays[f"y_{part}"]) for part in parts})
+
+
+def _parts_of_file(spec: DataSpec, path: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Read one file, whose column ``split`` says which part a row is of; without it a share is drawn."""
+    read: dict[str, Any] = {"text_column": spec.text_column, "kept": (spec.open_label,)}
+    table = read_table(path, label_column=spec.label_column, **read)
+    if spec.split is None:
+        # Equal texts are in the same part.
+        _, codes = np.unique(table.labels, return_inverse=True)
+        _, blocks = np.unique(table.texts.astype(np.str_), return_inverse=True)
+        part = np.where(validation_rows(codes, spec.test_share, np.random.default_rng(0), blocks), "test", "train")
+    else:
+        marks = read_table(path, label_column=spec.split, **read)
+        of_row = dict(zip(marks.numbers.tolist(), marks.labels.astype(np.str_).tolist(), strict=True))
+        part = np.array([of_row.get(number, "") for number in table.numbers.tolist()], dtype=np.str_)
+        if wrong := sorted({*part.tolist()} - {*PARTS}):
+            raise ValueError(
+                f"The column {spec.split!r} of {str(path)!r} holds {wrong[0]!r}; write train, dev or test into each."
+            )
+    found = {name: (table.texts[part == name], table.labels[part == name]) for name in PARTS if (part == name).any()}
+    for name in ("train", "test"):
+        if name not in found:
+            raise ValueError(f"{str(path)!r} has no row of the {name} part; give it rows, or leave split out.")
+    return found
 
 
 def _arrays_of(path: Path) -> dict[str, NDArray[Any]]:

@@ -23,8 +23,9 @@ from skellipsoid._encoders.torch.model_lookup import folder_of, gives_mean, hub_
 from skellipsoid.base import TrainedTextFeatures, resolve_device
 
 from ._data import DAMAGED, DataSet
-from ._identity import answers_of, by_value, content_key
+from ._identity import answers_of, by_value, content_key, sources_of
 from ._methods import seeded
+from ._store import naming
 from .language_models import LLMTextEncoder
 
 #: We raise this number when the same parameters give other features. Then features kept from before are not used.
@@ -209,7 +210,7 @@ def _kept_arrays(folder: Path, key: str, make: Callable[[], _Arrays], names: Seq
         path.unlink()  # damaged by something else than a kill
     arrays = make()
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as part, part.open("wb") as target:
+    with naming(path), replacing(path) as part, part.open("wb") as target:
         np.savez(target, **arrays)  # type: ignore[arg-type]
     return arrays
 
@@ -265,12 +266,13 @@ def takes_dev(estimator: Any) -> bool:
 
 
 def own_identity(encoder: Any) -> Any:
-    """Everything that the features of an own encoder depend on: parameters, ``answers_version``, text model."""
+    """Everything that the features of an own encoder depend on: parameters, version and source, text model."""
     if isinstance(encoder, SentenceModel):
         return model_identity(encoder.folder)
     models = {TrainedTextFeatures: "model_name", LLMTextEncoder: "model"}
     names = [str(getattr(encoder, parameter)) for kind, parameter in models.items() if isinstance(encoder, kind)]
-    return [by_value(encoder), answers_of(encoder), *map(model_identity, names)]
+    source = sources_of(encoder)
+    return [by_value(encoder), answers_of(encoder), *([source] if source else []), *map(model_identity, names)]
 
 
 def _checked(encoder: Any, found: Any, n_texts: int) -> NDArray[Any]:

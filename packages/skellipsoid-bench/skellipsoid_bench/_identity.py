@@ -1,10 +1,15 @@
 """What a method is: its name, its settings by value, and the version of its answers."""
 
+import ast
 import hashlib
+import inspect
 import json
+import sys
+import sysconfig
 from collections.abc import Iterator, Mapping
 from functools import partial
 from inspect import signature
+from pathlib import Path
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -18,6 +23,8 @@ _WITHOUT_EFFECT = {"keep_samples", "keep_texts", "verbose"}
 _FIRST_DEFAULTS: dict[str, dict[str, Any]] = {"SupConTextEncoder": {"pooling": "mean", "layers": "last"}}
 #: Packages whose classes have their name alone, wherever they are.
 _OURS = {"skellipsoid", "skellipsoid_bench"}
+#: Folders of what is installed, whose code is not a user's own.
+_INSTALLED = {"site-packages", "dist-packages", Path(sysconfig.get_path("stdlib")).name}
 
 
 def name_of_class(kind: Any) -> str:
@@ -141,3 +148,35 @@ def _parts(thing: Any) -> Iterator[Any]:
         yield thing
         for value in thing.get_params(deep=False).values():
             yield from _parts(value)
+
+
+def sources_of(*estimators: Any) -> dict[str, str]:
+    """Give a hash of the source of own classes and functions among estimators, by name.
+
+    It is that of the whole module, since a class calls what stands beside it; comments do not count. What is installed,
+    and what has no source, is left out.
+    """
+    kinds = {kind for estimator in estimators for part in _parts(estimator) for kind in _code_of(part)}
+    found = {name_of_class(kind): _source_hash(kind) for kind in kinds}
+    return {name: digest for name, digest in sorted(found.items()) if digest is not None}
+
+
+def _code_of(estimator: Any) -> Iterator[Any]:
+    """Classes of an estimator, and functions among its parameters."""
+    yield from type(estimator).__mro__
+    for value in estimator.get_params(deep=False).values():
+        if isinstance(value, FunctionType) and value.__name__ != "<lambda>":
+            yield value
+
+
+def _source_hash(kind: Any) -> str | None:
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    is_installed = file is not None and bool(_INSTALLED & {*Path(file).parts})
+    if kind.__module__.partition(".")[0] in {*_OURS, "builtins"} or is_installed:
+        return None
+    try:
+        source = inspect.getsource(kind) if file is None else Path(file).read_text(encoding="utf-8")
+        told = ast.dump(ast.parse(inspect.cleandoc(source) if file is None else source))
+    except (OSError, TypeError, ValueError, SyntaxError):
+        return None
+    return hashlib.sha256(told.encode()).hexdigest()[:16]

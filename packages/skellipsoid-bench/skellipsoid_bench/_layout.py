@@ -123,6 +123,8 @@ def to_text(table: TableNumbers, style: Style) -> str:
         parts += [text] if found else []
         for encoder, lines in found.items():
             parts += [style.heading.format(f"Encoder: {style.escape(encoder)}"), style.table(heading, lines)]
+            if lines_of in (_summary_lines, _comparison_lines):
+                parts += map(style.escape, table.notes[encoder])
     return "\n\n".join(parts) + "\n"
 
 
@@ -243,6 +245,7 @@ def _latex(table: TableNumbers, encoder: str) -> str:
         lines.append(r"\midrule")
         lines += [" & ".join([name, *texts]) + r" \\" for name, texts in zip(names, rows, strict=True)]
     legend = _LATEX.escape(_CELLS.format(*_LATEX.legend))
+    legend = " ".join([legend, *map(_LATEX.escape, table.notes[encoder])])
     caption = rf"\caption{{Encoder: {_LATEX.escape(encoder)}. {legend}}}"
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", caption, r"\end{table*}", ""])
 

@@ -12,10 +12,12 @@ from . import literature
 from ._identity import by_value, name_of_class
 
 _METHODS = {name: getattr(module, name) for module in (baselines, literature) for name in module.__all__}
+#: What every method that has these parameters is told of the traffic: the protocol of the literature has a quarter to
+#: three quarters of the classes open, and no shift.
+PROTOCOL: dict[str, Any] = {"open_share": (0.25, 0.75), "known_shift": 0}
 #: Methods with a short name.
 _SHORT: dict[str, Any] = {
-    # The protocol of the literature has a quarter to three quarters of the classes open, and no shift.
-    "ellipsoid": EllipsoidOpenSetClassifier(open_share=(0.25, 0.75), known_shift=0),
+    "ellipsoid": EllipsoidOpenSetClassifier(),
     # The boundary stage of the paper as its authors released it, on features as they are.
     "paper": EllipsoidOpenSetClassifier(trainer=EliDecide(rescale=False), duplicates="off", outliers="keep"),
     **{name: found() for name, found in _METHODS.items() if hasattr(found, "predict")},
@@ -64,6 +66,8 @@ def make_method(
 ) -> MethodSpec:
     """Make a method of a short name, of ``module:Class``, or of an unfitted estimator.
 
+    A method that has the parameters of ``PROTOCOL`` is told them, unless ``params`` or the estimator says otherwise.
+
     Raises
     ------
     ValueError
@@ -88,11 +92,21 @@ def make_method(
     for parameter, values in search.items():
         if not isinstance(values, list | tuple) or not values:
             raise ValueError(f"search of {label!r} has {parameter} = {values!r}, but needs a list of values to try.")
-    estimator = clone(estimator).set_params(**params)
+    estimator = told(clone(estimator).set_params(**params), params)
     if hasattr(estimator, "_parameter_constraints"):
         for given in ({}, *({parameter: value} for parameter, values in search.items() for value in values)):
             check_params(f"The method {label!r}", clone(estimator).set_params(**given))
     return MethodSpec(name or label, estimator, {key: list(values) for key, values in search.items()}, encoder)
+
+
+def told(estimator: Any, given: Mapping[str, Any]) -> Any:
+    """Tell an estimator the traffic of the protocol, where it asks for it and nothing was ``given``."""
+    missing = {
+        name: PROTOCOL[last]
+        for name, value in estimator.get_params().items()
+        if (last := name.rsplit("__", 1)[-1]) in PROTOCOL and name not in given and value is None
+    }
+    return estimator.set_params(**missing)
 
 
 def check_params(what: str, estimator: Any) -> None:

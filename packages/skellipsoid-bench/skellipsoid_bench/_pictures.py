@@ -37,9 +37,14 @@ _MOST_COLUMNS = 4
 
 
 def plot_ranks(
-    records: Iterable[Record], *, metric: str = "f1", alpha: float = 0.05, ax: "Axes | None" = None
+    records: Iterable[Record],
+    *,
+    metric: str = "f1",
+    over: str = "cells",
+    alpha: float = 0.05,
+    ax: "Axes | None" = None,
 ) -> CriticalDifferenceDisplay:
-    """Draw the critical-difference diagram of all methods over all cases that every one of them has.
+    """Draw the critical-difference diagram of all methods over what every one of them has.
 
     Parameters
     ----------
@@ -48,6 +53,9 @@ def plot_ranks(
     metric : str, default="f1"
         ``"f1"``, ``"accuracy"``, ``"f1_known"``, ``"f1_open"``, ``"auroc"``, ``"aupr_known"``, ``"aupr_open"``,
         ``"oscr"`` or ``"oracle_f1"``.
+    over : {"cells", "cases"}, default="cells"
+        What is ranked: means over the seeds of each data set and ratio, or every case. Seeds of one data set share test
+        samples, so that cases are not independent, and differences look more significant than they are.
     alpha : float, default=0.05
         Level of the Nemenyi test.
     ax : matplotlib Axes, default=None
@@ -60,10 +68,12 @@ def plot_ranks(
     Raises
     ------
     ValueError
-        If there are fewer than three methods, or fewer than two cases that all have.
+        If there are fewer than three methods, or fewer than two cells or cases that all have.
     ImportError
         If matplotlib is not installed.
     """
+    if over not in ("cells", "cases"):
+        raise ValueError(f"over={over!r} is unknown; use 'cells' or 'cases'.")
     records = _read(records, metric)
     several = len(grouped(records, "encoder")) > 1
     scores: dict[str, dict[tuple[Any, ...], float]] = {}
@@ -73,7 +83,11 @@ def plot_ranks(
         scores[f"{method} ({encoder})" if several else method] = found
     cases = sorted(set.intersection(*(set(found) for found in scores.values()))) if scores else []
     table = np.array([[found[case] for found in scores.values()] for case in cases]).reshape(len(cases), len(scores))
-    return CriticalDifferenceDisplay.from_scores(table, list(scores), alpha=alpha, ax=ax)
+    if over == "cells":
+        cells = [case[:2] for case in cases]
+        means = [table[[each == cell for each in cells]].mean(axis=0) for cell in dict.fromkeys(cells)]
+        table = np.array(means).reshape(len(means), len(scores))
+    return CriticalDifferenceDisplay.from_scores(table, list(scores), unit=over, alpha=alpha, ax=ax)
 
 
 def plot_stability(

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from skellipsoid import SupConTextEncoder
 
-from ._data import NAMED, OPEN, DataSpec
+from ._data import NAMED, TEXT_FILES, DataSpec
 from ._encoders import TEXTS, EncoderSpec, SentenceModel, Texts
 from ._methods import MethodSpec, check_params, encoder_names, make_method, make_own
 
@@ -145,8 +145,8 @@ def _check_named(plan: Plan) -> None:
 
 
 def _data(entry: Any) -> DataSpec:
-    fields = _fields("data", entry, "path", ("name", "path", "open_label"))
-    path = fields.get("path")
+    fields = _fields("data", entry, "path", DataSpec._fields)
+    path = fields.pop("path", None)
     if path in NAMED and "name" not in fields:
         return DataSpec(str(path))
     if path is None:
@@ -154,14 +154,22 @@ def _data(entry: Any) -> DataSpec:
             return DataSpec(fields["name"])
         raise ValueError(f"data has {entry!r}, which names no data set; use {', '.join(NAMED)}, or give a path.")
     found = Path(path)
-    if not (found.is_dir() or (found.is_file() and found.suffix == ".npz")):
+    is_texts = found.suffix.lower() in TEXT_FILES
+    if not (found.is_dir() or (found.is_file() and (is_texts or found.suffix == ".npz"))):
         raise ValueError(
             f"data has {str(path)!r}, which is not a data set; use {', '.join(NAMED)}, a folder with train.tsv and "
-            "test.tsv, or a .npz file of features."
+            "test.tsv, a file of texts and labels (.csv, .tsv, .jsonl, .parquet), or a .npz file of features."
         )
-    return DataSpec(
-        str(fields.get("name", found.resolve().stem)), str(found.resolve()), str(fields.get("open_label", OPEN))
-    )
+    of_file = {*DataSpec._fields[3:]} & {*fields}
+    if of_file and not (found.is_file() and is_texts):
+        raise ValueError(f"data gives {min(of_file)} to {str(path)!r}, but only a single file of texts has it.")
+    share = fields.get("test_share", 0.5)
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
+        raise ValueError(f"test_share of {str(path)!r} is {share!r}, but must be above 0 and below 1.")
+    told: dict[str, Any] = {
+        name: str(value) if name != "test_share" else float(value) for name, value in fields.items()
+    }
+    return DataSpec(**{"name": found.resolve().stem, **told, "path": str(found.resolve())})
 
 
 def _ratio(value: Any) -> float:

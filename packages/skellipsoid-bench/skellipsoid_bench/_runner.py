@@ -50,6 +50,7 @@ def run(
     device: str = "auto",
     rerun: bool = False,
     save_predictions: str | os.PathLike[str] | None = None,
+    debug: bool = False,
     verbose: int = 0,
 ) -> list[Record]:
     """Run each method with each encoder on each case; runs that have a result are not repeated.
@@ -68,9 +69,12 @@ def run(
         selected by their names.
     data : sequence, default=None
         ``"banking"``, ``"oos"``, ``"stackoverflow"``; ``"assistant"``, the corpus that ships with the package; a folder
-        with ``train.tsv``, ``test.tsv`` and optionally ``dev.tsv``, each of ``text<TAB>label`` lines; or an ``.npz``
-        file of features with ``X_train``, ``y_train``, ``X_test``, ``y_test``. A dict has the keys ``name``, ``path``
-        and ``open_label``, the label of samples that are open. ``None``: the first three.
+        with ``train.tsv``, ``test.tsv`` and optionally ``dev.tsv``, each of ``text<TAB>label`` lines; a file of texts
+        and labels, as ``skellipsoid train`` reads it (CSV, TSV, JSON lines, parquet); or an ``.npz`` file of features
+        with ``X_train``, ``y_train``, ``X_test``, ``y_test``. A dict has the keys ``name``, ``path`` and
+        ``open_label``, the label of samples that are open; for a single file also ``text_column``, ``label_column``,
+        ``split``, a column of train, dev and test, and ``test_share`` of each class without it (0.3). ``None``: the
+        first three.
     ratios : sequence of float, default=None
         Shares of the classes that are known. ``None``: 0.25, 0.5, 0.75.
     seeds : sequence of int, default=None
@@ -101,12 +105,15 @@ def run(
     device : str, default="auto"
         Device of torch.
     rerun : bool, default=False
-        Whether to run anew the results of another ``answers_version`` of a method (:ref:`own_method`). Each new result
-        replaces the old one. ``False``: a warning names the methods.
+        Whether to run anew the results of another ``answers_version`` or of other source code of a method
+        (:ref:`own_method`). Each new result replaces the old one. ``False``: a warning names the methods.
     save_predictions : str or path-like, default=None
         Folder for one CSV file per run, with label, score and answer of each test sample. ``None``: none is written.
+    debug : bool, default=False
+        Whether the error of a method ends the benchmark, with its traceback. ``False``: all other runs go on, and the
+        messages are told at the end.
     verbose : int, default=0
-        1: a progress bar on a terminal. 2: one line for each run, too.
+        1: a progress bar on a terminal, and how many were run. 2: one line for each run, too.
 
     Returns
     -------
@@ -153,9 +160,13 @@ def run(
         with writing(Path(results)):
             done = {name_of(record): record for record in read_results(results)}
             wanted = list(_wanted(made, str(folder), device, predictions))
+            _check_same(wanted, done)
             stale = _stale(wanted, done, rerun=rerun)
             todo = _todo(wanted, done, stale if rerun else set())
-            _run_missing(todo, Path(results), done, n_jobs, verbose)
+            _run_missing(todo, Path(results), done, n_jobs, verbose, debug=debug)
+            if verbose:
+                n_run = sum(map(len, todo))
+                tqdm.write(f"{n_run} of {len(wanted)} were run, {len(wanted) - n_run} were there")
             return [done[each.name] for each in wanted]
     finally:
         forget()
@@ -164,26 +175,39 @@ def run(
 def _stale(wanted: list[Run], done: Mapping[Name, Record], *, rerun: bool) -> set[Name]:
     """Find the results of other answers, and say once what is true of results that count nevertheless."""
     there = [(run, done[run.name]) for run in wanted if run.name in done]
-    stale = {run.name: run.method.name for run, record in there if record.get("answers_version", {}) != run.answers}
-    if stale and not rerun:
-        warn(
-            f"Results of another answers_version than that of today: {len(stale)}, of "
-            f"{', '.join(dict.fromkeys(stale.values()))}; pass rerun=True (--rerun) to run them anew."
-        )
+    kinds: dict[str, Callable[[Run, Record], bool]] = {
+        "of another answers_version than that of today": lambda run, record: (
+            record.get("answers_version", {}) != run.answers
+        ),
+        "by other source code than that of today": lambda run, record: (
+            record.get("sources", run.sources) != run.sources
+        ),
+    }
+    every: set[Name] = set()
+    for what, differs in kinds.items():
+        stale = {run.name: run.method.name for run, record in there if differs(run, record)}
+        every |= {*stale}
+        if stale and not rerun:
+            warn(
+                f"Results {what}: {len(stale)}, of {', '.join(dict.fromkeys(stale.values()))}; pass rerun=True "
+                "(--rerun) to run them anew."
+            )
     if n_missing := sum(run.task.predictions is not None and not record.get("predictions") for run, record in there):
         warn(
             f"Results without predictions, since they were run without save_predictions: {n_missing}; use another file "
             "of results to have them."
         )
-    return set(stale)
+    return every
 
 
-def _run_missing(todo: list[list[Run]], file: Path, done: dict[Name, Record], n_jobs: int, verbose: int) -> None:
+def _run_missing(
+    todo: list[list[Run]], file: Path, done: dict[Name, Record], n_jobs: int, verbose: int, *, debug: bool
+) -> None:
     """Run everything, write each result, and say at the end what failed."""
     n_todo = sum(map(len, todo))
     problems = []
     with tqdm(total=n_todo, desc="benchmark", unit="run", disable=None if verbose else True) as progress:
-        for run, found in _execute(todo, n_jobs, verbose):
+        for run, found in _execute(todo, n_jobs, verbose, _raise if debug else _attempt):
             progress.update()
             if isinstance(found, str):
                 said = f"failed ({found})"
@@ -214,38 +238,43 @@ def _wanted(plan: Plan, cache: str, device: str, predictions: str | None) -> Ite
         yield from (Run(task, method) for method in methods)
 
 
-def _todo(wanted: list[Run], done: Mapping[Name, Record], again: set[Name]) -> list[list[Run]]:
-    """Group by case what has no result or is run again; a result of the same name must be of the same run."""
-    cases: dict[Task, list[Run]] = {}
+def _check_same(wanted: list[Run], done: Mapping[Name, Record]) -> None:
+    """Raise an error if a result of the same name is of another run."""
     for run in wanted:
         record = done.get(run.name)
-        if record is not None and not run.is_of(record):
+        if record is not None and (changed := run.difference(record)):
             raise ValueError(
-                f"The results hold {describe(*run.name)}, but of other data, parameters or text model; give "
-                "what changed another name, or use another file."
+                f"The results hold {describe(*run.name)}, but of {changed} than today; "
+                "give what changed another name, or use another file."
             )
-        if record is None or run.name in again:
+
+
+def _todo(wanted: list[Run], done: Mapping[Name, Record], again: set[Name]) -> list[list[Run]]:
+    """Group by case what has no result or is run again."""
+    cases: dict[Task, list[Run]] = {}
+    for run in wanted:
+        if run.name not in done or run.name in again:
             cases.setdefault(run.task, []).append(run)
     return list(cases.values())
 
 
-def _execute(todo: list[list[Run]], n_jobs: int, verbose: int) -> Iterator[Outcome]:
-    """Run everything, and give each outcome as soon as it is there."""
+def _execute(todo: list[list[Run]], n_jobs: int, verbose: int, attempt: Callable[..., Any]) -> Iterator[Outcome]:
+    """Run everything, and give each outcome as soon as it is there; ``attempt`` says what an error does."""
     possible = []
     for runs in todo:
-        if problem := _attempt(_embed, runs[0].task, verbose):
+        if problem := attempt(_embed, runs[0].task, verbose):
             yield from ((run, problem) for run in runs)
         else:
             possible.append(runs)
     if n_jobs > 1:
-        yield from _in_processes(possible, n_jobs)
+        yield from _in_processes(possible, n_jobs, attempt)
         return
     for runs in possible:
         for run in runs:
-            yield run, _attempt(run_method, run)
+            yield run, attempt(run_method, run)
 
 
-def _in_processes(todo: list[list[Run]], n_jobs: int) -> Iterator[Outcome]:
+def _in_processes(todo: list[list[Run]], n_jobs: int, attempt: Callable[..., Any]) -> Iterator[Outcome]:
     """Run in several processes; a case's features are made by one of them before its methods start."""
     from joblib.externals.loky import ProcessPoolExecutor
 
@@ -259,10 +288,10 @@ def _in_processes(todo: list[list[Run]], n_jobs: int) -> Iterator[Outcome]:
             while len(running) < n_jobs and (ready or cases):
                 if ready:
                     run = ready.popleft()
-                    running[executor.submit(_attempt, run_method, run)] = run
+                    running[executor.submit(attempt, run_method, run)] = run
                 else:
                     runs = cases.popleft()
-                    running[executor.submit(_attempt, _make_features, runs[0].task)] = runs
+                    running[executor.submit(attempt, _make_features, runs[0].task)] = runs
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 ended, result = running.pop(future), future.result()
                 if isinstance(ended, Run):
@@ -307,3 +336,7 @@ def _attempt(work: Callable[..., Any], *arguments: Any) -> Any:
         return work(*arguments)
     except Exception as error:  # whatever a user's estimator raises: the other runs go on
         return f"{type(error).__name__}: {error}"
+
+
+def _raise(work: Callable[..., Any], *arguments: Any) -> Any:
+    return work(*arguments)

@@ -28,16 +28,28 @@ def writing(path: Path) -> Iterator[None]:
 
 def append_result(path: Path, record: Record) -> None:
     """Write a line, and wait until it is on the disk."""
-    with path.open("ab") as file:
-        file.write(_line(record))
-    to_disk(path)
+    with naming(path):
+        with path.open("ab") as file:
+            file.write(_line(record))
+        to_disk(path)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name the file in an error of writing: that of a full disk has no name."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(
+            f"{str(path)!r} cannot be written ({error.strerror}); make room, and start again: what is there is kept."
+        ) from error
 
 
 def replace_result(path: Path, record: Record) -> None:
     """Put a result in the place of the one of the same run; a kill leaves the file as it was, or as it will be."""
     lines = path.read_bytes().splitlines(keepends=True)
     lines = [_line(record) if name_of(json.loads(line)) == name_of(record) else line for line in lines]
-    with replacing(path) as part:
+    with naming(path), replacing(path) as part:
         part.write_bytes(b"".join(lines))
 
 

@@ -67,7 +67,11 @@ def test_from_a_plan_to_a_table_and_pictures(folder, capsys):
     assert "Nearest" not in out
     assert "±" not in out.partition("| blobs |")[2]
 
-    for kind, *more in (["ranks"], ["stability", "--parameter", "var_smoothing"], ["confusion", "--seeds", 0]):
+    for kind, *more in (
+        ["ranks", "--over", "cases"],
+        ["stability", "--parameter", "var_smoothing"],
+        ["confusion", "--seeds", 0],
+    ):
         assert bench("plot", kind, "--results", "r.jsonl", "--save", f"{kind}.png", *more) == 0
         assert capsys.readouterr().out == f"The picture is in {kind}.png\n"
         assert (folder / f"{kind}.png").read_bytes().startswith(b"\x89PNG")

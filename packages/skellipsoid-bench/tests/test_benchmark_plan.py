@@ -155,10 +155,10 @@ def test_the_shipped_corpus_is_a_data_set():
         ({"data": []}, r"^data is \[\], but must be a list"),
         (
             {"data": [{"folder": "x"}]},
-            r"^data has a table with 'folder', which is unknown; use name, path, open_label\.$",
+            r"^data has a table with 'folder', which is unknown; use name, path, open_label, text_column, ",
         ),
         ({"data": ["banking", "banking"]}, r"^data names 'banking' twice; give each a name of its own\.$"),
-        ({"data": [3]}, r"^data has 3; use a name or a table of name, path, open_label\.$"),
+        ({"data": [3]}, r"^data has 3; use a name or a table of name, path, open_label, text_column"),
         ({"ratios": [0.0]}, r"^ratios has 0\.0, but the share of known classes must be above 0 and at most 1\.$"),
         ({"ratios": ["a"]}, r"^ratios has 'a', but the share"),
         ({"seeds": [-1]}, r"^seeds has -1, but a seed must be a whole number from 0 to 4294967295\.$"),
@@ -215,7 +215,8 @@ def test_every_baseline_has_a_short_name():
     names = [name for module, name in both if hasattr(getattr(module, name), "predict")]
     assert names
     assert short_names() == ["ellipsoid", "paper", *names]
-    assert plan_of(methods=names).methods == [(name, {}) for name in names]
+    told = {"MahalanobisClassifier": {"known_shift": 0, "open_share": [0.25, 0.75]}}
+    assert plan_of(methods=names).methods == [(name, told.get(name, {})) for name in names]
 
 
 def test_every_text_encoder_has_a_short_name():
@@ -445,3 +446,44 @@ def test_an_encoder_inside_another_estimator_names_its_pooling():
     before = by_value(inside.set_params(supcontextencoder__pooling="mean"))
     assert "pooling" not in str(before)
     assert by_value(inside.set_params(supcontextencoder__pooling="auto")) != before
+
+
+def test_every_method_that_asks_for_the_traffic_is_told_that_of_the_protocol():
+    own = {"name": "own", "estimator": "MahalanobisClassifier", "params": {"open_share": 0.1}}
+    untold = {"name": "untold", "estimator": "ellipsoid", "params": {"open_share": None, "known_shift": None}}
+    inside = make_pipeline(StandardScaler(), baselines.MahalanobisClassifier())
+    made = make_plan(None, methods=["ellipsoid", "paper", inside, own, untold, "BallClassifier"]).methods
+    told = [
+        [value for name, value in method.estimator.get_params().items() if name.endswith(("open_share", "known_shift"))]
+        for method in made
+    ]
+    assert [sorted(map(str, each)) for each in told] == [
+        *[["(0.25, 0.75)", "0"]] * 3,
+        ["0", "0.1"],
+        ["None", "None"],
+        [],
+    ]
+
+
+@pytest.mark.parametrize("split", [None, "part"])
+def test_a_single_file_is_divided_by_its_column_or_by_a_share(split, tmp_path):
+    rows = [("hello there", "greet", "test"), ("hello there", "greet", "test"), ("good day", "greet", "train")]
+    rows += [(f"what costs number {i}", "price", "train" if i else "dev") for i in range(9)]
+    lines = [",".join(row) for row in [("said", "intent", "part"), *rows, ("call the price", "price", "test")]]
+    (tmp_path / "log.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    entry = {"path": tmp_path / "log.csv", "text_column": "said", "label_column": "intent"}
+    entry |= {"test_share": 0.4} if split is None else {"split": split}
+    (spec,) = make_plan(None, data=[entry]).data
+    data = load_data(spec, None)
+    assert (spec.name, len(data.rows)) == ("log", 13)
+    if split:
+        parts = dict(zip(data.rows.tolist(), data.part.tolist(), strict=True))
+        assert parts == {text: part for text, _, part in rows} | {"call the price": "test"}
+        wrong = make_plan(None, data=[entry | {"split": "intent"}]).data[0]
+        with pytest.raises(ValueError, match="holds 'greet'; write train, dev or test into each"):
+            load_data(wrong, None)
+        with pytest.raises(ValueError, match=r"data gives split to .* only a single file of texts has it"):
+            make_plan(None, data=[{"path": tmp_path, "split": "part"}])
+        return
+    assert [(data.part[data.labels == name] == "test").sum() for name in ("greet", "price")] in ([1, 4], [2, 4])
+    assert len({*data.part[data.rows == "hello there"]}) == 1  # equal texts are together

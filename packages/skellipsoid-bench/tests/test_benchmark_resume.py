@@ -224,6 +224,43 @@ def test_results_of_other_answers_are_said_and_replaced_on_request(changed_answe
     assert run(path, **plan, rerun=True) == second
 
 
+def test_other_source_of_own_code_is_said_and_makes_features_anew(tmp_path, monkeypatch, intents_folder):
+    code = """
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.naive_bayes import GaussianNB
+
+LETTERS = "aeiou"
+
+class Count(TransformerMixin, BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.array([[text.count(letter) for letter in LETTERS] for text in X], dtype=float)
+
+class Bayes(GaussianNB):
+    pass
+"""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    plan = {"data": [{"path": intents_folder, "open_label": "oos"}], "ratios": [0.5], "seeds": [0]}
+    plan |= {"encoders": ["own_code:Count"], "methods": ["own_code:Bayes"], "cache": tmp_path / "cache"}
+    said = pytest.warns(UserWarning, match="^Results by other source code than that of today: 1, of Bayes; pass rerun")
+    versions = {code: nullcontext(), code.replace("LETTERS =", "# a remark\nLETTERS ="): nullcontext()}
+    for written, expected in (versions | {code.replace("aeiou", "aeiour"): said}).items():
+        (tmp_path / "own_code.py").write_text(written, encoding="utf-8")
+        sys.modules.pop("own_code", None)
+        with expected:
+            (record,) = run(tmp_path / "r.jsonl", **plan)
+        assert len(list((tmp_path / "cache").iterdir())) == 1
+    (again,) = run(tmp_path / "r.jsonl", **plan, rerun=True)
+    sys.modules.pop("own_code", None)
+    assert [*again["sources"]] == ["own_code:Bayes", "own_code:Count"] == [*record["sources"]]
+    assert again["sources"] != record["sources"]
+    assert len(list((tmp_path / "cache").iterdir())) == 2
+
+
 class Another(GaussianNB):
     """While it is fitted, another benchmark would write the same file."""
 
@@ -293,5 +330,5 @@ def test_a_parameter_that_is_newer_than_a_result_must_have_its_default(tmp_path,
     del first["params"]["var_smoothing"]
     path.write_text(json.dumps(first) + "\n", encoding="utf-8")
     assert run(path, **plan, methods=[GaussianNB()]) == [first]
-    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+    with pytest.raises(ValueError, match="but of other parameters of the method"):
         run(path, **plan, methods=[GaussianNB(var_smoothing=0.5)])

@@ -353,7 +353,7 @@ def test_a_name_that_stands_for_something_else_is_refused(blobs_plan, tmp_path, 
         run(tmp_path / "r.jsonl", **{**blobs_plan, "methods": changed})
     with np.load(blobs_file) as stored:
         np.savez(tmp_path / "blobs.npz", **{**stored, "X_test": stored["X_test"] + 1})
-    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+    with pytest.raises(ValueError, match="but of other data than today"):
         run(tmp_path / "r.jsonl", **{**blobs_plan, "data": [tmp_path / "blobs.npz"]})
 
 
@@ -387,6 +387,9 @@ def test_runs_that_fail_leave_the_others_and_are_tried_again(blobs_plan, tmp_pat
     monkeypatch.setattr(Failing, "fails", False)
     records = run(tmp_path / "r.jsonl", **blobs_plan, methods=[Failing(), GaussianNB()])
     assert records[1::2] == kept
+    monkeypatch.setattr(Failing, "fails", True)
+    with pytest.raises(ValueError, match=r"^the matrix is singular$"):
+        run(tmp_path / "d.jsonl", **blobs_plan, methods=[Failing()], debug=True)
 
 
 def test_missing_values_are_left_to_the_methods(blobs_plan, blobs_file, tmp_path):
@@ -477,7 +480,7 @@ def test_an_encoder_of_ones_own_is_trained_once_per_case_and_watches_development
     run(tmp_path / "again.jsonl", **text_plan, methods=[Constant()])
     assert len(Watching.seen) == 2  # also a method that takes no development rows has the kept features
     other = [{"name": "Watching", "estimator": Watching(), "params": {"letters": "xyz"}}]
-    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+    with pytest.raises(ValueError, match="but of other parameters of the encoder"):
         run(tmp_path / "r.jsonl", **{**text_plan, "encoders": other}, methods=[Constant()])
 
 
@@ -561,12 +564,12 @@ def test_parameters_are_told_apart_by_value(blobs_plan, tmp_path):
     path = tmp_path / "r.jsonl"
     first = run(path, **blobs_plan, methods=[Holder(zeros)])
     assert run(path, **blobs_plan, methods=[Holder(zeros.copy())]) == first
-    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+    with pytest.raises(ValueError, match="but of other parameters of the method"):
         run(path, **blobs_plan, methods=[Holder(other)])
     path = tmp_path / "functions.jsonl"
     first = run(path, **blobs_plan, methods=[Holder(make_function(2))])
     assert run(path, **blobs_plan, methods=[Holder(make_function(2))]) == first
-    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+    with pytest.raises(ValueError, match="but of other parameters of the method"):
         run(path, **blobs_plan, methods=[Holder(make_function(3))])
     with pytest.raises(ValueError, match=r"^A value of the type function cannot be stored"):
         run(path, **blobs_plan, methods=[Holder(lambda: 1)])
@@ -647,7 +650,10 @@ def test_nothing_is_said_unless_asked_for(blobs_plan, tmp_path, capsys):
     run(tmp_path / "b.jsonl", **blobs_plan, methods=[GaussianNB()], verbose=2)
     out, err = capsys.readouterr()
     assert out.startswith("blobs 50% known, seed 0, features, GaussianNB: F1 ")
+    assert out.endswith("\n2 of 2 were run, 0 were there\n")
     assert err == ""
+    run(tmp_path / "b.jsonl", **blobs_plan, methods=[GaussianNB()], verbose=2)
+    assert capsys.readouterr().out == "0 of 2 were run, 2 were there\n"
 
 
 def test_short_names_are_those_of_the_package():

@@ -255,3 +255,18 @@ def test_the_paper_row_follows_the_class(make_record, estimator, row):
     (cell,) = [cell for key, cell in make_table([make_record(estimator=estimator)]).cells.items() if key[-1] == "f1"]
     told = {(each.data, each.ratio, each.method): each.f1 for each in paper_figures()}
     assert cell.paper == told.get(("banking", 0.25, row))
+
+
+def test_tables_say_what_methods_were_told_and_which_cases_are_missing(records):
+    told = {"open_share": [0.25, 0.75], "known_shift": 0, "beta": 0.5}
+    rows = [{**record, "params": told} if record["method"] == "ellipsoid" else record for record in records]
+    table = make_table(rows)
+    told, incomplete = table.notes["head"]
+    assert told.endswith(
+        "traffic: open_share 0.25 to 0.75, known_shift 0: ellipsoid. The others have no such parameters."
+    )
+    assert incomplete.startswith(
+        "Incomplete: of 6 cases have mine 5, so that these means and ranks are not of the same"
+    )
+    assert table.to_markdown().count(incomplete) == 2
+    assert "known\\_shift 0: ellipsoid" in table.to_latex()

@@ -58,7 +58,7 @@ def test_no_committed_row_is_run_again(plan, results, encoders, tmp_path):
     }
     known = wanted.keys() & rows.keys()
     assert known
-    assert [name for name in known if not wanted[name].is_of(rows[name])] == []
+    assert [name for name in known if wanted[name].difference(rows[name])] == []
     assert [name for name in known if rows[name].get("answers_version", {}) != wanted[name].answers] == []
 
 

@@ -7,13 +7,11 @@ import pytest
 from logit_helpers import Given
 from scipy.special import softmax
 from scipy.stats import gumbel_l
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from skellipsoid.baselines import SoftmaxOpenSetClassifier
-from skellipsoid.datasets import make_open_blobs
 from skellipsoid_bench.literature import DOCClassifier, OpenMaxClassifier
 
 BOTH = [DOCClassifier, OpenMaxClassifier]
@@ -47,19 +45,6 @@ def test_a_frozen_classifier_cannot_be_fitted_without_a_fold(classifier):
         classifier(frozen, threshold="auto").fit(X, y)
     with_open, labels = np.append(X, np.zeros((30, 2)), axis=0), np.append(y, np.full(30, "-1"))
     assert classifier(frozen, threshold="auto").fit(with_open, labels).score(X, y) > 0.9
-
-
-@pytest.mark.parametrize("classifier", BOTH)
-def test_held_out_scores_are_score_samples_of_a_fit_without_them(classifier):
-    X, y = make_open_blobs(900, 6, n_known=6, open_share=0.0, class_sep=3.0, random_state=0)
-    more = {"n_ranked": 2} if classifier is OpenMaxClassifier else {}
-    clf = classifier(threshold="auto", duplicates="off", **more).fit(X, y)
-    fold = np.zeros(len(y), dtype=bool)  # the first of five: samples of each class in turn, which begins one on
-    for k in range(6):
-        fold[np.flatnonzero(y == k)[-k % 5 :: 5]] = True
-    kept = ~fold & (y % 5 != 0)  # a fifth of the classes, too
-    part = clone(clf).set_params(threshold=clf.threshold_).fit(X[kept], y[kept])
-    np.testing.assert_allclose(clf.held_out_.score[: fold.sum()], part.score_samples(X[fold]), atol=1e-9)
 
 
 # DOC

@@ -13,7 +13,7 @@ class TrainingSettings:
     learning_rate: float
     weight_decay: float
     batch_size: int
-    max_iter: int
+    max_iter: int | str
     n_iter_no_change: int
     shape: str
     negative_loss: str

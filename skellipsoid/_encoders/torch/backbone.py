@@ -67,12 +67,16 @@ class TextBackbone:
         """
         backbone = cls(find_model(name, pooling, prompt), max_length)
         check_length(max_length, n_positions(backbone.transformer), f"the text model {name!r}")
-        if backbone.model.prompt and len(backbone.tokenize([""])[0]) >= backbone.longest:
+        backbone.check_prompt()
+        return backbone
+
+    def check_prompt(self) -> None:
+        """Raise a ``ValueError`` if the prompt leaves no room for a text."""
+        if self.model.prompt and len(self.tokenize([""])[0]) >= self.longest:
             raise ValueError(
-                f"prompt has {backbone.model.n_prompt} tokens, but a text with its prompt may have {backbone.longest}; "
+                f"prompt has {self.model.n_prompt} tokens, but a text with its prompt may have {self.longest}; "
                 "use a shorter prompt, or a larger max_length."
             )
-        return backbone
 
     @property
     def model(self) -> TextModel:

@@ -62,6 +62,8 @@ _MOST_LAYERS = 1000
 _MOST_POSITIONS = 2**20
 #: The largest window of attention: Longformer lengthens every text to a multiple of it. Usual is 512.
 _LONGEST_WINDOW = 2048
+#: The most letters of a prompt, as in skellipsoid-runtime: it is read before each text.
+_LONGEST_PROMPT = 10_000
 _USE_ANOTHER = f"use one of {', '.join(sorted(name.removesuffix('Model') for name in CLASSES))}"
 _KEYS = {"class", "config", "tokenizer", "modules", "limit", "lowers"}
 #: Only of a model with a prompt, and of one that reads further layers.
@@ -224,6 +226,8 @@ def check_description(description: Any) -> dict[str, Any]:
     prompt = found.get(_PROMPT, "")
     if type(prompt) is not str or prompt.encode("utf-8", "ignore").decode() != prompt:
         raise ValueError(f"the text model's prompt is {str(prompt)[:80]!r}, which is no valid text")
+    if len(prompt) > _LONGEST_PROMPT:
+        raise ValueError(f"the text model's prompt has {len(prompt)} letters; at most {_LONGEST_PROMPT} are allowed")
     if _LAYER_MIX in found:
         _check_layers(check_mapping(found[_LAYER_MIX], "the layers of the text model", {*_MIX_KEYS}))
     return found

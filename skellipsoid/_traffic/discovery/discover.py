@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import make_pipeline
 
 from ..._core.characters import normalize_text
-from ..._core.pipelines import read_estimator, split_estimator
+from ..._core.pipelines import read_estimator, split_estimator, with_names
 from ..._core.texts import check_texts, texts_of
 from ..._core.validation import check_squares, number
 from ..._ellipsoid.classifier import EllipsoidOpenSetClassifier
@@ -193,6 +193,7 @@ def read_traffic(estimator: Any, X: Any, caller: str, texts: Any = None, members
     encoder = transformers[0] if transformers else None
     if isinstance(encoder, TextFeatures) and getattr(encoder, "_embedding_covariance", np.zeros(1)).any():
         X, embeddings = encoder._embed_both(check_texts(X))
+        X = with_names(X, [*transformers[1:], last][0])
         known = EmbeddedClasses(encoder.classes_, encoder._embedding_means, encoder._embedding_covariance)
         spaces.append(Space(embeddings.astype(np.float64), known))
         estimator = make_pipeline(*transformers[1:], last)

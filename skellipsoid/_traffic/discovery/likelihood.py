@@ -37,8 +37,12 @@ class EmbeddedClasses(NamedTuple):
 
     classes_: NDArray[Any]
     centroids_: NDArray[Any]  # (n_classes, width)
-    within_covariance_: NDArray[Any]  # (width, width)
+    within: NDArray[Any]  # (width, width)
     between_share_: float = SPHERICAL_SHARE
+
+    def within_covariance(self) -> NDArray[Any]:
+        """Covariance within classes, as a classifier gives it."""
+        return self.within
 
 
 class Coordinates(NamedTuple):
@@ -86,7 +90,7 @@ def fit_coordinates(classifier: Any, features: NDArray[Any]) -> Coordinates:
 
 def _whitener(classifier: Any) -> Floats:
     """Axes in units of the standard deviation within classes, (n_features, n_axes)."""
-    within = classifier.within_covariance_
+    within = classifier.within_covariance()
     if within is None:  # the Euclidean metric
         n_features, radius = classifier.n_features_in_, float(np.median(classifier.radii_))
         variances, directions = np.full(n_features, radius**2 / n_features if radius > 0 else 1.0), np.eye(n_features)

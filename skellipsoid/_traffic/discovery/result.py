@@ -23,6 +23,8 @@ GROUP_COLUMNS = (
     *("members", "run"),
 )
 MEMBER_COLUMNS = ("group", "proposed_name", "label", "text", "score", "run")
+#: Names of columns, and rows.
+_Rows = tuple[Sequence[str], list[list[Any]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,31 +155,36 @@ class DiscoveredClasses:
         OSError
             If it cannot be written.
         """
-        own: dict[str, Sequence[Any]] = {}
-        for name, cells in (columns or {}).items():
-            taken = {*MEMBER_COLUMNS, *own, *(columns or {})} - {name}
-            own[unused_name(f"log_{name}", taken) if name in MEMBER_COLUMNS else name] = cells
         path = Path(path)
+        other = members_path(path)
+        groups, members = self.written(other.name, columns or {})
+        write_sheet(other, *members)
+        write_sheet(path, *groups)
+
+    def written(self, members_name: str, columns: Mapping[str, Sequence[Any]]) -> tuple[_Rows, _Rows]:
+        """Names and rows of the two tables of ``to_tsv``: groups and members, which ``members_name`` leads to."""
+        own: dict[str, Sequence[Any]] = {}
+        for name, cells in columns.items():
+            taken = {*MEMBER_COLUMNS, *own, *columns} - {name}
+            own[unused_name(f"log_{name}", taken) if name in MEMBER_COLUMNS else name] = cells
         numbers = np.flatnonzero((self.labels >= 0) & (self.first_rows == np.arange(len(self.labels))))
         numbers = numbers[np.lexsort((numbers, -self.scores[numbers], self.labels[numbers]))]
         names = [_one_line(name) for name in self.names]
         shown = {row: str(row) if self.texts is None else _one_line(self.texts[row]) for row in numbers.tolist()}
         lines = [(int(self.labels[row]), shown[row], f"{self.scores[row]:.4f}") for row in numbers.tolist()]
         run = f"r{sha256(repr(lines).encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-        other = members_path(path)
         further = [[_one_line(str(cells[row])) for cells in own.values()] for row in numbers.tolist()]
-        members = (
+        members = [
             [group, names[group], "", *line, run, *cells] for (group, *line), cells in zip(lines, further, strict=True)
-        )
-        write_sheet(other, [*MEMBER_COLUMNS, *own], members)
+        ]
         groups = []
         for group in np.argsort(self.is_part, kind="stable").tolist():  # what is new first
             examples = [shown[row] for row in numbers[self.labels[numbers] == group][:_N_EXAMPLES].tolist()]
             counts = self.sizes[group], self.distinct_sizes[group]
             part_of = _one_line(str(self.nearest_class[group])) if self.is_part[group] else ""
             examples += [""] * (_N_EXAMPLES - len(examples))
-            groups.append([group, names[group], "", *counts, part_of, *examples, other.name, run])
-        write_sheet(path, GROUP_COLUMNS, groups)
+            groups.append([group, names[group], "", *counts, part_of, *examples, members_name, run])
+        return (GROUP_COLUMNS, groups), ([*MEMBER_COLUMNS, *own], members)
 
 
 def _one_line(text: str) -> str:

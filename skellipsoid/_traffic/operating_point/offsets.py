@@ -56,22 +56,26 @@ def rejection_offset(scores: NDArray[np.floating], rate: float) -> float:
             "offset can be chosen by them; check the units of X."
         )
     beyond = most_beyond(len(scores), rate)
-    return finite(np.sort(scores)[max(beyond, 0)]) if beyond < len(scores) else np.inf
+    return finite(np.sort(scores)[max(beyond, 0)] if beyond < len(scores) else scores.dtype.type(np.inf))
 
 
 def acceptance_offset(scores: NDArray[np.floating], rate: float) -> float:
     """Smallest offset that accepts new samples at most at the ``rate``; with too few scores one above the highest."""
     beyond = most_beyond(len(scores), rate)
     if beyond == len(scores):
-        return -np.inf
+        return finite(scores.dtype.type(-np.inf))
     # A score equal to the offset is accepted, so the offset is the next number above the first rejected score.
     first_rejected = np.sort(scores)[::-1][max(beyond, 0)]
     return finite(np.nextafter(first_rejected, scores.dtype.type(np.inf)))
 
 
 def finite(offset: Any) -> float:
-    """Give a score as a finite offset: samples so far out that their scores are −∞ are always open."""
-    return float(np.maximum(offset, np.finfo(np.asarray(offset).dtype).min))
+    """Give a score as a finite offset: samples so far out that their scores are −∞ are always open.
+
+    The mean of two of them is finite, too.
+    """
+    most = np.finfo(np.asarray(offset).dtype).max / 2
+    return float(np.clip(offset, -most, most))
 
 
 _RESULTS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,8 @@ def set_operating_point(
 
     Sets ``offset_``, the score below which ``predict`` answers open, ``class_offsets_`` to 0, and ``asking_``, the
     zones of :func:`predict_set` around the limit. For balls and ellipsoids, an offset of o multiplies the radius by
-    1 − o. Nothing else changes. Use samples that were not used in training.
+    1 − o. Nothing else changes. Use samples that were not used in training; messages of a log that are equal to
+    training samples are left out, since they lie nearer than any new message.
 
     There are six ways to call it:
 
@@ -177,13 +179,14 @@ def set_operating_point(
         log, found = _fit_log(held_out, estimator, X, y, sample_weight, open_share)
         offset = place_limit(held_out, found, log.own_scores, len(classifier.classes_), costs)
         traffic = found.traffic()
+    placed = copy(classifier)
     if not limit_stays:
-        classifier.offset_, classifier.class_offsets_ = offset, np.zeros(len(classifier.classes_))
-    if isinstance(classifier, KeepsHeldOutMixin):
-        classifier.traffic_ = classifier.traffic_ if limit_stays else traffic
+        placed.offset_, placed.class_offsets_ = offset, np.zeros(len(placed.classes_))
+    if isinstance(placed, KeepsHeldOutMixin):
+        placed.traffic_ = placed.traffic_ if limit_stays else traffic
         is_as_fitted = found is None and asked_by == (None, None)  # then the zones follow the limit
-        scores = log.own_scores
-        classifier.asking_ = None if is_as_fitted else zones_placed(classifier, found, scores, *asked_by)
+        placed.asking_ = None if is_as_fitted else zones_placed(placed, found, log.own_scores, *asked_by)
+    classifier.__dict__.update(vars(placed))  # all at once
     return estimator
 
 
@@ -193,7 +196,12 @@ def _fit_log(
     """Read a log, and fit its model; warn if labelled known messages lie farther out than held-out samples."""
     share = None if open_share is None else read_share(open_share)
     log = read_log(estimator, X, y, sample_weight, "set_operating_point")
-    if open_share is None and not len(log.truth):
+    if open_share is None and not len(log.telling().truth):
+        if len(log.truth):
+            raise ValueError(
+                f"All {len(log.truth)} labelled messages are training samples, which say nothing about the others: "
+                "label about 30 other messages, or pass open_share."
+            )
         raise ValueError(
             "A log alone does not say where the limit goes, since known messages that are worded unlike the "
             "training samples look like open ones: pass y with labels of about 30 messages, and None for the "

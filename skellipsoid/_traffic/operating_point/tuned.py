@@ -14,11 +14,12 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from ..._core.fitted_state import fit_context
 from ..._core.labels import as_labels, check_given
 from ..._core.pipelines import describe_lost_groups, duplicate_groups, fit_with_groups, read_estimator, split_estimator
-from ..._core.sklearn import HasMethods, Interval, fit_context, take_rows
+from ..._core.sklearn import HasMethods, Interval, take_rows
 from ..._core.state_rules import CLASSES, ESTIMATOR, LABEL, N_FEATURES, Rule, Sizes, optional
-from ..._core.validation import in_memory, only_column, unfit
+from ..._core.validation import in_memory, only_column
 from ..._core.warn import warn
 from ...model_selection import OpenSetKFold
 from .offsets import Fold, acceptance_offset, check_rates, rejection_offset, select, warn_of_few
@@ -190,7 +191,6 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         offsets = self._offsets(folds)
         offset = float(np.median(offsets))
         estimator = fit_with_groups(clone(self.estimator), X, labels, groups)
-        unfit(self)  # only after everything succeeded
         self.estimator_ = estimator
         self.cv_results_ = {
             "offset": offsets,

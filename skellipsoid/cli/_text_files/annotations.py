@@ -24,7 +24,8 @@ def read_annotations(table: Table) -> Table:
 
 def _prodigy(table: Table) -> Table | None:
     """Take tasks of ``db-out``: a choice has its labels in ``accept``, a question of yes or no has one in ``label``."""
-    if not {"text", "answer", "_task_hash"} <= {*table.names}:
+    choices = {"text", "answer", "accept", "options"}
+    if not ({"text", "answer", "_task_hash"} <= {*table.names} or choices <= {*table.names}):
         return None
     return _of(table, ["text"], [next((name for name in ("accept", "label") if name in table.names), "")])
 

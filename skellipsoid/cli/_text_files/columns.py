@@ -38,7 +38,7 @@ def choose_columns(table: Table, path: Path, text: str | None, label: str | None
         If a named column is not there, or if it is not clear which to take.
     """
     named = [
-        None if wanted is None else _find(table, path, wanted, option)
+        None if wanted is None else find_column(table, path, wanted, option)
         for wanted, option in ((text, "--text-column"), (label, "--label-column"))
     ]
     if named[0] is not None and named[0] == named[1]:
@@ -53,6 +53,9 @@ def choose_columns(table: Table, path: Path, text: str | None, label: str | None
     found_text, found_label = _guess(profiles, *named)
     if found_text is None or found_label is None:
         raise ValueError(_unclear(table, path, found_text, found_label))
+    for column in {found_text, found_label}:
+        if table.names and table.names[column] and named[column == found_label] is None:
+            find_column(table, path, table.names[column], ("--text-column", "--label-column")[column == found_label])
     if profiles.are_wrong_way_round(found_text, found_label):
         raise ValueError(_wrong_way_round(table, path, found_text, found_label))
     is_plain = table.n_columns == 2 and found_text == 0 and [name.lower() for name in table.names] in ([], _PLAIN)
@@ -62,7 +65,7 @@ def choose_columns(table: Table, path: Path, text: str | None, label: str | None
 def choose_text_column(table: Table, path: Path, text: str | None) -> tuple[int, bool]:
     """Choose the column of texts of a table without labels; else as above."""
     if text is not None:
-        return _find(table, path, text, "--text-column"), False
+        return find_column(table, path, text, "--text-column"), False
     if table.n_columns == 1:
         return 0, table.header > 0
     profiles = _Profiles(table)
@@ -75,7 +78,7 @@ def choose_text_column(table: Table, path: Path, text: str | None) -> tuple[int,
     return found, True
 
 
-def _find(table: Table, path: Path, wanted: str, option: str) -> int:
+def find_column(table: Table, path: Path, wanted: str, option: str) -> int:
     """Find a column by its name, in any case if that is clear, or by its number."""
     for key in (str, str.casefold):
         found = [i for i, name in enumerate(table.names) if key(name) == key(wanted)]
@@ -224,4 +227,6 @@ def _shown(table: Table, column: int) -> str:
     cells = (cell_text(row[column]) for row in table.rows if is_scalar(row[column]))
     example = next(filter(None, cells), None)
     name = f"{column + 1} {table.names[column]!r}" if table.names and table.names[column] else str(column + 1)
+    if example is None and (held := next((row[column] for row in table.rows if not is_scalar(row[column])), None)):
+        return f"{name} ({'a list' if isinstance(held, list | tuple) else 'an object'})"
     return f"{name} ({'empty' if example is None else f'such as {shortened(example, _LONGEST_EXAMPLE)!r}'})"

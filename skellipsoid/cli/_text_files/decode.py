@@ -1,65 +1,84 @@
 """Bytes of a file or a stream to lines of text."""
 
 import codecs
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from ..._core.messages import named
+from ..._core.characters import printable
+from ..._core.messages import named, shortened
 from ..._core.warn import warn
+from .no_text import check_is_text
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-#: First bytes of files that are no text, and what to do with them.
-_MAGIC = {
-    b"PK\x03\x04": "is an Excel workbook or a zip archive; save the sheet as 'CSV UTF-8', or unpack it",
-    b"\xd0\xcf\x11\xe0": "is an old Excel workbook; save the sheet as 'CSV UTF-8'",
-    b"\x1f\x8b": "is compressed; unpack it first",
-    b"PAR1": "is a parquet file; give it a name that ends in .parquet",
-}
 #: Largest share of lines that are not UTF-8 in a file whose other lines are read.
 _MOST_DAMAGED = 0.05
 #: Largest share of bytes beyond ASCII in a text of a language that is written in Windows-1252.
 _MOST_ACCENTS = 0.2
+#: Encodings of spreadsheets, as chardet calls them: the fewer, the fewer wrong guesses of short files.
+_ENCODINGS = (
+    *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258", "cp437", "cp850"),
+    *("cp852", "cp866", "cp874", "cp932", "iso8859-1", "iso8859-2", "iso8859-7", "iso8859-9", "iso8859-15", "koi8-r"),
+    *("koi8-u", "mac-roman", "mac-latin2", "mac-cyrillic", "gb18030", "big5hkscs", "shift_jis", "euc-jp", "cp949"),
+    "euc-kr",
+)
+#: From so many lines beyond ASCII on the guess was right in all tables of the test.
+_ENOUGH_LINES = 50
+#: Letters of a line that a message shows.
+_MOST_LETTERS = 60
 
 
-def decode_file(path: Path, encoding: str | None = None) -> list[str]:
+class UnclearEncodingError(ValueError):
+    """Two readings of a file are plausible."""
+
+
+def decode_file(
+    path: Path, encoding: str | None = None, n_familiar: Callable[[list[str]], int] | None = None
+) -> list[str]:
     """Read the lines of a text file, their ends included.
 
-    UTF-8 and UTF-16 with a byte-order mark are read as such. A file in which no line with other than ASCII characters
-    is UTF-8 is read as Windows-1252, as Excel writes CSV in Western Europe, if its bytes allow it. Any other
-    ``encoding`` is named by the user.
+    UTF-8 and UTF-16 with a byte-order mark are read as such, whatever ``encoding`` the user names for the files that
+    are neither. Of a file without an encoding chardet guesses it. Where Windows-1252 reads the file otherwise, the
+    reading counts in which ``n_familiar`` finds more cells; else the guess of another script, or of many lines.
 
     Raises
     ------
     OSError
         If the file cannot be read.
     ValueError
-        If it is no text, if more than a twentieth of its lines is not UTF-8, or if it is not of the given encoding.
+        If it is no text, if its encoding is not clear, or if it is not of the given encoding.
 
     Warns
     -----
     UserWarning
-        If the file is read as Windows-1252, or if lines are not UTF-8; what cannot be read is replaced by U+FFFD.
+        If an encoding is guessed, or is not the given one, or if lines are not UTF-8; what cannot be read is replaced
+        by U+FFFD.
     """
     content = read_bytes(path)
-    if encoding is not None:
-        return _decode_as(content, encoding, path)
-    for magic, sentence in _MAGIC.items():
-        if content.startswith(magic):
-            raise ValueError(f"{str(path)!r} {sentence}.")
+    check_is_text(content, path)
     if content.startswith(_UTF_16):
-        return _decode_utf_16(content, path)
-    _check_no_zero(content, path)
+        lines = _decoded(content, "utf-16", path)
+        if encoding is not None and "utf16" not in re.sub(r"[-_]", "", encoding.lower()):
+            _say_encoding(path, f"has the mark of UTF-16 and is read as such, in spite of --encoding {encoding}.")
+        return lines
     # Not splitlines of a str: a text may hold what Unicode calls a line separator.
-    lines = content.splitlines(keepends=True)
+    raw = content.splitlines(keepends=True)
     damaged: list[int] = []
-    decoded = list(decode_lines(lines, damaged.append, repr(str(path))))
-    if damaged and (western := _decode_western(content, lines, damaged)):
-        warn(
-            f"{str(path)!r} is not UTF-8 and is read as Windows-1252; if letters are wrong, save it as UTF-8 (in "
-            "Excel: 'CSV UTF-8'), or name its encoding with --encoding."
-        )
-        return western
-    n_filled = sum(bool(line.strip()) for line in lines)
+    lines = list(decode_lines(raw, damaged.append, repr(str(path))))
+    n_filled = sum(bool(line.strip()) for line in raw)
+    n_beyond = sum(not line.isascii() for line in raw)
+    is_marked = content.startswith(codecs.BOM_UTF8)
+    if encoding is not None and (is_marked or (n_beyond and not damaged and b"\0" not in content)):
+        if not re.fullmatch(r"utf[-_]?8([-_]sig)?", encoding.lower()):
+            _say_encoding(path, f"is UTF-8 and is read as such, in spite of --encoding {encoding}.")
+    elif encoding is not None:
+        return _decoded(content, encoding, path)
+    _check_no_zero(content, path)
+    # By chance a few lines of another encoding look like UTF-8; a half of an emoji is broken UTF-8.
+    is_other = n_beyond - len(damaged) <= _MOST_DAMAGED * n_beyond and not is_marked and not _has_halves(content)
+    if damaged and is_other and (guess := _guessed(content, raw, path, n_familiar)):
+        return guess
     if len(damaged) > max(1, _MOST_DAMAGED * n_filled):
         raise ValueError(
             f"{len(damaged)} of {n_filled} lines of {str(path)!r} are not UTF-8; name the encoding of the file with "
@@ -70,7 +89,95 @@ def decode_file(path: Path, encoding: str | None = None) -> list[str]:
             f"{named('line', damaged)} of {str(path)!r} {'is' if len(damaged) == 1 else 'are'} not UTF-8; each "
             "character that cannot be read is replaced by \ufffd, save the file as UTF-8 to keep it."
         )
-    return decoded
+    return lines
+
+
+def _guessed(
+    content: bytes, raw: list[bytes], path: Path, n_familiar: Callable[[list[str]], int] | None
+) -> list[str] | None:
+    """Lines of a file in the encoding that chardet guesses or in Windows-1252; ``None`` if neither is plausible."""
+    import chardet
+
+    telling = b"".join(line for line in raw if not line.isascii())  # English lines beside these hide their language
+    found = chardet.detect(
+        telling,
+        max_bytes=len(telling),
+        include_encodings=_ENCODINGS,
+        compat_names=False,
+        prefer_superset=False,  # to chardet Windows-1250 holds all of ISO 8859-2
+        no_match_encoding="cp1252",
+    )
+    readings: dict[str, list[str]] = {}
+    for encoding in (str(found["encoding"]), "cp1252"):
+        try:
+            readings[encoding] = [line.decode(encoding) for line in raw]
+        except (UnicodeError, LookupError):
+            continue
+        if re.search("[\x80-\x9f]", "".join(readings[encoding])):  # no text holds such controls
+            del readings[encoding]
+    letters = {encoding: re.sub("[\0-\x7f]|\\W", "", "".join(lines)) for encoding, lines in readings.items()}
+    western = readings.pop("cp1252", None)
+    encoding, guess = next(iter(readings.items()), ("cp1252", western))
+    of_other_script = guess is not western and _is_latin(letters[encoding]) is False
+    if of_other_script and guess and _mixes_scripts(guess):
+        guess, of_other_script = western, False
+    if guess is None or (guess is western and not of_other_script and _has_many_accents(content)):
+        return None
+    if western is not None and not letters["cp1252"]:
+        guess, encoding = western, "cp1252"  # English with typographic quotes, which chardet takes for Czech letters
+    elif guess != western and n_familiar and western and (n := n_familiar(guess)) != (other := n_familiar(western)):
+        guess, encoding = (guess, encoding) if n > other else (western, "cp1252")
+    elif guess != western and not of_other_script and sum(not line.isascii() for line in raw) < _ENOUGH_LINES:
+        raise _unclear(path, encoding, guess, western)
+    encoding = "cp1252" if guess == western else encoding
+    name = f"Windows-{encoding[2:]}" if encoding.startswith("cp125") else encoding
+    _say_encoding(
+        path,
+        f"is not UTF-8 and is read as {name}; if letters are wrong, save it as UTF-8 (in Excel: 'CSV UTF-8'), or name "
+        "its encoding with --encoding.",
+    )
+    return guess
+
+
+def _say_encoding(path: Path, what: str) -> None:
+    warn(f"{str(path)!r} {what}")
+
+
+def _unclear(path: Path, encoding: str, guess: list[str], western: list[str] | None) -> UnclearEncodingError:
+    """Show the first line that two readings have otherwise."""
+    shown = western or [""] * len(guess)
+    at = next(i for i, (one, other) in enumerate(zip(guess, shown, strict=True)) if one != other)
+    first, second = (printable(repr(shortened(lines[at], _MOST_LETTERS))) for lines in (guess, shown))
+    other = f" or {second} (--encoding cp1252)" if western else " or other letters (another --encoding)"
+    return UnclearEncodingError(
+        f"{str(path)!r} is not UTF-8, and its encoding is not clear: line {at + 1} is {first} (--encoding {encoding})"
+        f"{other}; pass one of these options, or save it as UTF-8 (in Excel: 'CSV UTF-8')."
+    )
+
+
+def _is_latin(letters: str) -> bool:
+    return 2 * sum(unicodedata.name(letter, "").startswith("LATIN") for letter in letters) >= len(letters)
+
+
+def _has_halves(content: bytes) -> bool:
+    try:
+        return bool(content.decode(errors="surrogatepass"))
+    except UnicodeDecodeError:
+        return False
+
+
+def _has_many_accents(content: bytes) -> bool:
+    """Whether a text has more characters beyond ASCII than one of a Latin script."""
+    n_accents = len(content) - len(content.translate(None, bytes(range(128, 256))))
+    return n_accents > _MOST_ACCENTS * len(content)
+
+
+def _mixes_scripts(lines: list[str]) -> bool:
+    """Whether many words with letters of another script have letters of ASCII, too: then it is another encoding."""
+    words = [word for line in lines for word in re.findall(r"[^\W\d_]+", line) if not word.isascii()]
+    alphabetic = [word for word in words if ord(max(word)) < 0x0E00]  # others put no blanks between words
+    n_mixed = sum(bool(re.search("[a-zA-Z]", word)) for word in alphabetic)
+    return 10 * n_mixed > len(words)
 
 
 def _check_no_zero(content: bytes, path: Path) -> None:
@@ -112,20 +219,8 @@ def decode_lines(lines: Iterable[bytes], on_damaged: Callable[[int], object], na
         yield decoded
 
 
-def _decode_utf_16(content: bytes, path: Path) -> list[str]:
-    try:
-        text = content.decode("utf-16")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{str(path)!r} begins as UTF-16 text, but is damaged at byte {error.start}; save it as UTF-8."
-        ) from error
-    encoded = text.encode()
-    _check_no_zero(encoded, path)
-    return [line.decode() for line in encoded.splitlines(keepends=True)]
-
-
-def _decode_as(content: bytes, encoding: str, path: Path) -> list[str]:
-    """Decode a file of an encoding that the user names."""
+def _decoded(content: bytes, encoding: str, path: Path) -> list[str]:
+    """Decode a whole file."""
     try:
         text = content.decode(encoding)
     except LookupError as error:
@@ -133,26 +228,15 @@ def _decode_as(content: bytes, encoding: str, path: Path) -> list[str]:
             f"--encoding {encoding!r} is not known; pass a name of Python's, such as cp1251, gb18030 or shift_jis."
         ) from error
     except UnicodeError as error:
-        number = len(content[: getattr(error, "start", 0)].splitlines()) or 1
+        start = getattr(error, "start", 0)
+        if encoding == "utf-16":
+            raise ValueError(
+                f"{str(path)!r} begins as UTF-16 text, but is damaged at byte {start}; save it as UTF-8."
+            ) from error
         raise ValueError(
-            f"Line {number} of {str(path)!r} cannot be read as --encoding {encoding} says; name another encoding."
+            f"Line {len(content[:start].splitlines()) or 1} of {str(path)!r} cannot be read as --encoding {encoding} "
+            "says; name another encoding."
         ) from error
     encoded = text.removeprefix("\ufeff").encode(errors="replace")
     _check_no_zero(encoded, path)
     return [line.decode() for line in encoded.splitlines(keepends=True)]
-
-
-def _decode_western(content: bytes, lines: list[bytes], damaged: list[int]) -> list[str] | None:
-    """Decode lines as Windows-1252, or give ``None`` if they are probably something else.
-
-    A line of UTF-8 with accents among them says that the others are damaged; many characters beyond ASCII, that the
-    script is not Latin.
-    """
-    n_beyond = sum(not line.isascii() for line in lines)
-    n_accents = len(content) - len(content.translate(None, bytes(range(128, 256))))
-    if n_beyond > len(damaged) or n_accents > _MOST_ACCENTS * len(content) or content.startswith(codecs.BOM_UTF8):
-        return None
-    try:
-        return [line.decode("cp1252") for line in lines]
-    except UnicodeDecodeError:
-        return None

@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from ..._core.messages import named, numbered, say_empty
 from ..._core.warn import warn
 from ..._data_check.headers import looks_like_header, rank_label, rank_text
+from .quotes import ESCAPED, PLAIN, QUOTED, are_needed
 from .text_table import Table
 
 #: In the order of preference where several divide all lines alike: a text has commas more often than the others.
@@ -21,6 +23,7 @@ _SAMPLE, _MOST_LETTERS = 500, 100
 _FEWEST_ROWS, _LONG_SHARE = 10, 0.8
 #: Delimiters of which one stands in no file: then a line is one cell.
 _NO_DELIMITERS = ("\x1f", "\x1e", "\x1d", "\ue000")
+_TABBED = {".tsv", ".tab", ".txt", ".log"}
 #: Share of short rows from which they are trimmed, and not broken.
 _SHORT_SHARE = 0.1
 #: Rows below a single cell that make a table, if nearly all have the same number of cells.
@@ -83,8 +86,10 @@ def read_delimited(
     is_csv = path.suffix.lower() == ".csv"
     delimiter = declared[1] if declared else _find_delimiter(lines, is_csv=is_csv)
     skipped = int(declared is not None)
-    if fewest == 1 and _begins_with_one_cell(lines[skipped:], declared[1] if declared else None):
-        if not declared and (table := _table_below(lines)):
+    has_no_tab = path.suffix.lower() in {".tsv", ".tab"} and not any("\t" in line for line in lines)
+    is_text = has_no_tab and not declared and not find_table(lines)  # commas and all
+    if fewest == 1 and (is_text or _begins_with_one_cell(lines[skipped:], declared[1] if declared else None)):
+        if not declared and (table := find_table(lines, below=True)):
             raise ValueError(
                 f"The first line of {str(path)!r} has one field, but those below are {table}; remove it, or put quotes "
                 "around the texts if they hold such characters."
@@ -99,7 +104,7 @@ def read_delimited(
     number, first = rows[0] if rows else (0, [])
     first = [cell.strip() for cell in first]
     is_wanted = not {cell.casefold() for cell in first}.isdisjoint(name.casefold() for name in wanted)
-    has_header = is_wanted or _is_header([[cell.strip() for cell in cells] for _, cells in rows])
+    has_header = is_wanted or is_header([[cell.strip() for cell in cells] for _, cells in rows])
     body = rows[has_header:]
     names, header = (first, number) if has_header else ([], 0)
     if keeps_empty:
@@ -114,18 +119,20 @@ def is_tabbed(lines: list[str]) -> bool:
 
 
 @_cells_of_any_length()
-def find_table(lines: list[str]) -> str | None:
+def find_table(lines: list[str], *, below: bool = False) -> str | None:
     """Describe the table that lines are, such as the rows of a CSV file; ``None`` if they are probably messages.
 
     Nine of ten rows have the same number of cells, and the first is a header or the cells are too many for commas that
-    happen to stand in messages.
+    happen to stand in messages. ``below``: any three rows after the first, whatever that is.
     """
-    sample = [line for line in lines if line.strip()][:_SAMPLE]
+    sample = [line for line in lines if line.strip()][below : below + _SAMPLE]
     for delimiter, name in _DELIMITERS.items():
         rows, width, share = _divided(sample, delimiter)
         if not rows or share < _TABLE_SHARE:
             continue
         is_named = len(rows[0]) == width and max(max(rank_text(cell), rank_label(cell)) for cell in rows[0]) == 2
+        if below and len(rows) >= _FEWEST_BELOW:
+            is_named = True
         if len(rows) > 1 and (is_named or (len(rows) >= _FEWEST_ROWS and (width > 2 or delimiter == "\t"))):
             return f"a table of {width} columns with a {name} between them"
     return None
@@ -136,16 +143,6 @@ def _begins_with_one_cell(lines: list[str], declared: str | None) -> bool:
     first = next((number for number, line in enumerate(lines) if line.strip()), 0)
     delimiters = _DELIMITERS if declared is None else [declared]
     return all(len(next(csv.reader(lines[first:], delimiter=each), [])) == 1 for each in delimiters)
-
-
-def _table_below(lines: list[str]) -> str | None:
-    """Describe the table that all lines but the first are; ``None`` if they are texts, some of them with commas."""
-    sample = [line for line in lines if line.strip()][1 : 1 + _SAMPLE]
-    for delimiter, name in _DELIMITERS.items():
-        rows, width, share = _divided(sample, delimiter)
-        if len(rows) >= _FEWEST_BELOW and share >= _TABLE_SHARE:
-            return f"a table of {width} columns with a {name} between them"
-    return None
 
 
 def _find_delimiter(lines: list[str], *, is_csv: bool) -> str:
@@ -174,36 +171,34 @@ def _divided(lines: list[str], delimiter: str) -> tuple[list[list[str]], int, fl
 
 
 def _rows(lines: list[str], delimiter: str, path: Path, skipped: int, fewest: int) -> tuple[_Rows, list[int]]:
-    """Parse the lines, with and without quotes where the delimiter is a tab; second, lines of empty rows.
+    """Parse the lines in the way of quoting that they are written in; second, lines of empty rows.
 
-    Two columns between tabs are the plain form, in which quotes are part of the text. Excel and pandas quote cells of
-    such files too: this shows if the plain form does not fit, if labels are quoted, or if there are more columns.
+    Between commas quotes are the file's. Between tabs, and in a single column, they are where they are needed: nobody
+    writes ``"stop"`` who quotes only what needs it. If the quotes do not pair, they are part of the texts.
     """
-    if delimiter != "\t":
-        return _parsed(lines, delimiter, path, skipped, fewest, quoted=True)
-    first = next((line.strip() for line in lines[skipped:] if line.strip()), "")
-    is_plain = first.count("\t") < 2 and not re.fullmatch(r'".*"\t".*"', first)
-    forms = (False, True) if is_plain else (True, False)
-    errors = []
-    for quoted in forms:
+    are_optional = delimiter == "\t" or delimiter in _NO_DELIMITERS
+    quoted = [QUOTED, *([ESCAPED] if any('\\"' in line for line in lines) else [])]
+    ways = quoted if delimiter != "\t" else []
+    if are_optional:
+        text = "".join(lines[skipped:])
+        own = [way for way in quoted if are_needed(text, delimiter, way)]
+        is_csv = delimiter != "\t" and path.suffix.lower() not in _TABBED
+        ways = [*own, *(ways if is_csv else []), PLAIN, *(quoted if delimiter == "\t" else [])]
+    errors: list[tuple[bool, ValueError]] = []
+    for way in ways:
         try:
-            return _parsed(lines, delimiter, path, skipped, fewest, quoted=quoted)
+            return _parsed(lines, delimiter, path, skipped, fewest, way)
         except ValueError as error:
-            errors.append(error)
-    raise errors[forms.index(False)]
+            errors.append((way is PLAIN, error))
+    raise max(errors, key=lambda each: each[0])[1]
 
 
 def _parsed(
-    lines: list[str], delimiter: str, path: Path, skipped: int, fewest: int, *, quoted: bool
+    lines: list[str], delimiter: str, path: Path, skipped: int, fewest: int, way: dict[str, Any]
 ) -> tuple[_Rows, list[int]]:
     """Parse the lines. Empty cells at the end of a row may be missing, or too many, but for the ``fewest`` of a row."""
-    reader = csv.reader(
-        lines[skipped:],
-        delimiter=delimiter,
-        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
-        skipinitialspace=quoted,  # a quote after a comma and a blank is one
-        strict=quoted and delimiter not in _NO_DELIMITERS,
-    )
+    quoted = way is not PLAIN
+    reader = csv.reader(lines[skipped:], delimiter=delimiter, **way)
     rows: _Rows = []
     empty: list[int] = []
     short: list[int] = []  # rows that end before the first one does
@@ -281,7 +276,7 @@ def _remedy(surplus: int, delimiter: str, *, quoted: bool) -> str:
     return f"; put quotes around a text that holds a {what if surplus > 0 else f'line break or a {what}'}"
 
 
-def _is_header(rows: list[list[str]]) -> bool:
+def is_header(rows: list[list[str]]) -> bool:
     """Tell whether the first row is the names of the columns.
 
     If usual names of texts and labels are there, it is. If not, no cell may be a number or occur again in its column.

@@ -3,7 +3,7 @@
 import importlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -37,21 +37,53 @@ def read_json(lines: list[str], path: Path, wanted: Sequence[str] = ()) -> Table
     rows = [[record.get(name) for name in names] for _, record in found]
     unit = "record" if first.startswith("[") else "line"
     added = [name for name in wanted if "." in name and name not in names]
+    if len(found) == 1:
+        for name in added:
+            _refuse_one_of_many(found[0][1], name, path)
     added = [name for name in added if any(inside(record, name) is not None for _, record in found)]
     rows = [[*row, *(inside(record, name) for name in added)] for row, (_, record) in zip(rows, found, strict=True)]
     return Table([*names, *added], rows, [number for number, _ in found], unit, n_added=len(added))
 
 
 def inside(value: Any, name: str) -> Any:
-    """Follow a path of names, and of numbers in arrays; ``None`` where it leads to nothing."""
-    for part in name.split("."):
-        if isinstance(value, dict):
-            value = value.get(part)
-        elif isinstance(value, list) and part.isascii() and part.isdigit() and int(part) < len(value):
-            value = value[int(part)]
+    """Follow a path of names, which may hold dots, and of numbers in arrays; ``None`` where it leads to nothing."""
+    found = [step for step in _steps(value, name) if step[1] == ""]
+    return found[0][0] if found else None
+
+
+def _steps(value: Any, path: str) -> Iterator[tuple[Any, str]]:
+    """Values on the way along a path, each with the rest of the path; of two names the longer one is taken."""
+    yield value, path
+    parts = path.split(".") if path else []
+    for n in range(len(parts), 0, -1):
+        key, rest = ".".join(parts[:n]), ".".join(parts[n:])
+        if isinstance(value, dict) and key in value:
+            yield from _steps(value[key], rest)
+        elif isinstance(value, list) and key.isascii() and key.isdigit() and int(key) < len(value):
+            yield from _steps(value[int(key)], rest)
         else:
-            return None
-    return value
+            continue
+        return
+
+
+def paths_into(value: Any) -> list[str]:
+    """Paths to the texts and numbers in objects, without those in arrays of several."""
+    if isinstance(value, list) and len(value) == 1:
+        return [f"0.{path}" if path else "0" for path in paths_into(value[0])]
+    if not isinstance(value, dict):
+        return [] if isinstance(value, list) else [""]
+    return [f"{name}.{path}" if path else str(name) for name, each in value.items() for path in paths_into(each)]
+
+
+def _refuse_one_of_many(record: dict[str, Any], name: str, path: Path) -> None:
+    """Refuse a path of a single record that takes one of several objects in an array: the others would be lost."""
+    for value, rest in _steps(record, name):
+        if isinstance(value, list) and rest and len(value) > 1 and isinstance(value[0], dict):
+            place = name.removesuffix(rest).rstrip(".")
+            raise ValueError(
+                f"{name!r} takes one of the {len(value):,} objects of the list {place!r} in {str(path)!r}, which is "
+                "one record; write this list alone to a file."
+            )
 
 
 def _mended(found: list[tuple[int, dict[str, Any]]], unit: str, path: Path) -> list[tuple[int, dict[str, Any]]]:

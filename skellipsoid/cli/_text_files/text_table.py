@@ -27,6 +27,10 @@ class Table(NamedTuple):
         How many of the last columns are not in the file: those of a path into its objects.
     text_columns, label_columns : sequence of int
         Where a tool of annotation writes texts and labels; empty if no tool wrote the file. Such a label may be a list.
+    note : str
+        What was read of a bot's files, whose labels count as they are written; else empty.
+    is_cut : bool
+        Whether a part of a bot's files was left out.
     """
 
     names: list[str]
@@ -38,6 +42,8 @@ class Table(NamedTuple):
     n_added: int = 0
     text_columns: Sequence[int] = ()
     label_columns: Sequence[int] = ()
+    note: str = ""
+    is_cut: bool = False
 
     @property
     def n_columns(self) -> int:

@@ -11,7 +11,9 @@ from typing import Any
 
 from .decode import read_bytes
 from .read import PARQUET
-from .text_table import Table
+from .text_table import Table, cell_text, is_scalar
+from .workbooks.package import is_workbook
+from .workbooks.write_workbook import Sheet, workbook_bytes, write_workbook
 
 #: Number of a row from 0, and its answers by the names of their columns.
 Answered = Iterable[tuple[int, dict[str, Any]]]
@@ -22,9 +24,10 @@ def write_rows(
 ) -> Iterator[str] | Iterator[bytes]:
     """Give the lines of a file like that at ``path``, with further columns; of parquet all bytes at once.
 
-    Rows that are not answered are left out. A delimited file keeps its delimiter, and has a header if it had one; JSON
-    becomes one object on each line. Text is UTF-8, with a byte-order mark if ``path`` has one or is no UTF-8: Excel
-    looks for it. ``example``, the answers to any text, gives names and types of the columns where no row is answered.
+    Rows that are not answered are left out. A workbook becomes one of these rows, all bytes at once. A delimited file
+    keeps its delimiter, and has a header if it had one; JSON becomes one object on each line. Text is UTF-8, with a
+    byte-order mark if ``path`` has one or is no UTF-8: Excel looks for it. ``example``, the answers to any text, gives
+    names and types of the columns where no row is answered.
 
     Raises
     ------
@@ -33,14 +36,37 @@ def write_rows(
     ImportError
         If it is parquet, and pyarrow is not installed.
     """
+    _check_names(path, table, example)
+    if is_workbook(path):
+        return iter([workbook_bytes([_sheet(table, example, answered)])])
+    if path.suffix.lower() in PARQUET:
+        return _parquet(path, example, answered)
+    return _delimited(path, table, example, answered) if table.delimiter else _json(table, answered)
+
+
+def save_rows(path: Path, source: Path, table: Table, example: dict[str, Any], answered: Answered) -> None:
+    """Write the rows of a file, ``source``, with further columns to a workbook."""
+    _check_names(source, table, example)
+    write_workbook(path, [_sheet(table, example, answered)])
+
+
+def _check_names(path: Path, table: Table, example: dict[str, Any]) -> None:
     taken = [name for name in example if name in table.names]
     if taken:
         raise ValueError(
             f"{str(path)!r} has a column {taken[0]!r} already, which the answers need; rename it in the file."
         )
-    if path.suffix.lower() in PARQUET:
-        return _parquet(path, example, answered)
-    return _delimited(path, table, example, answered) if table.delimiter else _json(table, answered)
+
+
+def _sheet(table: Table, example: dict[str, Any], answered: Answered) -> Sheet:
+    n_own = table.n_columns - table.n_added
+    names = table.names[:n_own] if table.names else [f"column_{i + 1}" for i in range(n_own)]
+    rows = ([*map(_shown, table.rows[row][:n_own]), *answers.values()] for row, answers in answered)
+    return Sheet("answers", [*names, *example], rows)
+
+
+def _shown(value: Any) -> str:
+    return cell_text(value) if is_scalar(value) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _json(table: Table, answered: Answered) -> Iterator[str]:

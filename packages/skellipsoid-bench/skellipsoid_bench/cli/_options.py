@@ -42,8 +42,8 @@ def _add_run(steps: Commands) -> None:
         "--data",
         nargs="+",
         metavar="DATA",
-        help="banking, oos, stackoverflow, assistant, a folder with train.tsv and test.tsv (text<TAB>label), or a .npz "
-        "file of features (default: the first three)",
+        help="banking, oos, stackoverflow, assistant, a folder with train.tsv and test.tsv (text<TAB>label), a file of "
+        "texts and labels (.csv, .tsv, .jsonl, .parquet), or a .npz file of features (default: the first three)",
     )
     run.add_argument("--ratios", nargs="+", type=float, metavar="RATIO", help="shares of known classes")
     run.add_argument("--seeds", nargs="+", type=seed, metavar="SEED", help="each draws other known classes")
@@ -60,7 +60,8 @@ def _add_run(steps: Commands) -> None:
     run.add_argument("--data-home", metavar="FOLDER", help="folder of the public data sets")
     run.add_argument("--cache", metavar="FOLDER", help="folder of embeddings (default: ~/.cache/skellipsoid/benchmark)")
     run.add_argument("--jobs", type=_n_processes, default=1, metavar="NUMBER", help="processes (default: 1)")
-    run.add_argument("--rerun", action="store_true", help="run anew the results of another answers_version of a method")
+    run.add_argument("--rerun", action="store_true", help="run anew the results of other code of a method")
+    run.add_argument("--debug", action="store_true", help="end at the first error of a method, with its traceback")
     run.add_argument("--save-predictions", metavar="FOLDER", help="one CSV file per run: label, score, answer")
     run.add_argument("--device", default="auto", help="where torch computes: auto, cpu, cuda (default: auto)")
 
@@ -89,6 +90,12 @@ def _add_plot(steps: Commands) -> None:
     _add_results(plot)
     plot.add_argument("--save", type=plot_file, required=True, metavar="FILE.png", help="or .pdf, .svg")
     plot.add_argument("--parameter", metavar="NAME", help="of stability: what is on the x axis")
+    plot.add_argument(
+        "--over",
+        choices=("cells", "cases"),
+        default="cells",
+        help="of ranks: means over the seeds of each data set and ratio, or every case (default: cells)",
+    )
     plot.add_argument("--metric", choices=_METRICS, default="f1", help="of ranks and stability (default: f1)")
 
 

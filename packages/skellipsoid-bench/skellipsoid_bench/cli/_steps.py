@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import traceback
 from typing import Any
 
 from .. import BenchmarkError, make_table, plot_confusion, plot_ranks, plot_stability, read_results, run
@@ -28,9 +29,14 @@ def run_plan(options: argparse.Namespace) -> None:
             device=options.device,
             rerun=options.rerun,
             save_predictions=options.save_predictions,
+            debug=options.debug,
             verbose=0 if options.quiet else 2,
         )
-    except BenchmarkError as error:
+    except Exception as error:
+        if options.debug:
+            traceback.print_exc()
+        if not isinstance(error, BenchmarkError):
+            raise
         raise ValueError(str(error)) from error
     command = f"skellipsoid-bench table --results {options.results}"
     found = "1 result is" if len(records) == 1 else f"{len(records)} results are"
@@ -70,7 +76,7 @@ def _chosen(options: argparse.Namespace) -> list[dict[str, Any]]:
 def _draw(options: argparse.Namespace, records: list[dict[str, Any]]) -> Any:
     """Draw the figure of the kind that is asked for."""
     if options.kind == "ranks":
-        return plot_ranks(records, metric=options.metric).figure_
+        return plot_ranks(records, metric=options.metric, over=options.over).figure_
     if options.kind == "stability":
         return plot_stability(records, options.parameter, metric=options.metric).figure
     return plot_confusion(records)

@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 from torch.nn import functional
 
-from skellipsoid._core.sklearn import Interval, StrOptions, fit_context
+from skellipsoid._core.sklearn import Interval, StrOptions
 from skellipsoid._core.text_estimators import TakesTexts
 from skellipsoid._torch.devices import PROCESS_STATE
-from skellipsoid.base import check_texts, explain_out_of_memory, resolve_device, unfit
+from skellipsoid.base import check_texts, explain_out_of_memory, fit_context, resolve_device
 
 from ._causal import TEXT_FIELD, CausalModel, Reading
 
@@ -142,7 +142,7 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Load the language model.
 
-        Invalid input, and a model that is not found, keep the previous fit.
+        A fit that fails or is interrupted leaves the encoder as it was.
 
         Parameters
         ----------
@@ -173,7 +173,6 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
         model = self._load(device)
         model.check(reading)
         probe = self._probed(model)
-        unfit(self)
         self._model: CausalModel | None = model
         self._probe = probe
         self.n_layers_ = model.n_layers

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skellipsoid._core.characters import is_visible
 from skellipsoid._core.labels import check_given
-from skellipsoid._core.sklearn import HasMethods, Interval, StrOptions, fit_context, validate_params
+from skellipsoid._core.sklearn import HasMethods, Interval, StrOptions, validate_params
 from skellipsoid._core.validation import name_rows
-from skellipsoid.base import as_labels, cast_open_label, check_texts, unfit, warn
+from skellipsoid.base import as_labels, cast_open_label, check_texts, fit_context, warn
 
 from .._text_classifier import TextOpenSetClassifier
 from ._answer_cache import Answer, FileCache, MemoryCache, request_key
@@ -200,7 +200,7 @@ class PromptOpenSetClassifier(TextOpenSetClassifier):
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Note the classes, and with ``n_examples`` the training texts and their features; no request is sent.
 
-        Invalid input keeps the previous fit.
+        A fit that fails or is interrupted leaves the classifier as it was.
 
         Parameters
         ----------
@@ -246,7 +246,6 @@ class PromptOpenSetClassifier(TextOpenSetClassifier):
         if self.n_examples:
             empty = self._find_empty(texts, "cannot be examples")
             examples, encoder = make_examples(texts, labels, open_label, empty, self.encoder)
-        unfit(self)
         self.classes_, self.open_label_ = classes, open_label
         self._examples = examples
         if examples is not None:

@@ -32,9 +32,9 @@ from skellipsoid.base import (
     check_groups,
     check_texts,
     explain_out_of_memory,
+    fit_context,
     resolve_device,
     resolve_seed,
-    unfit,
 )
 from skellipsoid.baselines import LOFOpenSetClassifier
 
@@ -42,7 +42,7 @@ from .._text_classifier import TextOpenSetClassifier
 from ._cross_entropy_encoder import PublishedTraining
 from ._de_heads import PIECE, add_votes, train_heads
 from ._docs import published_docs
-from ._sklearn import Interval, StrOptions, fit_context
+from ._sklearn import Interval, StrOptions
 from ._torch.dynamic_ensemble import EnsembleSettings, Vote
 from ._torch.layers import LayerHeads, layer_list
 
@@ -225,7 +225,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: ArrayLike,
@@ -236,7 +236,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
     ) -> Self:
         """Tune the text model with all heads, and fit the local outlier factors.
 
-        An interrupted fit leaves the classifier unfitted; invalid input keeps the previous fit.
+        A fit that fails or is interrupted leaves the classifier as it was.
 
         Parameters
         ----------
@@ -271,7 +271,6 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         backbone = TextBackbone.load(str(self.model_name), self.max_length, "mean", "").to(device)
         n_layers = len(layer_list(backbone.transformer))
         settings = EnsembleSettings(**{each.name: getattr(self, each.name) for each in fields(EnsembleSettings)})
-        unfit(self)
         with explain_out_of_memory(f"training of {self.model_name!r} on {len(texts)} texts", REMEDIES):
             holds_out, near = self.early_stopping and not validation.texts, None
             if holds_out and self.duplicates != "off":
@@ -348,7 +347,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         return float(len(self.weight_) / self.exit_layers(X).mean())
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether a fit has ended: one that was interrupted leaves some attributes."""
+        """Whether a fit has ended."""
         return hasattr(self, "outlier_factors_")
 
     def _check_state(self, sizes: Sizes) -> None:

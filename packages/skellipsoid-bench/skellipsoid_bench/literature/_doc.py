@@ -49,7 +49,7 @@ class DOCClassifier(LogitClassifier):
         {chosen_threshold}
         {frozen_estimator}
 
-    {duplicates open_label}
+    {duplicates open_label random_state}
 
     Attributes
     ----------

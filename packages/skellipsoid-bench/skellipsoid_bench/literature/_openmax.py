@@ -59,7 +59,7 @@ class OpenMaxClassifier(LogitClassifier):
         {chosen_threshold}
         {frozen_estimator}
 
-    {duplicates open_label}
+    {duplicates open_label random_state}
 
     Attributes
     ----------

@@ -1,6 +1,5 @@
 """What is private in scikit-learn and used here, in one place: another release may move it."""
 
-from sklearn.base import _fit_context as fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-__all__ = ["Interval", "StrOptions", "fit_context"]
+__all__ = ["Interval", "StrOptions"]

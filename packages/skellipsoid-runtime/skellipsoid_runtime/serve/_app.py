@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 
 from ._batcher import Answer, Batcher, QueueFullError
-from ._limits import Reader
+from ._limits import OneLength, Reader
 from ._log import AnswerLog
 from ._metrics import CONTENT_TYPE, Metrics
 from ._models import Loaded, Models
@@ -26,6 +26,8 @@ _LOGGER = logging.getLogger("skellipsoid_runtime.serve")
 _RETRY = {"retry-after": "1"}
 #: Status of requests whose client has gone, in the counters: nginx counts them so.
 _GONE = 499
+
+_Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 
 
 class Service:
@@ -159,8 +161,8 @@ def create_app(model: str | Path, settings: Settings | None = None) -> FastAPI:
     Returns
     -------
     app : fastapi.FastAPI
-        ``POST /predict``, ``GET /health``, ``/ready``, ``/model`` and ``/metrics``. ``app.state.service`` is what they
-        have in common.
+        ``POST /predict``, ``GET`` and ``HEAD`` of ``/health``, ``/ready``, ``/model`` and ``/metrics``.
+        ``app.state.service`` is what they have in common.
 
     Raises
     ------
@@ -183,6 +185,7 @@ def create_app(model: str | Path, settings: Settings | None = None) -> FastAPI:
 
     app = FastAPI(title="skellipsoid", lifespan=lifespan)
     app.state.service = service
+    app.add_middleware(OneLength)
     described = {"requestBody": {"content": {"application/json": {"schema": service.reader.schema}}}}
 
     @app.post("/predict", openapi_extra=described)
@@ -190,18 +193,18 @@ def create_app(model: str | Path, settings: Settings | None = None) -> FastAPI:
         """Answer one text (``text``) or several (``texts``)."""
         return await service.predict(request)
 
-    @app.get("/health")
+    @_getting(app, "/health")
     async def health() -> dict[str, str]:
         """Say that the process answers, also while all threads compute."""
         return {"status": "ok"}
 
-    @app.get("/ready")
+    @_getting(app, "/ready")
     async def ready() -> Response:
         """Say whether requests are welcome: not when the server ends, or too many texts wait."""
         reason = "ending" if service.is_ending else "busy" if service.batcher.is_full else "ready"
         return JSONResponse({"status": reason}, 200 if reason == "ready" else 503)
 
-    @app.get("/model")
+    @_getting(app, "/model")
     async def present() -> dict[str, Any]:
         """Describe the model that answers."""
         found = service.models.current
@@ -215,12 +218,22 @@ def create_app(model: str | Path, settings: Settings | None = None) -> FastAPI:
             "error": service.models.error,
         }
 
-    @app.get("/metrics")
+    @_getting(app, "/metrics")
     async def metrics() -> Response:
         """Give the counters in the format of Prometheus."""
         return Response(service.metrics.written(), media_type=CONTENT_TYPE)
 
     return app
+
+
+def _getting(app: FastAPI, path: str) -> Callable[[_Endpoint], _Endpoint]:
+    """Answer GET by a function, and HEAD, by which monitors ask, without the content."""
+
+    def added(answer: _Endpoint) -> _Endpoint:
+        app.head(path, include_in_schema=False)(answer)
+        return app.get(path)(answer)
+
+    return added
 
 
 async def _while_connected(answering: Coroutine[Any, Any, list[Answer]], request: Request) -> list[Answer]:

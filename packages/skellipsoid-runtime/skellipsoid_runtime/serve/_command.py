@@ -103,14 +103,15 @@ def _serve(options: argparse.Namespace, hangups: list[int]) -> int:
         ) from error
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     from ._app import create_app
-    from ._network import make_server
+    from ._network import make_server, reserve
 
-    app = create_app(options.model, _settings(options))
-    service = app.state.service
-    if hangups:
-        service.reload()
-
-    make_server(app, service, options.host, options.port, options.drain_seconds).run()
+    settings = _settings(options)
+    with reserve(options.host, options.port) as sockets:  # before the model is loaded, which takes seconds
+        app = create_app(options.model, settings)
+        service = app.state.service
+        if hangups:
+            service.reload()
+        make_server(app, service, options.drain_seconds).run(sockets)
     return 0
 
 

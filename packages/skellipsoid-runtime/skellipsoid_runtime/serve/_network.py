@@ -3,10 +3,13 @@
 import asyncio
 import errno
 import logging
+import os
 import signal
+import socket
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -135,6 +138,9 @@ class Server(uvicorn.Server):
         """Begin to listen."""
         asyncio.get_running_loop().set_exception_handler(_Complaints())
         await super().startup(sockets)
+        for each in sockets or ():
+            host, port = each.getsockname()[:2]
+            _LOGGER.info("answering at http://%s:%d", f"[{host}]" if ":" in host else host, port)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Note a signal."""
@@ -198,7 +204,55 @@ class _Complaints:
             _LOGGER.error("no connection can be accepted (%s); allow more open files, or fewer connections", error)
 
 
-def make_server(app: Any, service: "Service", host: str, port: int, drain_seconds: float) -> Server:
+@contextmanager
+def reserve(host: str, port: int) -> Iterator[list[socket.socket]]:
+    """Hold a port of each address of a host inside the block: nobody else can have it, or connect to it yet.
+
+    Parameters
+    ----------
+    host : str
+        Empty: all addresses of this machine.
+    port : int
+        0 chooses a free one.
+
+    Raises
+    ------
+    ValueError
+        If there is no such port.
+    OSError
+        If the port is taken or not allowed, or if the host is unknown.
+    """
+    if not 0 <= port < 2**16:
+        raise ValueError(f"port={port} does not exist; use a number from 1 to 65535, or 0 for a free one.")
+    with ExitStack() as stack:
+        try:
+            sockets = [stack.enter_context(closing(each)) for each in _bound(host, port)]
+        except OSError as error:
+            raise OSError(
+                f"Nothing can listen at port {port} of {host!r} ({(error.strerror or str(error)).lower()}); choose "
+                "another --port, or correct --host."
+            ) from error
+        yield sockets
+
+
+def _bound(host: str, port: int) -> Iterator[socket.socket]:
+    found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    for family, kind, protocol, _, (name, _, *rest) in dict.fromkeys(found):
+        opened = socket.socket(family, kind, protocol)
+        try:
+            if os.name == "posix":  # elsewhere two servers could share a port then
+                opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            opened.bind((name, port, *rest))
+        except OSError:
+            opened.close()
+            raise
+        port = opened.getsockname()[1]
+        yield opened
+
+
+def make_server(app: Any, service: "Service", drain_seconds: float) -> Server:
     """Make a server of an application.
 
     Parameters
@@ -206,8 +260,6 @@ def make_server(app: Any, service: "Service", host: str, port: int, drain_second
     app : fastapi.FastAPI
     service : Service
         That of the application.
-    host : str
-    port : int
     drain_seconds : float
         Seconds after SIGTERM in which requests are still taken.
     """
@@ -218,8 +270,6 @@ def make_server(app: Any, service: "Service", host: str, port: int, drain_second
 
     config = uvicorn.Config(
         app,
-        host=host,
-        port=port,
         http=protocol,  # type: ignore[arg-type]
         ws="none",
         access_log=False,

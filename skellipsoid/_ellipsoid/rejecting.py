@@ -1,0 +1,54 @@
+"""Whether the held-out samples of a change say that shares and size of before do not suit the classes of now."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from .._held_out.table import FEWEST_OF_CLASS, OF_OTHER_CLASS
+from .math.boundaries import Fitted
+
+#: Shares and size are chosen anew where a class rejects so many held-out samples, or where all classes reject so many
+#: more, or accept so many more samples of held-out classes, than before the change. Classes that reject so many more
+#: are named.
+MOST_REJECTED, MOST_MORE_OF_ALL, MOST_MORE = 0.5, 0.05, 0.15
+#: Levels of the tests that there are more than before, of a class and of all, when there were at least so many.
+LEVEL, LEVEL_OF_ALL, LEAST_USUAL = 1e-3, 1e-2, 0.02
+
+
+class Rejecting(NamedTuple):
+    """Classes that reject many more of their held-out samples than all did before a change."""
+
+    classes: NDArray[np.int64]
+    most: float  # the largest share that one of them rejects
+    too_many: bool  # so many that shares and size must be chosen anew
+
+    @classmethod
+    def of(cls, clf: Any, fitted: Fitted) -> "Rejecting | None":
+        """Compare with the classifier of before; ``None`` without held-out samples."""
+        before, table = clf._held_out, fitted.held_out
+        if before is None or table is None or before["is_open"].all():
+            return None
+        own, is_rejected = table.classes[~table.is_open], table.margins[~table.is_open] < 0
+        counts = np.bincount(own, minlength=table.n_classes)
+        rejected = np.bincount(own, is_rejected, minlength=table.n_classes)
+        usual = float(np.mean(before["scores"][~before["is_open"]] < 0))
+        found = np.flatnonzero(_are_more(rejected, counts, usual, MOST_MORE, LEVEL) & (counts >= FEWEST_OF_CLASS))
+        most = float((rejected / np.maximum(counts, 1))[found].max(initial=0.0))
+        n_known = counts.sum()
+        too_many = most >= MOST_REJECTED or _are_more(rejected.sum(), n_known, usual, MOST_MORE_OF_ALL, LEVEL_OF_ALL)
+        # A new class is often nearer to the others than these are to each other: then open ones are found less often,
+        # whatever is chosen. Each known sample makes about one sample of a held-out class.
+        opened = before["is_open"] & ~before["is_synthetic"] & (before["classes"] < len(clf.classes_))
+        accepted = table.margins[table.kinds == OF_OTHER_CLASS] >= 0
+        if table.n_classes <= len(clf.classes_) and opened.any() and len(accepted):
+            usual = float(np.mean(before["scores"][opened] >= 0))
+            too_many |= _are_more(accepted.mean() * n_known, n_known, usual, MOST_MORE_OF_ALL, LEVEL_OF_ALL)
+        return cls(found, most, bool(too_many))
+
+
+def _are_more(found: Any, counts: Any, usual: float, by: float, level: float) -> Any:
+    """Whether more of samples were found than is usual (one-sided binomial test), and by so large a share."""
+    usual = max(usual, LEAST_USUAL)
+    return (binom.sf(found - 1, counts, usual) < level) & (found > counts * (usual + by))

@@ -1,0 +1,231 @@
+"""The loop of labels by workbooks: what is written, what comes back, and which message each label is of."""
+
+import csv
+import json
+import shutil
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xlsxwriter
+from office import converted, fill_in
+
+from skellipsoid import learn_from_traffic, load, save
+from skellipsoid.cli import main
+from skellipsoid.cli._text_files.match_log import LabelledLog, checked_match, digest, match_log
+from skellipsoid.cli._text_files.read import read_file, read_rows
+from skellipsoid.cli._text_files.text_table import Table
+from skellipsoid.cli._text_files.workbooks.write_workbook import Sheet, write_workbook
+
+SHARED = Path(__file__).parents[3] / "shared" / "data" / "real" / "curekart_test.csv"
+HOSTILE = [
+    *(
+        "007",
+        "1/3",
+        "=1+1",
+        "1. Mrz",
+        "TRUE",
+        "wahr",
+        "a\tb c",
+        "nul\0here",
+        "'=1+1",
+        "+49 171 1234567",
+        "-1",
+        "-x",
+        "@me",
+    ),
+    *(
+        "two\nlines",
+        "\u202eoverride\u202c here",
+        "_x0041_ is no escape",
+        "<r>&</r>",
+        "1e5",
+        "12:30",
+        "00491712345678",
+        "#N/A",
+    ),
+    *(
+        "half \ud83d emoji",
+        "not \ufffe a \uffff letter",
+        "x" * 40_000,
+        "http://example.org",
+        '"quoted", she said',
+        "nbsp\xa0here",
+    ),
+]
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    """A model that may be replaced."""
+    return shutil.copytree(saved, tmp_path / "model")
+
+
+@pytest.fixture
+def log(texts, tmp_path):
+    """A log of JSON lines, where a message can be anything, and its messages as they are read."""
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps({"text": text, "id": i}) + "\n" for i, text in enumerate([*texts, *HOSTILE])))
+    return labelled_log(path)
+
+
+def labelled_log(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table, found, _ = read_rows(path)
+    return LabelledLog(path, found, table.numbers)
+
+
+def written(path, log):
+    """What ``review`` writes of a whole log."""
+    rows = [[text, "", number, digest(text)] for text, number in zip(log.texts, log.numbers, strict=True)]
+    sheet = Sheet("review", ["message", "label", "row", "digest"], rows, ["message"])
+    write_workbook(path, [sheet], ["-1", "alarm", "007"])
+    return path
+
+
+@pytest.mark.parametrize("kind", ["as written", "xlsx", "ods", "xls"])
+def test_every_message_of_a_workbook_is_found_to_the_letter(kind, log, tmp_path):
+    labels = ["-1: none of these", "alarm", "007", "1e5"] * (len(log.texts) // 4)
+    review = fill_in(written(tmp_path / "review.xlsx", log), labels)
+    if kind != "as written":
+        review = converted(review, kind)
+    table = read_file(review, "message", "label", is_partial=True)
+    assert checked_match(table, review, log, asks=True) == log.texts
+    assert match_log(table, log).edited == []
+    assert table.named_cells("label") == labels + [""] * (len(log.texts) - len(labels))
+    if kind != "ods":
+        place = log.texts.index("007")
+        assert [row[0] for row in table.rows[place : place + 8]] == HOSTILE[:8]
+        assert {type(cell) for row in table.rows for cell in row} == {str}  # all cells are text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.exists(), reason="needs ../shared/data")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_thousand_real_messages_come_back(tmp_path):
+    messages = [row[0] for row in csv.reader(SHARED.open(encoding="utf-8"))]
+    path = tmp_path / "log.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["text"], *([text] for text in messages if text.strip())][:1001])
+    log, review = labelled_log(path), tmp_path / "review.xlsx"
+    written(review, log)
+    for kind in ("xlsx", "ods", "xls"):
+        saved = converted(review, kind)
+        found = match_log(read_file(saved, "message", "label", is_partial=True), log)
+        assert (found.texts, found.places, found.edited) == (log.texts, [*range(len(log.texts))], [])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_learn_takes_the_labels_of_a_workbook(folder, log, texts, labels, tmp_path, capsys):
+    review = tmp_path / "review.xlsx"
+    words = ["--model", str(folder), "--quiet"]
+    assert main(["review", *words, "--data", str(log.path), "-n", "99", "--save", str(review)]) == 0
+    table = read_file(review, "message", "label", is_partial=True)
+    truth = dict(zip(texts, labels, strict=True))
+    shown = match_log(table, log).texts
+    fill_in(review, [truth.get(text, "-1: none of these") for text in shown])
+    weights = list(map(float, table.named_cells("weight")))
+    model = load(folder)
+    wanted = learn_from_traffic(model, shown, [truth.get(text, "-1") for text in shown], sample_weight=weights)
+    content = review.read_bytes()
+    assert main(["review", *words, "--data", str(log.path), "--save", str(review)]) == 2
+    assert "labels, which --save would overwrite" in capsys.readouterr().err
+    assert review.read_bytes() == content
+    assert main(["learn", *words, "--data", str(review), "--log", str(log.path)]) == 0
+    found = load(folder)
+    assert found[-1].offset_ == pytest.approx(wanted[-1].offset_)
+    np.testing.assert_array_equal(found.predict(shown), wanted.predict(shown))
+
+
+def test_digest_then_number_tell_the_row(tmp_path):
+    log = LabelledLog(tmp_path / "log.csv", ["b", "a a", "b", "a  a", "b"], [2, 3, 4, 5, 6])
+    rows = [
+        ["4", digest("b"), "b"],
+        ["99", digest("b"), "b"],
+        ["5", "", "a a"],
+        ["", digest("a  a"), "a a"],
+        ["2", "", "c"],
+    ]
+    table = Table(["row", "digest", "message"], rows, [2, 3, 4, 5, 6], "row")
+    assert match_log(table, log).places == [2, 0, 3, 3, None]
+    assert match_log(table, log).texts == ["b", "b", "a  a", "a  a", "c"]
+    # A page that writes no messages.
+    page = Table(["row", "digest"], [row[:2] for row in rows[:2]], [1, 2], "record")
+    assert match_log(page, log)[:2] == (["b", "b"], [2, 0])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_messages_that_a_spreadsheet_changed_are_named(folder, tmp_path, capsys):
+    log, sheet = tmp_path / "log.csv", tmp_path / "sheet.csv"
+    messages = ["show my balance", "+491711234567", "0012", "wake me at six", "dim the lamp"]
+    log.write_text("\n".join(["message", *messages]), encoding="utf-8")
+    sheet.write_text("message;label\nshow my balance;-1\n491711234567;-1\n12;-1\nwake me at six;-1\n", encoding="utf-8")
+    words = ["learn", "--model", str(folder), "--data", str(sheet), "--log", str(log), "--quiet"]
+    before = (folder / "skellipsoid.json").read_bytes()
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert f"2 messages of {str(sheet)!r} are not in the log {str(log)!r}: line 3 '491711234567'" in error
+    assert "(nearest there: '+491711234567'), line 4 '12' (nearest there: '0012'); correct them, or pass --yes" in error
+    assert (folder / "skellipsoid.json").read_bytes() == before
+    assert main([*words, "--yes"]) == 0
+    assert capsys.readouterr().out.startswith("Learned 4 messages, 4 of them open, beside 3 without a label.")
+    # With digests they are found, and what a cell says is compared.
+    lines = [f"{cell};-1;{digest(text)}" for cell, text in zip([messages[0], "bye", "12"], messages, strict=False)]
+    sheet.write_text("\n".join(["message;label;digest", *lines]), encoding="utf-8")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = checked_match(read_file(sheet, "message", "label"), sheet, labelled_log(log), asks=True)
+        yes = checked_match(read_file(sheet, "message", "label"), sheet, labelled_log(log), asks=False)
+    assert (found, yes) == ([messages[0], "", ""], messages[:3])
+    assert str(said[-2].message).startswith(
+        f"2 messages of {str(sheet)!r} are not what their digests say, and left out"
+    )
+    assert "line 3 'bye' (in the log: '+491711234567')" in str(said[-2].message)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_groups_are_labelled_in_a_workbook(folder, texts, open_texts, tmp_path, capsys):
+    model = load(folder)
+    model[-1].offset_ = 1e9
+    save(model, tmp_path / "all open")
+    log, groups = tmp_path / "log.txt", tmp_path / "groups.xlsx"
+    moments = ("please", "now", "in the hall", "early")
+    log.write_text("".join(f"{text} {word}\n" for text in [*texts, *open_texts] for word in moments))
+    words = ["--model", str(tmp_path / "all open"), "--quiet"]
+    assert main(["traffic", *words, "--data", str(log), "--save", str(groups)]) == 0
+    table, members = (read_file(groups, "group", "label", sheets=[name]) for name in ("groups", "members"))
+    assert table.rows
+    assert set(table.named_cells("members")) == {"members"}
+    assert set(members.named_cells("group")) == set(table.named_cells("group"))
+    fill_in(groups, ["new_class", *["-1: none of these"] * (len(table.rows) - 1)], "C")
+    assert main(["add", *words, "--data", str(groups)]) == 0
+    assert f"A label is given to {len(members.rows)} of the {len(members.rows)} texts of" in capsys.readouterr().out
+    assert "new_class" in load(tmp_path / "all open").classes_
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_predictions_are_written_to_a_workbook(folder, tmp_path, capsys):
+    path, answers = tmp_path / "log.xlsx", tmp_path / "answers.xlsx"
+    with xlsxwriter.Workbook(str(path)) as workbook:
+        sheet = workbook.add_worksheet()
+        for i, row in enumerate([("ticket", "text"), (7, "show my balance"), (8, ""), (9, "=dim the lamp")]):
+            sheet.write_row(i, 0, row) if i < 3 else [sheet.write_string(i, j, str(cell)) for j, cell in enumerate(row)]
+    words = ["predict", "--model", str(folder), "--data", str(path), "--quiet"]
+    assert main([*words, "--save", str(answers)]) == 0
+    table = read_file(answers, "text", "answer")
+    assert table.names == ["ticket", "text", "answer", "margin", "p_value", "nearest_class"]
+    assert [row[:2] for row in table.rows] == [["7", "show my balance"], ["8", ""], ["9", "=dim the lamp"]]
+    assert table.named_cells("answer") == load(folder).predict(["show my balance", "", "=dim the lamp"]).tolist()
+    content = path.read_bytes()
+    for wrong, sentence in (
+        ([*words, "--save", str(path)], "is the file of --data, which it would replace"),
+        ([*words, "--save", "answers.csv"], "does not end in .xlsx"),
+        ([*words, "--keep-columns"], "pass --save with a .xlsx"),
+    ):
+        assert main(wrong) == 2
+        assert sentence in capsys.readouterr().err
+    assert main([*words, "--keep-columns", "--out", str(tmp_path / "out")]) == 0
+    assert read_file(tmp_path / "out" / "log.xlsx", "text").rows == table.rows
+    assert path.read_bytes() == content

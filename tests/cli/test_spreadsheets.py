@@ -1,0 +1,119 @@
+"""Real messages as spreadsheets, databases and libraries write them: all are read as they were, or asked about."""
+
+import random
+
+import pytest
+from file_helpers import read, texts_of
+from spreadsheets import LANGUAGES, Case, messages_of, tables, written
+
+ASKS = "its encoding is not clear"
+ENCODINGS = [
+    *(("German", name) for name in ("cp1252", "mac_roman", "cp850")),
+    *((language, name) for language in ("French", "Spanish", "Swedish") for name in ("cp1252", "mac_roman")),
+    *[("Portuguese", "cp1252"), ("Polish", "cp1250"), ("Czech", "cp1250"), ("Turkish", "cp1254")],
+    *[("Russian", "cp1251"), ("Russian", "koi8_r"), ("English with quotes", "cp1252")],
+]
+
+
+def outcome(tmp_path, case: Case, **options):
+    """Whether a file is read as it was written, with the rows otherwise, or the sentence of an error."""
+    path = tmp_path / case.name
+    path.write_bytes(case.content)
+    try:
+        is_log = case.rows[0][1] is None
+        found = texts_of(path, **case.names, **options)[0] if is_log else read(path, **case.names, **options)[0]
+    except ValueError as error:
+        return str(error)
+    rows = [(text, None) for text in found] if is_log else found
+    one_line = [[(" ".join(text.split()), label) for text, label in each] for each in (rows, case.rows)]
+    return one_line[0] == one_line[1] or (rows, case.rows)
+
+
+def test_five_hundred_tables(tmp_path):
+    asked = []
+    for case in tables(500):
+        found = outcome(tmp_path, case)
+        if isinstance(found, str) and ASKS in found:
+            assert "Polish" in case.name  # where a few lines are in Windows-1250
+            found = outcome(tmp_path, case, encoding="cp1250")
+        if isinstance(found, str):
+            asked.append((case.name, found))
+        else:
+            assert found is True, case.name
+    assert len(asked) <= 5, asked
+
+
+@pytest.mark.parametrize(("language", "encoding"), ENCODINGS)
+def test_another_encoding_is_read_or_asked_about(tmp_path, language, encoding):
+    rng = random.Random(1)
+    for n in (3, 20, 200):
+        rows = messages_of(language, n, rng)
+        content = written([("text", "label"), *rows], ";").encode(encoding)
+        case = Case("mine.csv", content, rows, {"text_column": "text", "label_column": "label"})
+        found = outcome(tmp_path, case)
+        is_short_of_its_own = n < 200 and encoding not in ("cp1252", "cp1251", "koi8_r")
+        if is_short_of_its_own or (n == 3 and language != "English with quotes"):
+            assert found is True or (isinstance(found, str) and ASKS in found), (n, found)
+            assert outcome(tmp_path, case, encoding=encoding) is True
+        else:
+            assert found is True, (n, found)
+
+
+def test_familiar_cells_tell_the_encoding(tmp_path):
+    rows = [(text, "paczka") for text in LANGUAGES["Polish"][:6]]
+    path = tmp_path / "mine.csv"
+    path.write_bytes(written([("text", "label"), *((text, "źródło") for text, _ in rows)], ";").encode("cp1250"))
+    with pytest.raises(ValueError, match=rf"{ASKS}: line 2 is .*źródło' \(--encoding cp1250\) or .*--encoding cp1252"):
+        read(path)
+    assert read(path, kept=["źródło"])[0] == [(text, "źródło") for text, _ in rows]
+
+
+def test_utf_8_stays_utf_8_whatever_encoding_is_named(tmp_path):
+    rows = messages_of("Polish", 5, random.Random(0))
+    for mark in ("utf-8", "utf-8-sig", "utf-16"):
+        path = tmp_path / "mine.csv"
+        path.write_bytes(written([("text", "label"), *rows], ";").encode(mark))
+        found, said = read(path, encoding="cp1250")
+        assert found == rows
+        assert "is read as such, in spite of --encoding cp1250" in said[0]
+
+
+TSV = [
+    ("pandas", 'text\tlabel\n"he said ""now"""\ta\nwhere\tb\n', [('he said "now"', "a"), ("where", "b")]),
+    ("one quoted text", 'text\tlabel\n"stop"\ta\nwhere\tb\n', [('"stop"', "a"), ("where", "b")]),
+    ("a quoted column", 'text\tlabel\nstop\t"a"\nwhere\t"b"\n', [("stop", "a"), ("where", "b")]),
+    ("a quote that breaks the rule", 'text\tlabel\n"a ""b"""\ta\nsay "b"\tb\n', [('"a ""b"""', "a"), ('say "b"', "b")]),
+    ("three columns", 'id\ttext\tlabel\n1\t"stop"\ta\n2\twhere\tb\n', [('"stop"', "a"), ("where", "b")]),
+    ("MySQL", '"he said \\"now\\""\t"a"\n"where"\t"b"\n', [('he said "now"', "a"), ("where", "b")]),
+    ("Excel", 'text\tlabel\n"yes, stop"\ta\n"oh, where"\tb\n', [("yes, stop", "a"), ("oh, where", "b")]),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "rows"), TSV, ids=[name for name, *_ in TSV])
+def test_quotes_between_tabs_are_those_of_the_file_where_they_are_needed(tmp_path, name, content, rows):
+    path = tmp_path / "mine.tsv"
+    path.write_text(content)
+    by_name = {} if name in ("MySQL",) else {"text_column": "text", "label_column": "label"}
+    assert read(path, **by_name)[0] == rows
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"<!DOCTYPE html>\n<html><table><tr>", r"is an HTML page, .*; open it in a spreadsheet and save it as 'CSV"),
+        (b"%PDF-1.4\n", "is a PDF document; copy"),
+        (b"\x89PNG\r\n\x1a\n\0", "is an image"),
+        (b'<?xml version="1.0"?>\n<svg xmlns="x">', "is an SVG image"),
+        (b"SQLite format 3\0", "is an SQLite database; export its table as CSV"),
+        (b"BZh91AY&SY", "is compressed; unpack it first"),
+        (b"\xfd7zXZ\0\0", "is compressed; unpack it first"),
+        (b"\x28\xb5\x2f\xfd\x04", "is compressed; unpack it first"),
+        (rb"{\rtf1\ansi hello}", "is a document of the Rich Text Format; save it as plain text"),
+    ],
+)
+def test_what_is_no_table_is_refused_by_what_it_is(tmp_path, content, sentence):
+    for name in ("mine.xls", "mine.csv", "mine.txt", "mine.jsonl"):
+        (tmp_path / name).write_bytes(content)
+        for reader in (read, texts_of):
+            with pytest.raises(ValueError, match=sentence):
+                reader(tmp_path / name)
