@@ -118,7 +118,7 @@ for title, rows in shown.items():
 some = np.isin(train.target, train.target_names[:8])
 candidates = [
     {"clf__trainer": [None], "clf__alpha": [0.6, 2.0]},
-    {"clf__trainer": [EliDecide(max_iter=20)], "clf__trainer__weight_decay": [0.0, 0.01]},
+    {"clf__trainer": [EliDecide(max_iter=1000)], "clf__trainer__weight_decay": [0.0, 0.01]},
 ]
 folds = OpenSetKFold(2, shuffle=True, random_state=0)
 with tempfile.TemporaryDirectory() as cache:

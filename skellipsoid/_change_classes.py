@@ -48,6 +48,8 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     -------
     estimator : object
         A new estimator, with the same fitted transformers. The given one is unchanged, so that it can serve meanwhile.
+        Messages that were labelled open before, and that the classes in ``y`` accept now, are forgotten;
+        ``changes_[-1]["forgotten"]`` is their number, if there are any.
 
     Raises
     ------

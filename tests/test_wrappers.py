@@ -81,7 +81,7 @@ def test_a_frozen_classifier_keeps_the_open_answer(samples):
 def test_self_training_needs_probabilities(samples):
     labels = np.repeat([0, 1], 60)
     labels[::3] = -1  # unlabelled
-    with pytest.raises(AttributeError, match="has no attribute 'predict_proba'"):
+    with pytest.raises(AttributeError, match="has no predict_proba"):
         SelfTrainingClassifier(CLF).fit(samples[0], labels)
     assert said("SelfTrainingClassifier") == "error"
 

@@ -105,6 +105,11 @@ def check_sheet(path: Path) -> None:
         raise ValueError(
             f"{str(path)!r} names a {path.suffix} file, but a table of text is written; name a .tsv or .csv."
         )
+    check_folder(path)
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a file that is in no folder, or a name that is no file's."""
     if not real_file(path).parent.is_dir():
         message = f"There is no folder {str(path.parent)!r} for this file; create it, or use another"
         raise FileNotFoundError(errno.ENOENT, message, str(path))

@@ -68,19 +68,22 @@ class Rule:
 
 
 class Record:
-    """Requirement of a dataclass, or of a tuple with names: the requirement of each of its fields."""
+    """Requirement of a dataclass, or of a tuple with names: the requirement of each of its fields.
 
-    required = True
+    A field that is not ``required`` is missing in models that were saved before it existed; it has its default.
+    """
 
     def __init__(
         self,
         cls: Any,
         *,
         nullable: bool = False,
+        required: bool = True,
         otherwise: Callable[[Any], Any] | None = None,
         **columns: "Rule | Record",
     ) -> None:
-        self.cls, self.nullable, self.otherwise, self.columns = cls, nullable, otherwise, columns
+        self.cls, self.columns = cls, columns
+        self.nullable, self.required, self.otherwise = nullable, required, otherwise
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
         """Raise an error if a field does not meet its requirement."""
@@ -101,11 +104,12 @@ class Record:
         """Make it of the mapping that was saved."""
         if not isinstance(value, Mapping):
             return value
-        for column in sorted(value.keys() ^ self.columns.keys()):
+        required = {column for column, rule in self.columns.items() if rule.required}
+        for column in sorted((required - value.keys()) | (value.keys() - self.columns.keys())):
+            refuse(column in self.columns, f"{column} of {name} is missing")
             refuse(column not in self.columns, f"{name} has no {column!r}")
-            refuse(self.columns[column].required, f"{column} of {name} is missing")
-        columns = [(column, rule) for column, rule in self.columns.items() if column in value]
-        return self.cls(**{column: rule.made(f"{column} of {name}", value[column]) for column, rule in columns})
+        given = {column: rule for column, rule in self.columns.items() if column in value}
+        return self.cls(**{column: rule.made(f"{column} of {name}", value[column]) for column, rule in given.items()})
 
 
 def is_array(kinds: str) -> Callable[[Any], bool]:
@@ -180,7 +184,7 @@ def _is_changes(value: Any) -> bool:
     if not isinstance(value, list):
         return False
     names = {"what", "classes", "n_samples", "when"}
-    more = {"into", "rejected", "foretold", "before", "after", "n_trained"}
+    more = {"into", "rejected", "foretold", "before", "after", "forgotten", "n_trained"}
     return all(isinstance(change, Mapping) and names <= change.keys() <= names | more for change in value)
 
 

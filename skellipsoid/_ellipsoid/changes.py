@@ -26,6 +26,7 @@ from .math.boundaries import Fitted
 from .math.covariance import FEWEST_CLASSES_OF_BACKGROUND
 from .methods import method_of
 from .rejecting import Rejecting
+from .remember import remembered
 
 #: No new class.
 NO_NAMES: NDArray[Any] = np.empty(0)
@@ -127,12 +128,25 @@ def with_samples(
         own = None if numbers is None else numbers[used]
         kept = kept.with_samples(features[used], codes[used], own, clf.duplicates)
     kept = kept.with_open(features[is_open])
-    changed = _begun(clf, classes, kept, clf._learned, old)
     altered = np.unique(y[~is_open])
     same = _unaltered(old, np.searchsorted(classes, altered))
-    changed = _fitted(clf, changed, _change(what, altered, len(y)), same, clf)
+    change, learned = _change(what, altered, len(y)), clf._learned
+    changed = _fitted(clf, _begun(clf, classes, kept, learned, old), change, same, clf)
+    if learned is not None and (explained := _explained(changed, altered)).any():
+        learned = None if explained.all() else learned.where(~explained)
+        change["forgotten"] = int(explained.sum())
+        changed = _fitted(clf, _begun(clf, classes, kept, learned, old), change, same, clf)
     _widen_norms(changed, X[used], codes[used])
     return changed
+
+
+def _explained(changed: Any, altered: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mark messages that were labelled open before, and that the altered classes accept, (n_learned,)."""
+    learned, classes = changed._learned, changed.classes_
+    margins, first = changed._decide(in_units_of_X(changed, learned.features))
+    assigned = first[:, 0]
+    is_accepted = margins[np.arange(len(margins)), assigned] >= changed.offset_ + changed.class_offsets_[assigned]
+    return np.asarray(~np.isin(learned.labels, classes) & np.isin(classes[assigned], altered) & is_accepted)
 
 
 def with_learned(
@@ -314,6 +328,10 @@ def _fitted(
     if learned is not None:
         changed._kept = kept.decided_by(samples)
         changed._learned = replace(learned, features=learned.features - moved)
+        scores = (changed if earlier is None else earlier).held_out_scores_
+        if changed.trainer is None:
+            memory = remembered(changed._learned, classes, scores)
+            changed._boundaries = replace(changed._boundaries, memory=memory)
     changed.changes_ = [*clf.changes_, change]
     return changed
 

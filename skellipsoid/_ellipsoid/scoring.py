@@ -68,8 +68,9 @@ def score(boundaries: Boundaries, X: NDArray[Any] | Tensor, device: torch.device
                 order = compared.argsort(dim=1, stable=True)
                 columns = [nearest.gather(1, order).T.to(found.dtype), found.T]
             else:
-                columns = [found.unsqueeze(0) for found in ready.scorer.assigned(features)]
-                columns[0] = columns[0].to(columns[1].dtype)  # classes are exact up to 2 ** 24
+                assigned, found = ready.scorer.assigned(features)
+                scores = found if ready.memory is None else found - ready.lost(features)
+                columns = [assigned.unsqueeze(0).to(scores.dtype), scores.unsqueeze(0)]  # exact up to 2 ** 24
             if isinstance(X, Tensor):
                 columns.append(torch.linalg.vector_norm(given, dim=1).unsqueeze(0))
             packed = torch.cat(columns).cpu().numpy()
@@ -80,3 +81,16 @@ def score(boundaries: Boundaries, X: NDArray[Any] | Tensor, device: torch.device
         n_elements = n_samples * n_bytes / 4
         map_parts(score_chunk, row_chunks(n_samples, n_bytes, device, n_parts=n_parts(n_elements)), n_elements, device)
     return margins, first, norms
+
+
+@one_thread_each()
+def deductions(boundaries: Boundaries, X: NDArray[Any]) -> NDArray[np.floating]:
+    """Give what the score of each sample loses by the memory of labelled messages, (n_samples,)."""
+    with torch.inference_mode():
+        ready = boundaries.ready(torch.device("cpu"), torch.float64 if X.dtype.itemsize == 8 else torch.float32)
+        parts = np.array_split(X, max(1, len(X) // 4096))
+        found = [
+            ready.lost(ready.standardize(torch.from_numpy(np.require(part, requirements=["C", "A", "W"]))))
+            for part in parts
+        ]
+    return torch.cat(found).numpy()

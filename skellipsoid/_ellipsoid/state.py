@@ -32,6 +32,7 @@ from .._samples.training_samples import TrainingSamples
 from .learned import Learned
 from .math.boundaries import Boundaries, Chosen, Metric, Moments, Shapes, Shrinkage
 from .math.geometry import Factors
+from .math.memory import Memory
 
 
 def _is_share(value: Any) -> bool:
@@ -76,6 +77,14 @@ _CHOSEN = Record(
     shrinkage=Record(Shrinkage, spherical=or_none(NUMBER), between=or_none(NUMBER), shared=NUMBER),
     scale_of_large=NUMBER,
     mean_error=POSITIVE,
+)
+_MEMORY = Record(
+    Memory,
+    nullable=True,
+    required=False,
+    opened=floats("n_remembered", "n_features"),
+    known=floats("n_remembered_known", "n_features"),
+    weight=NUMBER,
 )
 _KEPT = Record(
     TrainingSamples,
@@ -122,6 +131,7 @@ STATE: dict[str, Rule | Record] = {
         chosen=_CHOSEN,
         n_nearest=COUNT,
         units=optional(or_none(floats("n_features", above=0))),
+        memory=_MEMORY,
     ),
     "_held_out": HELD_OUT,
     "_expected": _EXPECTED,

@@ -119,9 +119,11 @@ def _ellipsoids(classifier: EllipsoidOpenSetClassifier, dtype: torch.dtype) -> H
     ready = classifier._boundaries.prepared(torch.device("cpu"), dtype)
 
     def score(rows: Tensor) -> Scores:
-        margins, nearest, compared = ready.scorer.all(ready.standardize(rows))
+        features = ready.standardize(rows)
+        margins, nearest, compared = ready.scorer.all(features)
         labels = _pick(nearest, compared.argmin(1))
-        found = labels, _pick(margins, labels), margins
+        scores = _pick(margins, labels)
+        found = labels, scores if ready.memory is None else scores - ready.lost(features), margins
         if nearest.shape[1] == 1:  # after the assigned class come the others by their margins
             is_assigned = torch.arange(margins.shape[1], device=margins.device) == nearest
             inner = margins.masked_fill(is_assigned, float("inf"))

@@ -13,6 +13,7 @@ from .._core.results import Result
 from .._core.texts import check_texts
 from .._core.warn import warn
 from .._ellipsoid.axes import decompose
+from .._ellipsoid.scoring import deductions
 from .._encoders.text_features import TextFeatures
 from ..baselines._neighbors import nearest
 from .predict_set import first_classes, predict_set, zones_of
@@ -64,9 +65,13 @@ def explain(
         - ``margin``: its margin, 1 at the centre, 0 on the boundary, negative outside.
         - ``p_value``: ``known_p_value``; if the classifier has held-out scores.
         - ``action``: ``"answer"``, ``"ask"`` or ``"open"``, as :func:`predict_set` says; if the classifier can ask.
+        - ``near_open``: what ``margin`` has lost, since the sample lies nearer to messages that were labelled open than
+          to its class and to messages that were labelled with a class; if such messages are remembered
+          (:func:`learn_from_traffic`).
         - ``runner_up``, ``runner_up_margin``: the second class in the order of ``decision_function``, and its margin;
           with a single known class, this class.
-        - ``shared_share``, ``own_share``, ``other_share``: shares of the three parts in (1 − margin)²; their sum is 1.
+        - ``shared_share``, ``own_share``, ``other_share``: shares of the three parts in (1 − margin)², of the margin
+          before ``near_open``; their sum is 1.
         - ``from_1``, ``to_1``: poles of the shared axis with the largest contribution; ``from_2``, … of the next ones.
         - ``share_1``, …: their shares of (1 − margin)²; 0 at the centre itself.
         - ``deviation_1``, …: distance of the sample from the centre along these axes, positive towards ``to``. The unit
@@ -114,7 +119,11 @@ def explain(
     if zones_of(classifier) is not None:
         found["action"] = predict_set(classifier, features).action
     found |= _runner_up(classifier, features, found["nearest_class"], found["margin"])
-    found |= _shares(classifier, checked, found["nearest_class"], found["margin"], n_axes)
+    within = found["margin"]
+    if classifier._boundaries.memory is not None:
+        found["near_open"] = deductions(classifier._boundaries, checked)
+        within = within + found["near_open"]
+    found |= _shares(classifier, checked, found["nearest_class"], within, n_axes)
     if n_neighbors:
         columns, candidates = _candidates(estimator, reference, n_neighbors, takes_texts=of_texts)
         found |= _neighbors(checked, classifier._validate_scored_data(candidates), columns, n_neighbors)

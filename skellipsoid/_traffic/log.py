@@ -170,7 +170,7 @@ def read_log(
         return Log.empty()
     classifier, features = read_estimator(estimator, X, MEMBERS, caller)
     check_squares(checked := classifier._validate_scored_data(features))
-    log = Log.unlabelled(*score(classifier, features), checked)._replace(trained=find_trained(classifier, checked))
+    log = Log.unlabelled(*score(classifier, features), checked)._replace(trained=find_trained(classifier, features))
     labelled, truth, weights = np.zeros(len(log.scores), dtype=bool), log.truth, np.zeros(0)
     if y is None:
         if sample_weight is not None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from matrix_helpers import matrices_of
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -384,6 +385,7 @@ def test_a_class_that_is_one_point_takes_the_median_radius(point_rows, options):
     X, y = np.append(X, np.full((point_rows, 3), 40.0), axis=0), np.append(y, np.full(point_rows, 8))
     with pytest.warns(UserWarning, match="duplicates of one: 8; their") as caught:
         clf = make(**options).fit(X, y)
+    caught = [warning for warning in caught if warning.category is not ConvergenceWarning]  # of ten epochs
     assert len(caught) == 1
     assert caught[0].filename == __file__  # it points at the caller's line
     assert_works(clf, X, y)
@@ -461,7 +463,7 @@ def test_duplicates_and_groups_are_few_samples():
         make().fit(X[copies], y)
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore::sklearn.exceptions.ConvergenceWarning")  # of ten epochs
 def test_no_warning_of_few_samples_where_there_are_enough_or_none_is_left_out():
     X, y = gaussians(rows=10)
     make().fit(X, y)
@@ -514,6 +516,7 @@ def test_two_rows_for_each_class_train_with_one():
     assert (clf.predict(X) == y).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of ten epochs
         kept = make(**PAPER).fit(X, y, X_val=X, y_val=y)  # nothing is held out, so that each class has a radius
     np.testing.assert_allclose(kept.radii_, mean_distances(X, y), rtol=1e-5)
 
@@ -636,7 +639,7 @@ def test_a_fit_begins_without_any_state_of_an_earlier_one():
     assert vars(again).keys() == vars(once).keys()
     with pytest.raises(ValueError, match="NaN"):
         again.fit(np.full((40, 4), np.nan), y)
-    assert vars(again).keys() == again.get_params(deep=False).keys()
+    assert vars(again).keys() == vars(once).keys()  # a fit that fails changes nothing
 
 
 def n_kept(folder):

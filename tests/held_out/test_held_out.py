@@ -89,7 +89,7 @@ def test_held_out_scores_of_a_baseline_are_of_each_sample_known_and_a_fifth_open
     assert set(rows.label[rows.is_open]) == set(y)
     assert (rows.nearest_class[rows.is_open] != rows.label[rows.is_open]).all()
     assert (rows.nearest_class[known] == rows.label[known]).mean() > 0.8
-    assert np.median(rows.score[rows.is_open]) < np.quantile(rows.score[known], 0.2)
+    assert np.median(rows.score[rows.is_open]) < np.quantile(rows.score[known], 0.25)
 
 
 def test_held_out_samples_and_classes_cost_what_new_ones_do():

@@ -55,6 +55,7 @@ KINDS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:y holds booleans")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_classifier_comes_back_with_labels_of_every_kind(blobs, tmp_path, kind):
     X, codes = blobs

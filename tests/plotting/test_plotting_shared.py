@@ -124,6 +124,7 @@ def test_each_display_makes_one_figure_and_keeps_its_numbers(flat):
     assert len(plt.get_fignums()) == 8
 
 
+@pytest.mark.filterwarnings("ignore:y holds booleans")
 def test_unsigned_and_boolean_labels(flat):
     _, X, y = flat
     X, y = X[y != 2], y[y != 2]

@@ -153,6 +153,7 @@ def test_of_a_wrapper_the_fitted_estimator_inside_is_exported(blobs, tmp_path):
     ],
     ids=["int", "uint8", "str", "object", "float", "bool", "one class"],
 )
+@pytest.mark.filterwarnings("ignore:y holds booleans")
 def test_labels_come_back_as_they_are(names, blobs, tmp_path):
     X, y, new = blobs
     classifier = baselines.BallClassifier(open_label=-2).fit(X, names[y % 3])

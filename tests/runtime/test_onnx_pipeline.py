@@ -647,7 +647,7 @@ class TestAskingBack:
         np.testing.assert_array_equal(answers["candidates"], expected.classes)
         assert model.predict_set(new, max_classes=1)["classes"].shape == (len(new), 1)
 
-    @pytest.mark.parametrize("kind", ["ellipsoids", "one class", "two classes", "Mahalanobis", "a rate"])
+    @pytest.mark.parametrize("kind", ["ellipsoids", "one class", "two classes", "Mahalanobis", "a rate", "a memory"])
     @pytest.mark.filterwarnings("ignore:Three classes cannot keep")
     def test_of_features(self, kind, tmp_path):
         rng = np.random.default_rng(0)
@@ -662,6 +662,10 @@ class TestAskingBack:
         skellipsoid.set_operating_point(clf.fit(X, y), open_share=0.2, miss_rate=0.05 if kind == "a rate" else None)
         if kind == "a rate":
             clf.class_offsets_ = np.linspace(-0.3, 0.3, n_classes)
+        if kind == "a memory":
+            labels = [*clf.predict(new[:60]), *[None] * 340]
+            clf = skellipsoid.learn_from_traffic(clf, new, labels)
+            assert (skellipsoid.explain(clf, new).near_open > 0).any()
         skellipsoid.export_onnx(clf, tmp_path / "model")
         found, expected = OnnxPipeline(tmp_path / "model").predict_set(new), skellipsoid.predict_set(clf, new)
         assert len(np.unique(expected.action)) >= 2

@@ -67,7 +67,7 @@ def test_review_reads_it_and_keeps_its_columns(written, saved, tmp_path, capsys)
     assert main(["review", *options]) == 0
     header = chosen.read_text(encoding="utf-8").splitlines()[0].split("\t")
     assert header[:3] == ["message", "label", "proposed_label"]
-    assert header[8:13] == ["weight", "time", "model", "answer", "nearest_class"]
+    assert header[8:15] == ["weight", "row", "digest", "time", "model", "answer", "nearest_class"]
     assert "of 228 are in" in capsys.readouterr().out
 
 

@@ -27,6 +27,9 @@ PLANS = [
     ("full", "full_h100", None),
     ("literature", "literature", None),
 ]
+#: Results with rows of before the thresholds of baselines and the epochs of EliDecide changed: their plans run these
+#: again, and the pages say which they are. The others are known to their plans.
+OF_BEFORE = {"methods", "tuned", "elidecide", "mpnet", "stability", "ablations", "full", "full_h100"}
 #: Rows of methods that no plan has any more.
 FIRST_TRAINER = ("paper's", "paper,", "paper")
 
@@ -58,7 +61,9 @@ def test_no_committed_row_is_run_again(plan, results, encoders, tmp_path):
     }
     known = wanted.keys() & rows.keys()
     assert known
-    assert [name for name in known if wanted[name].difference(rows[name])] == []
+    again = {name for name in known if wanted[name].difference(rows[name])}
+    assert not again or results in OF_BEFORE
+    assert "ellipsoid" not in {name[-1] for name in again}  # the default has not changed
     assert [name for name in known if rows[name].get("answers_version", {}) != wanted[name].answers] == []
 
 

@@ -26,6 +26,7 @@ PRIVATE = [
     "skellipsoid._encoders.torch.text_modules",
     "skellipsoid._encoders.torch.token_table",
     "skellipsoid._encoders.training_texts",
+    "skellipsoid._samples.folds",  # folds of the thresholds of baselines
     "skellipsoid._torch.devices",
     "skellipsoid._torch.losses",  # this and the loop below of learned radii
     "skellipsoid._torch.progress",

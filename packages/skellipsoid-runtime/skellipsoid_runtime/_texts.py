@@ -1,7 +1,7 @@
 """Texts to token ids: the checks and the tokenizer of the package, and no more of a long text than counts."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,12 @@ def check_texts(X: Any) -> list[str]:
     if shape is not None and len(shape) != 1:
         raise ValueError(
             f"X has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as X['text']."
+        )
+    if isinstance(X, Mapping):
+        raise ValueError(  # noqa: TRY004
+            f"X is a {type(X).__name__}, but must be a sequence of strings; of lists of texts by their label take "
+            "[text for texts in X.values() for text in texts] as texts, and [label for label, texts in X.items() for "
+            "text in texts] as labels."
         )
     if shape is None and not isinstance(X, Sequence):
         raise ValueError(

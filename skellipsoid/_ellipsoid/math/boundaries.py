@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..._held_out.table import HeldOutTable
 from .geometry import Factors, PaddedFactors, assigned_norms
+from .memory import Memory
 
 #: A tensor in a fit and in scoring, an array where it is stored.
 Array = Any
@@ -163,6 +164,7 @@ class Boundaries:
     chosen: Chosen | None = None  # by the closed form
     n_nearest: int = 1  # see ``Scorer``
     units: Array | None = None  # (n_features,) of the columns, their geometric mean is 1; None: as given
+    memory: Memory | None = None  # of labelled messages
     _ready: dict[Any, "ReadyScorer"] = field(default_factory=dict, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -214,8 +216,12 @@ class Boundaries:
 
         mean = on_device(self.mean)
         rest = None if dtype == torch.float64 else on_device(self.mean - mean.cpu().numpy())
+        scorer = with_arrays(self.shapes, on_device).scorer(self.n_nearest)
         divisor = self.scale if self.units is None else on_device(self.divisor)
-        return ReadyScorer(with_arrays(self.shapes, on_device).scorer(self.n_nearest), mean, rest, divisor)
+        memory = None
+        if self.memory is not None:
+            memory = with_arrays(self.memory, on_device).beside(on_device(self.centroids))
+        return ReadyScorer(scorer, mean, rest, divisor, memory)
 
 
 class ReadyScorer(NamedTuple):
@@ -225,6 +231,13 @@ class ReadyScorer(NamedTuple):
     mean: Tensor  # (n_features,)
     rest: Tensor | None  # (n_features,) what the mean loses in single precision
     divisor: float | Tensor  # of all columns, or (n_features,) of each
+    memory: Memory | None = None  # with the class means
+
+    def lost(self, features: Tensor) -> Tensor:
+        """Give what the memory takes of the scores of standardized samples, (n_samples,)."""
+        if self.memory is None:
+            return torch.zeros_like(features[:, 0])
+        return self.memory.deduction(features)
 
     def standardize(self, X: Tensor) -> Tensor:
         """Subtract the mean, and divide, as in double precision: a large shift costs nothing."""

@@ -1,6 +1,5 @@
 """Tables for people in a workbook: every cell is text, and labels are chosen from a list."""
 
-import errno
 import importlib
 import importlib.util
 import re
@@ -9,7 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...._core.files import real_file, replacing
+from ...._core.files import check_folder, replacing
 from ...._core.messages import how_to_install
 
 #: UTF-16 units of a cell, rows and columns of a sheet.
@@ -47,9 +46,7 @@ def check_workbook(path: Path) -> None:
     """
     if importlib.util.find_spec("xlsxwriter") is None:
         raise ImportError(f"{str(path)!r} is written with XlsxWriter: {how_to_install('skellipsoid[excel]')}.")
-    if not real_file(path).parent.is_dir():
-        message = f"There is no folder {str(path.parent)!r} for this file; create it, or use another"
-        raise FileNotFoundError(errno.ENOENT, message, str(path))
+    check_folder(path)
 
 
 def write_workbook(path: Path, sheets: Sequence[Sheet], labels: Sequence[Any] = ()) -> None:
