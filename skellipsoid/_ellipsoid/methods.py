@@ -27,6 +27,7 @@ from .._core.warn import warn
 from .._held_out.scores import Expected
 from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.duplicates import equal_samples, find_duplicates
+from .._samples.projections import find_projection
 from .._samples.training_samples import TrainingSamples
 from .._samples.units import column_units
 from .._torch.devices import explain_out_of_memory, resolve_device, resolve_seed
@@ -88,7 +89,9 @@ class ClosedForm(Method):
     def column_units(
         self, X: NDArray[Any], codes: Codes, weights: NDArray[np.float64], known: NDArray[np.int64]
     ) -> NDArray[np.float64] | None:
-        """Give standard deviations within classes, where the columns do not share a unit."""
+        """Give standard deviations within classes, where the columns do not share a unit and are no projection's."""
+        if find_projection(X):  # less variance is less to say there: F1 −5 on bot 2 behind PCA if divided
+            return None
         return column_units(select_rows(X, known), codes[known], weights[known])
 
     def needs(self, n_classes: int, n_samples: int, n_features: int) -> str:

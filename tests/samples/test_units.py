@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.decomposition import PCA
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, add_classes
+from skellipsoid._ellipsoid.axes import component
 from skellipsoid._samples.units import column_units
 from skellipsoid.persistence import load, save
 
@@ -44,6 +46,8 @@ def test_columns_that_share_a_unit_are_as_given():
     embeddings = np.exp(rng.normal(scale=0.2, size=384)) * rng.normal(size=(200, 384))
     for X, classes in (load_digits(return_X_y=True), (alike, y), (embeddings, y)):
         assert column_units(X, classes, np.ones(len(X))) is None
+    projected = PCA().fit_transform(load_wine().data)
+    assert fitted(projected, load_wine().target).column_units_ is None  # a column with less variance says less
     assert column_units(alike * [1, 1, 1, 1, 9], y, np.ones(len(y))) is not None
     assert fitted(alike * [1, 1, 1, 1, 9], y, trainer=EliDecide(max_iter=1)).column_units_ is None
 
@@ -53,7 +57,7 @@ def test_attributes_are_in_the_units_of_x():
     clf = fitted(X, y)
     np.testing.assert_allclose(clf.centroids_, [X[y == k].mean(axis=0) for k in range(3)], rtol=1e-5)
     offsets = X - clf.centers_[1]
-    margins = 1 - np.linalg.norm(offsets @ clf.components_[1].T, axis=1) / clf.radii_[1]
+    margins = 1 - np.linalg.norm(offsets @ component(clf._boundaries, 1).T, axis=1) / clf.radii_[1]
     np.testing.assert_allclose(clf.class_margins(X)[:, 1], margins, rtol=1e-3, atol=1e-3)
     directions, lengths = clf.ellipsoid_axes(1)
     np.testing.assert_allclose(clf.class_margins(clf.centers_[1] + lengths[:1] * directions[:1])[0, 1], 0, atol=1e-3)
