@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.characters import printable
+from .._core.characters import is_visible, printable
 from .._core.files import unused_name
 from .._core.messages import named, numbered
 from .._core.pipelines import read_estimator, split_estimator
@@ -24,8 +24,8 @@ from ._given import lines_of_input, read_by, with_content
 from ._pages.page import SUFFIX as PAGE
 from ._pages.page import saved_by
 from ._reviewed import COLUMNS, Chosen, one_line, write_chosen
-from ._text_files.columns import find_column
-from ._text_files.match_log import DIGEST, MESSAGE, LabelledLog, checked_match
+from ._text_files.columns import check_single
+from ._text_files.match_log import DIGEST, MESSAGE, ROW, LabelledLog, checked_match
 from ._text_files.read import accepted_labels, check_cells, read_file, read_rows
 from ._text_files.workbooks.write_workbook import chosen_label
 from ._trade_off import before_and_after
@@ -131,7 +131,8 @@ def _reviewed(
             f"{str(path)!r} lacks the {named('column', missing)}; pass a file that skellipsoid review wrote, or give a "
             "table of messages these names of columns."
         )
-    places = [find_column(table, path, name, "The column") for name in (message, "label")]
+    check_single(table, path, message, "label", "weight", ROW, DIGEST)
+    places = [table.names.index(name) for name in (message, "label")]
     for column in places if log is None or DIGEST not in table.names else places[1:]:
         check_cells(table, path, column, kept)
     labels = accepted_labels(table, path, places[0], places[1], kept)
@@ -152,7 +153,7 @@ def _reviewed(
     columns = {"weight": table.named_cells("weight")} if "weight" in table.names else {}
     weights = weights_of(columns, y, path)
     texts = checked_match(table, path, log, asks=not options.yes)
-    rows = [row for row, text in enumerate(texts) if text]
+    rows = [row for row, text in enumerate(texts) if is_visible(text)]
     return (
         [texts[row] for row in rows],
         np.array([y[row] for row in rows], dtype=object),
