@@ -128,4 +128,4 @@ def test_what_save_writes_has_the_entries_of_its_format(name, made, tmp_path):
         for change in part.get("state", {}).get("changes_", []):
             change["mapping"].pop("n_trained", None)  # said since, and needed by nothing
     assert entries(now["model"]) == entries(kept["model"])
-    assert now.keys() == kept.keys()
+    assert now.keys() - {"sizes"} == kept.keys()  # models without sizes have bounds for them
