@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .._core.messages import named
+from .._core.no_text import check_is_text
 
 #: Bytes of one file, and of all files of a zip together.
 MOST_BYTES, MOST_UNPACKED = 50_000_000, 200_000_000
@@ -36,6 +37,7 @@ class Member(NamedTuple):
             encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
         if not encoding.lower().startswith("utf-16") and marker.encode() not in content:
             return ""
+        check_is_text(content, Path(self.name), may_be_page=True)
         try:
             return content.decode(encoding)
         except LookupError as error:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .._core.messages import numbered
+from .._core.no_text import check_is_text
 from .bot_members import MOST_BYTES, Member, Members, of_file, of_folder, of_zip
 from .bot_texts import BotText, BotTexts, files_of
 from .dialogflow import read_dialogflow, read_dialogflow_cx
@@ -87,6 +88,7 @@ def _found(path: Path, encoding: str | None) -> tuple[BotTexts, Members] | None:
     is_object &= path.stat().st_size <= MOST_BYTES  # records of a table may be more
     if not (suffix in {".yml", ".yaml", ".md"} or is_object or "_usersays_" in path.name):
         return None
+    check_is_text(head, path)
     found = _of_bot(path, members.files, encoding)
     if found is None and suffix in {".yml", ".yaml"}:
         raise ValueError(

@@ -6,6 +6,11 @@ from typing import Any
 
 #: Unicode categories of blanks, control characters and format characters.
 _INVISIBLE = {"Zs", "Zl", "Zp", "Cc", "Cf"}
+#: What Unicode lets a program ignore (Default_Ignorable_Code_Point), and letters that are drawn as nothing.
+_IGNORED = re.compile(
+    "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 #: Control characters, line ends, what sets the direction of writing, and halves of characters.
 _OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -25,8 +30,13 @@ def normalize_text(text: str) -> str:
 
 
 def is_visible(text: str) -> bool:
-    """Whether a text has a character that is not blank, a control or a format character."""
-    return any(unicodedata.category(character) not in _INVISIBLE for character in text)
+    """Whether a text has a character that is not blank, a control or a format character, and may not be ignored."""
+    return any(unicodedata.category(letter) not in _INVISIBLE and not _IGNORED.match(letter) for letter in text)
+
+
+def without_ignored(text: str) -> str:
+    """Leave out what is drawn as nothing, such as variation selectors and blanks without width."""
+    return _IGNORED.sub("", text)
 
 
 def printable(value: Any) -> str:

@@ -18,6 +18,8 @@ from filelock import FileLock, Timeout
 
 #: Cells that spreadsheets run, and those that were guarded already.
 _RUN = re.compile(r"'*[=+\-@\t\r]")
+#: Control characters but tabs and line ends, and halves of surrogate pairs.
+_CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 #: Files that are no text.
 _NO_TEXT = {
@@ -124,11 +126,11 @@ def write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]])
     """Write a table of text for people, the names of its columns first: commas in ``.csv``, tabs in all others.
 
     Spreadsheets run cells that begin with ``=``, ``+``, ``-`` or ``@``: one that is no number gets an apostrophe before
-    it, which ``unguarded`` takes off.
+    it, which ``unguarded`` takes off. Control characters, such as NUL, which no reader takes, are left out.
     """
     check_sheet(path)
     is_csv = path.suffix.lower() == ".csv"
-    cells = ([guarded(str(cell)) for cell in row] for row in rows)
+    cells = ([guarded(_CONTROL.sub("", str(cell))) for cell in row] for row in rows)
     # Excel takes a .csv for UTF-8 by the mark alone.
     _write(path, names, cells, "," if is_csv else "\t", "utf-8-sig" if is_csv else "utf-8")
 

@@ -31,8 +31,12 @@ def say_empty(numbers: list[int], path: Path, unit: str = "line") -> None:
 
 def shortened(text: str, most: int) -> str:
     """Cut a text for a message, on one line."""
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[:most]}…"
+    return cut(" ".join(text.split()), most)
+
+
+def cut(name: str, most: int = 60) -> str:
+    """Cut a name for a message, with its blanks as they are."""
+    return name if len(name) <= most else f"{name[:most]}…"
 
 
 def how_to_install(requirement: str) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .characters import normalize_text
+from .characters import normalize_text, without_ignored
 from .labels import is_text
-from .messages import named
+from .messages import cut, named
 from .warn import warn
 
 #: Names of what is no class, without blanks and punctuation, and parts of such names.
@@ -64,7 +64,7 @@ def refuse_other_spellings(
         other = next((spelled[form] for form in forms(label) if form in spelled), None)
         if other is not None:
             what = "the open label " if other == opened else "the class " if other in known else ""
-            pairs.append(f"{_shown(label, other)} beside {what}{other!r}")
+            pairs.append(f"{_shown(label, other)} beside {what}{cut(other)!r}")
         elif among_new:
             spelled |= dict.fromkeys(forms(label), label)
     if pairs:
@@ -72,6 +72,27 @@ def refuse_other_spellings(
             f"Nearly equal names: {named('label', pairs)}; write them alike, or rename one of them if they are "
             "different classes."
         )
+
+
+def refuse_lookalikes(labels: NDArray[Any], open_label: str) -> None:
+    """Refuse labels to train on that look like the open label or another of them, but are not.
+
+    They differ by what Unicode lets a program ignore; a number as the open label may not be written otherwise. Case and
+    punctuation are allowed here: the check of the texts says them.
+
+    Raises
+    ------
+    ValueError
+        Which names both labels.
+    """
+    if _NUMBER.fullmatch(open_label):
+        refuse_other_spellings(labels, labels[:0], open_label)
+    seen = {without_ignored(open_label): open_label}
+    names = sorted({*map(str, labels.tolist())} - {open_label})
+    pairs = [(name, other) for name in names if (other := seen.setdefault(without_ignored(name), name)) != name]
+    if pairs:
+        shown = [f"{_shown(name, other)} beside {cut(other)!r}" for name, other in pairs]
+        raise ValueError(f"Names that look alike: {named('label', shown)}; write them alike.")
 
 
 def strangers(labels: NDArray[Any], classes: NDArray[Any], open_label: Any) -> Counter[Any]:
@@ -85,7 +106,8 @@ def warn_of_strangers(labels: NDArray[Any], classes: NDArray[Any], open_label: A
     """Say how many labels are read as open because they are no known class, and which."""
     found = strangers(labels, classes, open_label)
     if found:
-        names = [f"{label!r} ({count})" for label, count in found.most_common(_MOST_NAMED)]
+        most = found.most_common(_MOST_NAMED)
+        names = [f"{cut(label)!r} ({n})" if isinstance(label, str) else f"{label!r} ({n})" for label, n in most]
         more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
         warn(
             f"{found.total()} of {len(labels)} labels count as open, because the classifier does not know "
@@ -95,7 +117,7 @@ def warn_of_strangers(labels: NDArray[Any], classes: NDArray[Any], open_label: A
 
 def forms(label: str) -> tuple[str, ...]:
     """Give what all spellings of a label share; a number in brackets has two such forms, since it may be negative."""
-    shown = (character for character in normalize_text(label) if not _is_dropped(character))
+    shown = (character for character in without_ignored(normalize_text(label)) if not _is_dropped(character))
     text = "".join("-" if _is_dash(character) else character for character in shown).strip()
     number = _NUMBER.fullmatch(text)
     if number:
@@ -177,12 +199,17 @@ def _is_between(character: str) -> bool:
 
 def _shown(label: str, other: str) -> str:
     """Quote a label, and name a character that cannot be told by its look."""
-    odd = [c for c in label if not c.isascii() and c not in other and unicodedata.category(c)[0] != "L"]
-    return f"{label!r} (with U+{ord(odd[0]):04X})" if odd else repr(label)
+    odd = [c for c in label if not c.isascii() and c not in other and not _is_letter(c)]
+    return f"{cut(label)!r} (with U+{ord(odd[0]):04X})" if odd else repr(cut(label))
+
+
+def _is_letter(character: str) -> bool:
+    return unicodedata.category(character)[0] == "L" and bool(without_ignored(character))
 
 
 def _words(label: str) -> Iterator[str]:
     """Letters and digits of a label, as written and with the words in order."""
+    label = without_ignored(label)
     words = re.findall(r"[^\W_]+", normalize_text(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)))
     yield "".join(words)
     yield "".join(sorted(words))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin_min
 
 from .._core.validation import name_rows
+from .._samples.units import in_units
 
 Floats = NDArray[np.float64]
 
@@ -93,6 +94,13 @@ def rounding_of(classifier: Any) -> float:
     return float(np.median(kept.rounding(len(classifier.classes_))[np.unique(kept.classes)]))
 
 
+def comparable(classifier: Any, features: Any) -> tuple[Any, float | None]:
+    """Give features of messages, and how far those of equal ones may lie from each other, if the classifier says."""
+    if getattr(classifier, "_kept", None) is None:
+        return features, None
+    return standardized(classifier, features), rounding_of(classifier)
+
+
 def find_trained(classifier: Any, features: Any) -> NDArray[np.int64]:
     """Give the class of the training sample that each message is equal to, (n_messages,).
 
@@ -112,7 +120,7 @@ def trained_labels(classifier: Any, features: NDArray[np.float32]) -> NDArray[np
 def standardized(classifier: Any, features: NDArray[Any]) -> NDArray[np.float32]:
     """Give features as the training samples are kept; none is larger than those that can be learned."""
     with np.errstate(over="ignore"):
-        found = (features - classifier._kept.mean) / classifier.scale_
+        found = (in_units(features, classifier._boundaries.units) - classifier._kept.mean) / classifier.scale_
     return np.asarray(found.clip(-_FARTHEST, _FARTHEST), dtype=np.float32)
 
 
@@ -128,4 +136,6 @@ def check_reach(classifier: Any, X: NDArray[Any]) -> None:
 
 def in_units_of_X(classifier: Any, features: NDArray[np.float32]) -> Floats:
     """Give kept features as they came."""
-    return np.asarray(classifier._kept.mean + classifier.scale_ * features.astype(np.float64))
+    found = classifier._kept.mean + classifier.scale_ * features.astype(np.float64)
+    units = classifier._boundaries.units
+    return np.asarray(found if units is None else units * found)

@@ -131,6 +131,7 @@ STATE: dict[str, Rule | Record] = {
         moments=_MOMENTS,
         chosen=_CHOSEN,
         n_nearest=COUNT,
+        units=optional(or_none(floats("n_features", above=0))),
         memory=_MEMORY,
     ),
     "_held_out": HELD_OUT,

@@ -91,7 +91,7 @@ class Labels(NamedTuple):
         weights: Floats,
         sheets: Integers | None = None,
     ) -> "Labels":
-        """Scale weights, one over the chance of being labelled, so that each sheet sums to its effective sample size."""
+        """Scale weights, one over the chance of being labelled, so that a sheet sums to its effective sample size."""
         shares = weights / max(weights.max(initial=0.0), np.finfo(float).tiny)  # their squares do not overflow
         sheets = np.unique(np.zeros(len(weights)) if sheets is None else sheets, return_inverse=True)[1].ravel()
         factors = np.bincount(sheets, shares) / np.maximum(np.bincount(sheets, np.square(shares)), 1e-300)

@@ -21,6 +21,7 @@ from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.learned import (
     Learned,
     check_reach,
+    comparable,
     find_learned,
     find_trained,
     in_units_of_X,
@@ -31,7 +32,7 @@ from .._ellipsoid.learned import (
 from .._held_out.line import place_limit
 from .._held_out.scores import Floats, Integers, ReferenceScores
 from .._held_out.zones import costs_of
-from .log import MEMBERS, Log, read_log, rounding_known, score
+from .log import MEMBERS, Log, read_log, score
 from .predict_set import first_classes, foretold, zones_placed
 from .sheet import Sheet, read_sheet
 
@@ -103,7 +104,7 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
         what = "were learned before or are training samples" if is_trained.any() else "were learned before"
         raise ValueError(f"All {len(scores)} messages {what}; pass messages that came since.")
     check_squares(checked := classifier._validate_scored_data(features))
-    log = Log.unlabelled(scores[fresh], assigned[fresh], checked[fresh], rounding_known(classifier))
+    log = Log.unlabelled(scores[fresh], assigned[fresh], *comparable(classifier, checked[fresh]))
     rows, weights = drawn(log.scores, log.copies, n, check_random_state(random_state).uniform())
     return Result(rows=fresh[rows], weights=weights)
 
@@ -304,8 +305,7 @@ def _scored_without_themselves(
     """Learned messages, scored by fits without them, and the other messages as the learned classifier scores them."""
     features = in_units_of_X(classifier, messages.features)
     scores, assigned = score(learned, features)
-    rounding = rounding_known(classifier)
-    parts = Log.unlabelled(scores, assigned, features, rounding).copies % N_PARTS
+    parts = Log.unlabelled(scores, assigned, messages.features, rounding_of(classifier)).copies % N_PARTS
     for part in np.unique(parts):
         own, without = parts == part, classifier
         with silenced():  # the learned classifier has said it
@@ -328,7 +328,7 @@ def _scored_without_themselves(
         gaps, weights = np.append(gaps, gaps[copies]), np.append(weights, np.zeros(len(copies)))
         features = np.concatenate([features, others])
     is_labelled = np.arange(len(scores)) < len(truth)
-    log = Log.unlabelled(scores, assigned, features, rounding)
+    log = Log.unlabelled(scores, assigned, *comparable(classifier, features))
     log = log.labelled(is_labelled, truth, weights, len(learned.classes_), sheets)
     trained = find_trained(classifier, features)
     return log._replace(n_new=len(messages), gaps=gaps, trained=trained)

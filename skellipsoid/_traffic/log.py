@@ -12,10 +12,10 @@ from .._core.validation import check_squares
 from .._ellipsoid.learned import (
     UNWEIGHTED,
     Learned,
+    comparable,
     find_learned,
     find_trained,
     learned_of,
-    rounding_of,
     trained_labels,
 )
 from .._held_out.log_model import Labels, LogModel, model_of
@@ -188,7 +188,7 @@ def read_log(
         return Log.empty()
     classifier, features = read_estimator(estimator, X, MEMBERS, caller)
     check_squares(checked := classifier._validate_scored_data(features))
-    log = Log.unlabelled(*score(classifier, features), checked, rounding_known(classifier))
+    log = Log.unlabelled(*score(classifier, features), *comparable(classifier, checked))
     log = log._replace(trained=find_trained(classifier, features))
     labelled, truth, weights = np.zeros(len(log.scores), dtype=bool), log.truth, np.zeros(0)
     sheet = UNWEIGHTED
@@ -209,11 +209,6 @@ def read_log(
         return log
     n_new = int((weights > 0).sum())
     return log.labelled(labelled, truth, weights, len(classifier.classes_))._replace(n_new=n_new)
-
-
-def rounding_known(classifier: Any) -> float | None:
-    """Give how far the features of equal messages may lie from each other, if the classifier says."""
-    return None if getattr(classifier, "_kept", None) is None else classifier.scale_ * rounding_of(classifier)
 
 
 def _of_messages(

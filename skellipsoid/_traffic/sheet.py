@@ -9,7 +9,7 @@ from sklearn.utils import check_consistent_length
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.validation import check_weights, name_rows, only_column, read_weight_shares, read_weights
 from .._core.warn import warn
-from .._ellipsoid.learned import UNWEIGHTED, Learned, find_learned, learned_of, rounding_of
+from .._ellipsoid.learned import UNWEIGHTED, Learned, comparable, find_learned, learned_of
 from .._held_out.scores import Floats, Integers
 from .equal import (
     contradicted,
@@ -97,7 +97,7 @@ def read_sheet(
         As ``read_given``; if a message has several labels, unless users picked them; if all were learned before.
     """
     given = read_given(len(features), y, sample_weight, classifier.classes_)
-    messages = equal_messages(features, classifier.scale_ * rounding_of(classifier))
+    messages = equal_messages(*comparable(classifier, features))
     if picked:
         given = _without_contradictions(X, given, messages)
     rows = np.flatnonzero(given.labelled)

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from .._change_classes import add_classes, merge_classes, refresh, remove_classes
 from .._core.characters import printable
 from .._core.files import members_path, unguarded
-from .._core.messages import named, numbered
+from .._core.messages import cut, named, numbered
 from .._core.pipelines import split_estimator
 from .._core.spelling import nearly_equal, refuse_other_spellings, says_none
 from .._traffic.discovery.result import MEMBER_COLUMNS
 from ..persistence._save import save_changed
 from ._beside import warn_of_stale_export
 from ._evaluate import read_labelled
+from ._text_files.columns import check_single
 from ._text_files.read import accepted_labels, read_file, read_labels
 from ._text_files.text_table import Table
 from ._text_files.workbooks.package import first_sheet, is_workbook
@@ -58,6 +59,8 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     how = {"encoding": options.encoding, "sheets": options.sheet or first_sheet(options.data), "familiar": kept}
     groups = read_file(options.data, "group", "label", **how, bots=True, language=options.language)
     opened = classifier.open_label_
+    if not groups.note and "group" in groups.names:
+        check_single(groups, options.data, *MEMBER_COLUMNS, "members")
     if set(MEMBER_COLUMNS) <= set(groups.names):
         members, of_group = groups, {}
     elif {"group", "label", "example_1"} <= set(groups.names) and groups.rows:
@@ -67,7 +70,7 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     else:
         return None
     numbers, texts = members.named_cells("group"), members.named_cells("text")
-    if not is_workbook(options.data):  # whose cells are not guarded
+    if members.delimiter:  # cells of workbooks and of pages are not guarded
         texts = list(map(unguarded, texts))
     own = accepted_labels(members, options.data, members.names.index("text"), members.names.index("label"), kept)
     own = [chosen_label(label, opened) for label in own]
@@ -132,6 +135,7 @@ def _of_same_run(members: Table, runs: set[str], path: Path, other: Path) -> Tab
             f"{str(other)!r} holds other groups than {str(path)!r}: both must be of one run of traffic --save; group "
             "the log again, and label these groups."
         )
+    check_single(members, other, *MEMBER_COLUMNS)
     return members
 
 
@@ -147,7 +151,7 @@ def check_names(classifier: Any, labels: NDArray[Any], *, asks: bool) -> None:
     known = set(map(str, classifier.classes_.tolist()))
     new = set(map(str, labels.tolist())) - known - {opened}
     pairs = [
-        f"{printable(repr(first))} beside {'the class ' if is_known else ''}{printable(repr(second))}"
+        f"{printable(repr(cut(first)))} beside {'the class ' if is_known else ''}{printable(repr(cut(second)))}"
         for first, second, is_known in nearly_equal(new, known)
     ]
     if pairs:
@@ -157,7 +161,7 @@ def check_names(classifier: Any, labels: NDArray[Any], *, asks: bool) -> None:
         )
     for label in sorted(filter(says_none, new)):
         raise ValueError(
-            f"The label {printable(repr(label))} seems to say that a message is of no class; write "
+            f"The label {printable(repr(cut(label)))} seems to say that a message is of no class; write "
             f"{printable(repr(opened))} for it, or pass --yes if it is a class."
         )
 

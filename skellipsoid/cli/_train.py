@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from .._core.pipelines import duplicate_groups, read_estimator
+from .._core.spelling import refuse_lookalikes
 from .._core.warn import warn
 from .._data_check.text_check import find_problems
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
@@ -97,6 +98,7 @@ def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArra
             else "no row with both a text and a label"
         )
         raise ValueError(f"{str(options.data)!r} holds {found}; give it texts of at least one intent.")
+    refuse_lookalikes(labels, options.open_label)
     counts = _check_texts(given, options)
     n_open = int((labels == options.open_label).sum())
     if n_open and not options.quiet:

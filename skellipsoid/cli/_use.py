@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.messages import named, numbered
+from .._core.messages import cut, named, numbered
 from .._core.pipelines import split_estimator
 from .._core.spelling import refuse_other_spellings
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
@@ -63,7 +63,7 @@ def log_of_file(
 
 def open_because(others: Counter[str]) -> str:
     """Say which labels are open because the model does not know them."""
-    counts = [f"{label!r} ({count})" for label, count in others.most_common()]
+    counts = [f"{cut(label)!r} ({count})" for label, count in others.most_common()]
     return f"open, because the model does not know the {named('label', counts)}"
 
 

@@ -256,6 +256,8 @@ def test_a_folder_of_classes(tmp_path):
         ("domain.yml", "intents:\n- greet\n", "is YAML without intents below 'nlu', as Rasa writes them"),
         ("nlu.json", '{"rasa_nlu_data": ', "is no JSON of Rasa"),
         ("x_usersays_en.json", "[", "is no JSON"),
+        ("nlu.yml", "\ufeff<!doctype html>\n<html>", "is an HTML page"),
+        ("nlu.md", "%PDF-1.4\n## intent:greet\n- hi\n", "is a PDF document; copy the messages into a text file"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, name, content, sentence):

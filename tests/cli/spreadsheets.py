@@ -4,6 +4,7 @@ import csv
 import io
 import itertools
 import random
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -216,3 +217,27 @@ def _table(number: int, way: tuple[Any, ...], messages: list[tuple[str, str]], r
         options = {"text_column": "2"} | ({} if shape == "one" else {"label_column": "3"})
     name = f"{number}-{writer[0]}-{shape}-{country}-{header}-{ord(delimiter)}.{ending}"
     return Case(name, content, expected, options)
+
+
+#: What stands for true and for the months in a cell.
+_TRUE = {"German": "WAHR", "French": "VRAI", "Polish": "PRAWDA"}
+_MONTHS = {"German": "{:02}. Feb", "French": "{:02}-f\u00e9vr", "Polish": "{:02}.lut"}
+
+
+def as_spreadsheet(cell: str, country: str) -> str:
+    """Give a cell as a spreadsheet shows it once it has opened a CSV file: numbers, dates and truths are its own."""
+    if re.fullmatch(r"[-+]?\d{12,}", cell) or re.fullmatch(r"\d+e\d+", cell):
+        return f"{float(cell):.5E}".replace(".", ",")
+    if re.fullmatch(r"[-+]?\d+", cell):
+        return str(int(cell))
+    if found := re.fullmatch(r"(\d{1,2})[/.]0?2", cell):
+        return _MONTHS[country].format(int(found[1]))
+    return _TRUE[country] if cell.lower() == "true" else cell[:32_767]
+
+
+def saved_csv(content: bytes, country: str) -> bytes:
+    """Give a CSV file as Excel saves it as CSV in a country, in its encoding: what that lacks is a question mark."""
+    rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
+    shown = [tuple(as_spreadsheet(cell, country) for cell in row) for row in rows]
+    _, delimiter, encoding = COUNTRIES[country]
+    return written(shown, delimiter).encode(encoding, "replace")

@@ -44,6 +44,7 @@ def test_a_sheet_in_title_case_or_with_another_minus_is_refused(
     for known, opened, pair in (
         (np.char.title(labels), "'-1", "labels \"'-1\" beside the open label '-1', 'Alarm' beside the class 'alarm', "),
         (labels, "\u22121", "label '\u22121' (with U+2212) beside the open label '-1'"),
+        (labels, "-1\ufe0f", "label '-1\ufe0f' (with U+FE0F) beside the open label '-1'"),
     ):
         path = written(tmp_path / "sheet.tsv", [*texts, *open_texts], [*known, *[opened] * len(open_texts)])
         assert main([*words, "--data", str(path)]) == 2
@@ -52,6 +53,36 @@ def test_a_sheet_in_title_case_or_with_another_minus_is_refused(
         assert "; write them alike, or rename one of them if they are different classes.\n" in error
         assert error.count("\n") == 1
     assert (folder / "skellipsoid.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("label", "beside"),
+    [
+        ("\u22121", "'\u22121' (with U+2212) beside the open label '-1'"),
+        ("alarm\u3164", "(with U+3164) beside 'alarm'"),
+    ],
+)
+def test_train_refuses_names_that_look_alike(tiny_model, tmp_path, texts, labels, open_texts, label, beside, capsys):
+    path = written(tmp_path / "table.tsv", [*texts, *open_texts], [*labels, *[label] * len(open_texts)], "text")
+    words = ["train", "--data", str(path), "--model-name", str(tiny_model), "--save", str(tmp_path / "m"), "--quiet"]
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert beside in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_name_that_stands_twice_in_a_header_is_refused(folder, tmp_path, texts, labels, command, capsys):
+    path = tmp_path / "twice.csv"
+    wide = "x" * 10_000  # what a message shows is cut
+    rows = [f"{text},{label},-1,0" for text, label in zip(texts, labels, strict=True)]
+    path.write_text("\n".join([f"message,label,label,{wide}", *rows]), encoding="utf-8")
+    words = [command.partition(" ")[0], "--model", str(folder), *COMMANDS[command], "--quiet"]
+    assert main([*words, "--data", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "'label'" in error
+    assert "columns 2" in error
+    assert len(error) < 1000
 
 
 @pytest.mark.parametrize("label", ["?", "-", "none", "Out of Scope"])
@@ -86,15 +117,15 @@ def test_the_open_label_needs_no_word(folder, tmp_path, texts, labels, open_text
 # What an annotator rejected
 
 TOOLS = {
-    "Prodigy reject": ({"answer": "accept"}, {"answer": "reject"}, "answer 'reject'"),
-    "Prodigy ignore": ({"answer": "accept"}, {"answer": "ignore"}, "answer 'ignore'"),
-    "Argilla": ({"status": "Validated"}, {"status": "Discarded"}, "status 'discarded'"),
+    "Prodigy reject": ({"answer": "accept"}, {"answer": "reject", "_task_hash": 1}, "answer 'reject'"),
+    "Prodigy ignore": ({"answer": "accept"}, {"answer": "ignore", "_session_id": "x"}, "answer 'ignore'"),
+    "Argilla": ({"status": "Validated"}, {"status": "Discarded", "prediction_agent": "x"}, "status 'discarded'"),
     "Argilla 2": (
         {"label.responses.status": ["submitted"]},
         {"label.responses.status": ["discarded"]},
         "label.responses.status 'discarded'",
     ),
-    "Label Studio": ({"was_cancelled": False}, {"was_cancelled": True}, "was_cancelled 'true'"),
+    "Label Studio": ({"was_cancelled": False}, {"was_cancelled": True, "lead_time": 2.5}, "was_cancelled 'true'"),
 }
 
 
@@ -145,6 +176,19 @@ def test_columns_of_the_same_name_that_hold_other_things_say_nothing(tmp_path, n
     path = tmp_path / "own.csv"
     path.write_text(f"text,label,{name}\nwake me,alarm,{values[0]}\ndim it,light,{values[1]}\n", encoding="utf-8")
     assert read(path, "text", "label") == ([("wake me", "alarm"), ("dim it", "light")], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "tool"),
+    [("answer", ["accept", "reject"], "Prodigy"), ("status", ["Completed", "Discarded"], "Argilla")],
+)
+def test_marks_in_a_file_of_no_tool_count_for_nothing_and_are_said(tmp_path, name, values, tool):
+    path = tmp_path / "own.csv"  # the answers of a server to classes of these names; the tickets of a help desk
+    path.write_text(f"text,label,{name}\nwake me,alarm,{values[0]}\ndim it,light,{values[1]}\n", encoding="utf-8")
+    rows, (said,) = read(path, "text", "label")
+    assert rows == [("wake me", "alarm"), ("dim it", "light")]
+    assert said.startswith(f"1 row of {str(path)!r} has {name} {values[1].lower()!r}, as {tool} marks a rejected label")
+    assert "the labels count" in said
 
 
 def test_a_label_column_may_be_called_so(tmp_path):

@@ -406,7 +406,7 @@ def test_json_values(tmp_path):
         '{"text": "hi", "label": 1}',
         '{"label": -1.0, "text": " ho"}',
         '{"text": "he", "label": null}',
-        '{"text": 7}',
+        '{"text": 7, "label": Infinity}',
     ]
     path = write(tmp_path, "\n".join(lines), "mine.jsonl")
     rows, said = read(path)

@@ -17,6 +17,7 @@ from skellipsoid import (
     merge_classes,
     set_operating_point,
 )
+from skellipsoid._core.characters import is_visible
 from skellipsoid._core.spelling import forms, refuse_other_spellings, says_none
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_accuracy_scorer, open_set_report
@@ -26,6 +27,7 @@ NAMES = np.array(["wake_me", "balance", "lights 2"])
 OTHER_MINUS_ONES = [
     *("\u22121", "\u20131", "\u20141", "'-1", "\u2019-1", "`-1", '"-1"', "\uff0d1", "\uff0d\uff11", "-\uff11"),
     *("(1)", "(-1)", "[-1]", "- 1", "-\u00a01", "-1,0", "\u22121.0", "-1.", "-01", "1-", "\u207b\u00b9", "\u200b-1"),
+    *("-1\ufe0f", "-1\u3164", "-\u034f1", "\u2800-1", "-1\U000e0100"),
 ]
 SEPARATORS = [" ", "_", "-", "\u2010", "\u2011", "\u2013", "\u2014", "\u2212", "\u00a0", "\u3000", "__"]
 WORDS = st.text(st.sampled_from("aZkäßéЖя0123"), min_size=1, max_size=5)
@@ -102,6 +104,17 @@ def test_another_writing_of_the_open_label_is_refused_by_all(data, fitted, label
     odd = [c for c in label if not c.isascii()]
     assert not odd or f"(with U+{ord(odd[0]):04X})" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_what_unicode_may_ignore_makes_no_other_name_and_no_text():
+    regex = pytest.importorskip("regex")
+    every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
+    ignored = [*regex.findall(r"\p{Default_Ignorable_Code_Point}", every), "\u2800"]
+    assert len(ignored) > 4000
+    assert {form for letter in ignored for form in forms(f"re{letter}fund")} == {"refund"}
+    assert {form for letter in ignored for form in forms(f"-1{letter}")} == {"-1"}
+    assert not any(map(is_visible, ignored))
+    assert all(map(is_visible, regex.findall(r"[\p{L}\p{N}\p{P}\p{S}--\p{DI}\u2800\U0001d159]", every, regex.V1)))
 
 
 @pytest.mark.parametrize("reader", ["set_operating_point", "rate", "open rate", "estimate_open_share"])

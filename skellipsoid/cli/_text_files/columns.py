@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..._core.messages import shortened
+from ..._core.messages import cut, named, shortened
 from ..._data_check.headers import rank_label, rank_text
 from .text_table import Table, cell_text, is_scalar
 
@@ -37,29 +37,29 @@ def choose_columns(table: Table, path: Path, text: str | None, label: str | None
     ValueError
         If a named column is not there, or if it is not clear which to take.
     """
-    named = [
+    given = [
         None if wanted is None else find_column(table, path, wanted, option)
         for wanted, option in ((text, "--text-column"), (label, "--label-column"))
     ]
-    if named[0] is not None and named[0] == named[1]:
+    if given[0] is not None and given[0] == given[1]:
         raise ValueError(
-            f"--text-column and --label-column both name column {table.titled(named[0])}; name two columns."
+            f"--text-column and --label-column both name column {table.titled(given[0])}; name two columns."
         )
     if table.n_columns < 2:
         raise ValueError(
             f"{str(path)!r} has one column, {_shown(table, 0)}, but a text and a label are needed; add a column."
         )
     profiles = _Profiles(table)
-    found_text, found_label = _guess(profiles, *named)
+    found_text, found_label = _guess(profiles, *given)
     if found_text is None or found_label is None:
         raise ValueError(_unclear(table, path, found_text, found_label))
     for column in {found_text, found_label}:
-        if table.names and table.names[column] and named[column == found_label] is None:
+        if table.names and table.names[column] and given[column == found_label] is None:
             find_column(table, path, table.names[column], ("--text-column", "--label-column")[column == found_label])
     if profiles.are_wrong_way_round(found_text, found_label):
         raise ValueError(_wrong_way_round(table, path, found_text, found_label))
     is_plain = table.n_columns == 2 and found_text == 0 and [name.lower() for name in table.names] in ([], _PLAIN)
-    return found_text, found_label, None in named and not is_plain
+    return found_text, found_label, None in given and not is_plain
 
 
 def choose_text_column(table: Table, path: Path, text: str | None) -> tuple[int, bool]:
@@ -75,6 +75,8 @@ def choose_text_column(table: Table, path: Path, text: str | None) -> tuple[int,
             f"It is not clear which column of {str(path)!r} holds the texts; choose with --text-column from "
             f"{_listed(table, table.text_columns)}."
         )
+    if table.names and table.names[found]:
+        find_column(table, path, table.names[found], "--text-column")
     return found, True
 
 
@@ -87,13 +89,24 @@ def find_column(table: Table, path: Path, wanted: str, option: str) -> int:
         if found:
             numbers = " and ".join(str(i + 1) for i in found)
             raise ValueError(
-                f"{option} {wanted!r} is the name of columns {numbers} of {str(path)!r}; pass the number of one."
+                f"{option} {cut(wanted)!r} is the name of columns {numbers} of {str(path)!r}; pass the number of one."
             )
     if wanted.isascii() and wanted.isdigit() and 1 <= int(wanted) <= table.n_columns:
         return int(wanted) - 1
     raise ValueError(
-        f"{option} {wanted!r} is no column of {str(path)!r}; pass the name or number of one: {_listed(table)}."
+        f"{option} {cut(wanted)!r} is no column of {str(path)!r}; pass the name or number of one: {_listed(table)}."
     )
+
+
+def check_single(table: Table, path: Path, *names: str) -> None:
+    """Refuse a header that holds one of the names, by which a command reads, more than once."""
+    for name in names:
+        places = [i + 1 for i, each in enumerate(table.names) if each == name]
+        if len(places) > 1:
+            raise ValueError(
+                f"The header of {str(path)!r} holds {name!r} {len(places)} times, in {named('column', places)}; rename "
+                "those that are not meant."
+            )
 
 
 class _Profiles:
@@ -226,7 +239,7 @@ def _listed(table: Table, columns: Sequence[int] = ()) -> str:
 def _shown(table: Table, column: int) -> str:
     cells = (cell_text(row[column]) for row in table.rows if is_scalar(row[column]))
     example = next(filter(None, cells), None)
-    name = f"{column + 1} {table.names[column]!r}" if table.names and table.names[column] else str(column + 1)
+    name = f"{column + 1} {cut(table.names[column])!r}" if table.names and table.names[column] else str(column + 1)
     if example is None and (held := next((row[column] for row in table.rows if not is_scalar(row[column])), None)):
         return f"{name} ({'a list' if isinstance(held, list | tuple) else 'an object'})"
     return f"{name} ({'empty' if example is None else f'such as {shortened(example, _LONGEST_EXAMPLE)!r}'})"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ..._core.characters import printable
 from ..._core.messages import named, shortened
+from ..._core.no_text import check_is_text
 from ..._core.warn import warn
-from .no_text import check_is_text
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: Largest share of lines that are not UTF-8 in a file whose other lines are read.
@@ -25,6 +25,8 @@ _ENCODINGS = (
 )
 #: From so many lines beyond ASCII on the guess was right in all tables of the test.
 _ENOUGH_LINES = 50
+#: A sign of Windows-1252 that no language writes within a word.
+_SPLIT = re.compile("[a-z\xdf-\xff][\xa1\xa7\xa9\xac\xae\xb1-\xb3\xb5\xb6\xb8\xb9\xbc-\xbf][a-z\xdf-\xff]")
 #: Letters of a line that a message shows.
 _MOST_LETTERS = 60
 
@@ -95,7 +97,7 @@ def decode_file(
 def _guessed(
     content: bytes, raw: list[bytes], path: Path, n_familiar: Callable[[list[str]], int] | None
 ) -> list[str] | None:
-    """Lines of a file in the encoding that chardet guesses or in Windows-1252; ``None`` if neither is plausible."""
+    """Lines of a file in the encoding that is told or guessed; ``None`` if none is plausible."""
     import chardet
 
     telling = b"".join(line for line in raw if not line.isascii())  # English lines beside these hide their language
@@ -107,35 +109,49 @@ def _guessed(
         prefer_superset=False,  # to chardet Windows-1250 holds all of ISO 8859-2
         no_match_encoding="cp1252",
     )
-    readings: dict[str, list[str]] = {}
-    for encoding in (str(found["encoding"]), "cp1252"):
-        try:
-            readings[encoding] = [line.decode(encoding) for line in raw]
-        except (UnicodeError, LookupError):
-            continue
-        if re.search("[\x80-\x9f]", "".join(readings[encoding])):  # no text holds such controls
-            del readings[encoding]
-    letters = {encoding: re.sub("[\0-\x7f]|\\W", "", "".join(lines)) for encoding, lines in readings.items()}
-    western = readings.pop("cp1252", None)
-    encoding, guess = next(iter(readings.items()), ("cp1252", western))
-    of_other_script = guess is not western and _is_latin(letters[encoding]) is False
-    if of_other_script and guess and _mixes_scripts(guess):
-        guess, of_other_script = western, False
-    if guess is None or (guess is western and not of_other_script and _has_many_accents(content)):
-        return None
-    if western is not None and not letters["cp1252"]:
-        guess, encoding = western, "cp1252"  # English with typographic quotes, which chardet takes for Czech letters
-    elif guess != western and n_familiar and western and (n := n_familiar(guess)) != (other := n_familiar(western)):
-        guess, encoding = (guess, encoding) if n > other else (western, "cp1252")
-    elif guess != western and not of_other_script and sum(not line.isascii() for line in raw) < _ENOUGH_LINES:
-        raise _unclear(path, encoding, guess, western)
-    encoding = "cp1252" if guess == western else encoding
+    names = dict.fromkeys([str(found["encoding"]), "cp1252", *(_ENCODINGS if n_familiar else ())])
+    readings = {name: lines for name in names if (lines := _reading(raw, name))}
+    counts = {name: n_familiar(lines) for name, lines in readings.items()} if n_familiar else {}
+    if counts and max(counts.values()) > min(counts.values()):
+        encoding = max(readings, key=counts.__getitem__)
+    else:
+        chosen = _chosen(content, raw, path, {name: readings[name] for name in [*names][:2] if name in readings})
+        if chosen is None:
+            return None
+        encoding = chosen
     name = f"Windows-{encoding[2:]}" if encoding.startswith("cp125") else encoding
     _say_encoding(
         path,
         f"is not UTF-8 and is read as {name}; if letters are wrong, save it as UTF-8 (in Excel: 'CSV UTF-8'), or name "
         "its encoding with --encoding.",
     )
+    return readings[encoding]
+
+
+def _reading(raw: list[bytes], encoding: str) -> list[str]:
+    """Lines in an encoding; none if they cannot be in it."""
+    try:
+        lines = [line.decode(encoding) for line in raw]
+    except (UnicodeError, LookupError):
+        return []
+    return [] if re.search("[\x80-\x9f]", "".join(lines)) else lines  # no text holds such controls
+
+
+def _chosen(content: bytes, raw: list[bytes], path: Path, readings: dict[str, list[str]]) -> str | None:
+    """Choose between the guess and Windows-1252; ``None`` if neither is plausible."""
+    western = readings.get("cp1252")
+    guess = next((name for name in readings if name != "cp1252"), None)
+    letters = {name: re.sub("[\0-\x7f]|\\W", "", "".join(lines)) for name, lines in readings.items()}
+    if guess and not _is_latin(letters[guess]) and not _mixes_scripts(readings[guess]):
+        return "cp1252" if western and not letters["cp1252"] else guess
+    if guess is None or not _is_latin(letters[guess]):
+        return "cp1252" if western and not _has_many_accents(content) else None
+    if western == readings[guess] or (western and not letters["cp1252"]):
+        return "cp1252"  # letters are none: English with typographic quotes, which chardet takes for Czech letters
+    if western and _n_split(western) > 1 and not _n_split(readings[guess]):
+        return guess  # such as Polish: za³o¿enie
+    if sum(not line.isascii() for line in raw) < _ENOUGH_LINES:
+        raise _unclear(path, guess, readings[guess], western)
     return guess
 
 
@@ -157,6 +173,11 @@ def _unclear(path: Path, encoding: str, guess: list[str], western: list[str] | N
 
 def _is_latin(letters: str) -> bool:
     return 2 * sum(unicodedata.name(letter, "").startswith("LATIN") for letter in letters) >= len(letters)
+
+
+def _n_split(lines: list[str]) -> int:
+    """Count lines in which a sign of Windows-1252 that is no letter stands between two small letters."""
+    return sum(bool(_SPLIT.search(line)) for line in lines)
 
 
 def _has_halves(content: bytes) -> bool:

@@ -152,8 +152,9 @@ def _shown(table: Table, rows: Sequence[int], found: Match, log: LabelledLog) ->
         what = "in the log" if place is not None else "nearest there"
         beside = f" ({what}: {shortened(other, _MOST_LETTERS)!r})" if other else ""
         parts.append(f"{table.unit} {table.numbers[row]} {shortened(written[row], _MOST_LETTERS)!r}{beside}")
-    more = len(rows) - len(parts)
-    return ", ".join(parts) + (f" and {more} more" if more else "")
+    if rest := [str(table.numbers[row]) for row in rows[_MOST_SHOWN:]]:
+        parts.append(f"and {table.unit}{'' if len(rest) == 1 else 's'} {', '.join(rest)}")
+    return ", ".join(parts)
 
 
 def _nearest(text: str, others: Sequence[str]) -> str:
@@ -163,8 +164,19 @@ def _nearest(text: str, others: Sequence[str]) -> str:
 
 
 def _is_as_written(message: str, text: str) -> bool:
-    """Whether a cell holds a text, but for white space, controls, and what no cell holds."""
-    return {_bare(message), _bare(unguarded(message))} & {_bare(text), _bare(as_cell(text))} != set()
+    """Whether a cell holds a text, but for white space, controls, and what no cell or no code page holds."""
+    are_equal = {_bare(message), _bare(unguarded(message))} & {_bare(text), _bare(as_cell(text))} != set()
+    return are_equal or (set(_beyond(message)) <= set(_beyond(text)) and _worn(unguarded(message)) == _worn(text))
+
+
+def _beyond(text: str) -> str:
+    """Letters beyond ASCII."""
+    return "".join(letter for letter in text if not letter.isascii())
+
+
+def _worn(text: str) -> str:
+    """Leave out what a spreadsheet writes as ? or without its accent, where the encoding of a CSV file lacks it."""
+    return _bare(unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()).replace("?", "")
 
 
 def _bare(text: str) -> str:

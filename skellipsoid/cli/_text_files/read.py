@@ -16,7 +16,7 @@ from ..._core.files import unguarded
 from ..._core.messages import named, say_empty
 from ..._core.warn import LossWarning, silenced, warn
 from .annotations import read_annotations
-from .columns import choose_columns, choose_text_column
+from .columns import check_single, choose_columns, choose_text_column
 from .decode import decode_file
 from .delimited import is_tabbed, read_delimited
 from .quotes import quoted_log
@@ -237,6 +237,7 @@ def read_partly_labelled(
     if not table.n_columns or not table.rows:
         return Log([], [], {})
     text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
+    check_single(table, path, "weight")
     if is_guess:
         _say_guess(table, path, "--text-column chooses another", texts=text_at)
     check_cells(table, path, text_at)

@@ -1,18 +1,43 @@
 """Rows whose label the annotator has rejected, by what tools of annotation write beside it."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._core.messages import named, numbered
 from ..._core.warn import LossWarning, warn
 from .records import inside
 from .text_table import Table, cell_text
 
-#: What stands in a column of a tool, by its name: all that the tool writes there, and what rejects a label.
-_PRODIGY = {"accept", "reject", "ignore"}, {"reject", "ignore"}
-_ARGILLA = {"default", "edited", "validated", "pending", "draft", "submitted", "completed", "discarded"}, {"discarded"}
-_LABEL_STUDIO = {"true", "false"}, {"true"}
-_COLUMNS = {"answer": _PRODIGY, "status": _ARGILLA, "was_cancelled": _LABEL_STUDIO}
+
+class _Tool(NamedTuple):
+    """What a tool writes: its own columns, all marks of its column of marks, and those that reject a label."""
+
+    name: str
+    own: set[str]
+    marks: set[str]
+    rejects: set[str]
+
+
+_TOOLS = {
+    "answer": _Tool(
+        "Prodigy",
+        {"_task_hash", "_input_hash", "_session_id", "_view_id", "_annotator_id", "options"},
+        {"accept", "reject", "ignore"},
+        {"reject", "ignore"},
+    ),
+    "status": _Tool(
+        "Argilla",
+        {"responses", "annotation_agent", "prediction_agent", "_server_id"},
+        {"default", "edited", "validated", "pending", "draft", "submitted", "completed", "discarded"},
+        {"discarded"},
+    ),
+    "was_cancelled": _Tool(
+        "Label Studio",
+        {"annotations", "annotation_id", "annotator", "completed_by", "lead_time"},
+        {"true", "false"},
+        {"true"},
+    ),
+}
 
 
 def rejected_rows(table: Table, path: Path, *read: int, effect: str = "they are left out") -> set[int]:
@@ -31,15 +56,25 @@ def rejected_rows(table: Table, path: Path, *read: int, effect: str = "they are 
     Returns
     -------
     rows : set of int
-        A column counts if it has the name that Prodigy, Argilla or Label Studio gives it, and no other value than
-        theirs. Of several people all have rejected it.
+        A column counts in a file of Prodigy, Argilla or Label Studio, if it has the name that the tool gives it, and no
+        other value than its. Of several people all have rejected it.
     """
     found: dict[int, str] = {}
     for column, name in enumerate(table.names):
-        written, rejects = _COLUMNS.get(name.rpartition(".")[2], (set(), set()))
-        cells = [_marks(row[column]) for row in table.rows] if written and column not in read else []
-        if {mark for marks in cells for mark in marks} <= written:
-            found |= {row: f"{name} {marks[0]!r}" for row, marks in enumerate(cells) if marks and {*marks} <= rejects}
+        tool = _TOOLS.get(name.rpartition(".")[2])
+        cells = [_marks(row[column]) for row in table.rows] if tool and column not in read else []
+        if not tool or not {mark for marks in cells for mark in marks} <= tool.marks:
+            continue
+        marked = {row: f"{name} {each[0]!r}" for row, each in enumerate(cells) if each and {*each} <= tool.rejects}
+        if "." in name or not tool.own.isdisjoint(table.names):
+            found |= marked
+        elif marked:
+            mark = min(marked.values())
+            warn(
+                f"{numbered(len(marked), 'row')} of {str(path)!r} {'has' if len(marked) == 1 else 'have'} {mark}, as "
+                f"{tool.name} marks a rejected label, but no other column of {tool.name}'s: the labels count; leave "
+                "these rows out if they were rejected."
+            )
     if table.names and read:
         found |= dict.fromkeys(_cancelled(table, table.names[read[-1]]), "was_cancelled")
     if found:

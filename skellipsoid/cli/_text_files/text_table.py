@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from ..._core.files import unused_name
+from ..._core.messages import cut
 
 
 class Table(NamedTuple):
@@ -52,7 +53,7 @@ class Table(NamedTuple):
 
     def titled(self, column: int) -> str:
         """Name a column for a message."""
-        return repr(self.names[column]) if self.names and self.names[column] else f"number {column + 1}"
+        return repr(cut(self.names[column])) if self.names and self.names[column] else f"number {column + 1}"
 
     def cells(self, column: int) -> list[str]:
         """Cells of a column as text."""
@@ -87,7 +88,7 @@ def cell_text(value: Any) -> str:
         value = value[0] if value else None
     if isinstance(value, str):
         return value.strip()
-    if value is None or str(value) in {"nan", "<NA>", "NaT"}:
+    if value is None or str(value) in {"nan", "inf", "-inf", "<NA>", "NaT"}:
         return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))

@@ -22,22 +22,27 @@ _HTML, _SVG = re.compile(rb"<(!doctype\s+html|html|head|body|table|meta)\b", re.
 _XML = b"<?xml"
 
 
-def check_is_text(content: bytes, path: Path) -> None:
-    """Refuse the bytes of a file that is no table of text.
+def check_is_text(content: bytes, path: Path, *, may_be_page: bool = False) -> None:
+    """Refuse the bytes of a file that is no text, and unless it ``may_be_page``, of HTML or XML, which are no tables.
 
     Raises
     ------
     ValueError
         Which says what it is, and what to do.
     """
-    start = content[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
     sentence = next((what for magic, what in _MAGIC.items() if content.startswith(magic)), None)
-    prolog = re.sub(rb"\A(\s|<\?xml.*?\?>|<!--.*?-->|<!DOCTYPE\s+svg.*?>)*", b"", start, flags=re.S)
-    if _HTML.match(prolog):
-        sentence = "is an HTML page, as some programs name .xls; open it in a spreadsheet and save it as 'CSV UTF-8'"
-    elif _SVG.match(prolog):
-        sentence = f"is an SVG image; {_COPY}"
-    elif start.startswith(_XML):
-        sentence = "is an XML file; open it in a spreadsheet and save it as 'CSV UTF-8'"
+    if not sentence and not may_be_page:
+        sentence = _page(content[:4096].removeprefix(b"\xef\xbb\xbf").lstrip())
     if sentence:
         raise ValueError(f"{str(path)!r} {sentence}.")
+
+
+def _page(start: bytes) -> str | None:
+    prolog = re.sub(rb"\A(\s|<\?xml.*?\?>|<!--.*?-->|<!DOCTYPE\s+svg.*?>)*", b"", start, flags=re.S)
+    if _HTML.match(prolog):
+        return "is an HTML page, as some programs name .xls; open it in a spreadsheet and save it as 'CSV UTF-8'"
+    if _SVG.match(prolog):
+        return f"is an SVG image; {_COPY}"
+    if start.startswith(_XML):
+        return "is an XML file; open it in a spreadsheet and save it as 'CSV UTF-8'"
+    return None
