@@ -15,9 +15,10 @@ from sklearn.utils import Bunch, check_array, check_consistent_length
 from .._core.labels import as_labels, cast_open_label, check_given
 from .._core.messages import numbered
 from .._core.norms import norms
-from .._core.validation import LARGEST_VALUE, check_groups, enumerated, naming_rows, read_features, with_nan
+from .._core.validation import LARGEST_VALUE, check_groups, naming_rows, read_features, with_nan
 from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.duplicates import equal_samples, find_duplicates, pairwise, pieces
+from .column_check import check_columns
 from .findings import Finding, as_bunch, grouped, listed, named_class, named_groups, named_rows
 
 Integers = NDArray[np.int64]
@@ -64,7 +65,7 @@ def check_training_features(
         Arrays of shape (n_findings,), so that ``pandas.DataFrame(findings)`` is a table; none without findings:
 
         - ``kind``: see below.
-        - ``rows``: row numbers from 0, a tuple in ascending order; of constant columns none.
+        - ``rows``: row numbers from 0, a tuple in ascending order; of columns none.
         - ``label``: the label concerned, a tuple if several, ``None`` if all.
         - ``message``: one sentence, which names at most ten rows.
 
@@ -80,6 +81,8 @@ def check_training_features(
         - ``"unlike_norms"``: rows whose norm differs from the median by a factor of more than ten (only without
           ``"mixed_norms"``, and if no norm differs by a factor of four to ten).
         - ``"constant_columns"``: features with one value in all rows.
+        - ``"unlike_units"``: columns whose standard deviations within classes differ by a factor of more than ten, and
+          which the default fit therefore divides by these (``column_units_``).
         - ``"exact_duplicates"``: equal rows of one label, not in one group. In a table of rounded numbers, rows that
           are probably equal by chance are no finding.
         - ``"near_duplicates"``: nearly equal rows of one label, not in one group.
@@ -130,7 +133,7 @@ def check_training_features(
         *_near_conflicts(data),
         *_few_samples(data),
         *(list(_mixed_norms(data)) or _unlike_norms(data)),
-        *_constant_columns(data),
+        *check_columns(data.X, data.classes, data.is_known, data.names),
         *_duplicates(data),
     ]
     return as_bunch(found)
@@ -153,6 +156,7 @@ class _Data:
         names_of_classes, of_rows = np.unique(labels, return_inverse=True)
         self.labels: list[Any] = names_of_classes.tolist()
         self.classes = of_rows[self.numbers].astype(np.int64)
+        self.is_known = labels[self.numbers] != open_label
         self.groups = None if groups is None else groups[self.numbers]
         self.norms = norms(self.X)
         #: Number of each row, the same for equal rows of any label.
@@ -281,17 +285,6 @@ def _unlike_norms(data: _Data) -> Iterator[Finding]:
             "alike (units, range of pixels, normalisation), or drop these."
         )
         yield Finding("unlike_norms", data.rows(part), None, message)
-
-
-def _constant_columns(data: _Data) -> Iterator[Finding]:
-    if len(data.X) < 2:
-        return
-    columns = np.flatnonzero(np.ptp(data.X, axis=0) == 0)
-    if len(columns):
-        names = columns if data.names is None else np.array(data.names, dtype=object)[columns]
-        which = f"column {enumerated(names)} has" if len(columns) == 1 else f"columns {enumerated(names)} have"
-        message = f"The {which} the same value in all rows; drop what is constant, if it should be."
-        yield Finding("constant_columns", [], None, message)
 
 
 def _duplicates(data: _Data) -> Iterator[Finding]:

@@ -31,8 +31,9 @@ class BoundaryAttributesMixin:
     _held_out: Mapping[str, NDArray[Any]] | None
 
     scale_ = _fitted(lambda found: found.scale, "Divisor of the features.")
-    centroids_ = _fitted(lambda found: found.mean + found.scale * found.centroids, "Class means in the units of X.")
-    centers_ = _fitted(lambda found: found.mean + found.scale * found.centres, "Centres in the units of X.")
+    column_units_ = _fitted(lambda found: found.units, "Units of the columns, or None where these are as given.")
+    centroids_ = _fitted(lambda found: found.mean + found.divisor * found.centroids, "Class means in the units of X.")
+    centers_ = _fitted(lambda found: found.mean + found.divisor * found.centres, "Centres in the units of X.")
     radii_ = _fitted(lambda found: found.scale * found.shapes.radii, "Δ_k in the units of X.")
     spherical_share_ = _fitted(lambda found: found.shrinkage[0], "Share a of a sphere in T, or None.")
     between_share_ = _fitted(lambda found: found.shrinkage[1], "Share b of T in the covariance of means, or None.")

@@ -21,7 +21,13 @@ class Decomposition(NamedTuple):
 
 
 def component(boundaries: Boundaries, k: int) -> NDArray[np.float64]:
-    """A_k, without units: the root of the factors' matrix, or the matrix itself where the factors are its rows."""
+    """A_k, of features in the units that they are given in."""
+    found = _standardized_component(boundaries, k)
+    return found if boundaries.units is None else found / boundaries.units
+
+
+def _standardized_component(boundaries: Boundaries, k: int) -> NDArray[np.float64]:
+    """A_k in the coordinates of the fit: the root of the factors' matrix, or the matrix itself where these are rows."""
     factors, metric = boundaries.shapes.factors, boundaries.shapes.metric
     own = slice(factors.starts[k], factors.starts[k + 1])
     axes, roots = factors.axes[own].astype(np.float64), np.sqrt(factors.weights[own])
@@ -42,9 +48,13 @@ def component(boundaries: Boundaries, k: int) -> NDArray[np.float64]:
 
 def ellipsoid_axes(boundaries: Boundaries, k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Axes of one class's ellipsoid, longest first, and their lengths in the units of X."""
-    _, singular, directions = np.linalg.svd(component(boundaries, k))
+    return _axes_of(component(boundaries, k), boundaries.scale * float(boundaries.shapes.radii[k]))
+
+
+def _axes_of(component: NDArray[np.float64], radius: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    _, singular, directions = np.linalg.svd(component)
     with np.errstate(divide="ignore"):
-        lengths = boundaries.scale * float(boundaries.shapes.radii[k]) / singular
+        lengths = radius / singular
     # Singular values come largest first.
     return directions[::-1], lengths[::-1]
 
@@ -58,7 +68,8 @@ def within_covariance(boundaries: Boundaries) -> NDArray[np.float64] | None:
     within = span @ np.linalg.inv(root @ root.T) @ span.T
     if span.shape[0] > span.shape[1]:
         within += boundaries.moments.variance_off_span * (np.eye(len(span)) - span @ span.T)
-    return np.asarray(boundaries.scale**2 * within)
+    divisor = np.broadcast_to(boundaries.divisor, len(within))
+    return np.asarray(divisor[:, np.newaxis] * within * divisor)
 
 
 def shared_axes(
@@ -70,8 +81,8 @@ def shared_axes(
     between = boundaries.moments.variances_of_means
     named = np.flatnonzero(between > _LEAST_VARIANCE)
     order = named[np.argsort(-between[named], kind="stable")]
-    directions = _scaled_axes(boundaries, boundaries.moments).T[order] / boundaries.scale
-    means = boundaries.scale * boundaries.centroids @ directions.T
+    axes = _scaled_axes(boundaries, boundaries.moments).T[order]
+    directions, means = axes / boundaries.divisor, boundaries.centroids @ axes.T
     return directions, between[order], _ends(means)
 
 
@@ -120,8 +131,8 @@ _Parts = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | f
 
 def _along_own_axes(boundaries: Boundaries, k: int, features: NDArray[np.float64], n_axes: int) -> _Parts:
     """Of the axes of the class's ellipsoid."""
-    axes, lengths = ellipsoid_axes(boundaries, k)
-    deviations = (features - boundaries.centres[k]) @ axes.T / (lengths / boundaries.scale)
+    axes, lengths = _axes_of(_standardized_component(boundaries, k), float(boundaries.shapes.radii[k]))
+    deviations = (features - boundaries.centres[k]) @ axes.T / lengths
     return deviations**2, deviations, 0.0, boundaries.centroids @ axes.T
 
 

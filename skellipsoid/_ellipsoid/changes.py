@@ -320,7 +320,7 @@ def _fitted(
     changed.groups_ = samples.groups_of_rows()
     with one_thread_each():
         fitted, samples = _fitted_to(samples, clf, changed, same, earlier)
-    changed._store(fitted, samples.mean, clf.scale_)
+    changed._store(fitted, samples.mean, clf.scale_, clf._boundaries.units)
     if changed.trainer is not None and earlier is not None and not fitted.losses:  # nothing was trained
         for name in ("n_iter_", "loss_curve_", "validation_scores_"):
             setattr(changed, name, getattr(earlier, name))

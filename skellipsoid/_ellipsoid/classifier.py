@@ -20,6 +20,7 @@ from .._core.validation import select_rows
 from .._held_out.kept import KeepsHeldOutMixin
 from .._held_out.scores import Expected
 from .._samples.training_samples import TrainingSamples
+from .._samples.units import in_units
 from .._torch.devices import resolve_device
 from .._torch.threads import one_thread_each
 from . import scoring, state
@@ -90,6 +91,9 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         is also ``None`` with fewer than four classes or equal means.
     scale_ : float
         Divisor of the features: the root mean squared distance of the known samples to their mean.
+    column_units_ : ndarray of shape (n_features,) or None
+        Divisors of the columns before ``scale_``: their standard deviations within classes, divided by the geometric
+        mean of these. ``None``: the columns share a unit, and are taken as given (:ref:`units`); always with a trainer.
     offset_, class_offsets_ : float, ndarray of shape (n_classes,)
         ``predict`` answers open below their sum, the limit. 0 after ``fit``; :func:`set_operating_point` changes them.
     groups_ : ndarray of shape (n_samples,)
@@ -249,23 +253,27 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         if self.outliers == "drop":
             used = without_outliers(X, codes, used, n_classes)
         self._norm_range = usual_norms(select_rows(X, used), codes[used])
-        samples, self.groups_ = gather_used(X, codes, weights, numbers, used, self.classes_, self.duplicates)
         method = method_of(self)
+        units = method.column_units(X, codes, weights, used[codes[used] < n_classes])
+        X = in_units(X, units)
+        samples, self.groups_ = gather_used(X, codes, weights, numbers, used, self.classes_, self.duplicates)
         with method.enough_memory(samples, n_classes):
             samples, scale = samples.standardized(rescales=method.rescales)
             if validation is not None:
-                features = ((validation[0] - samples.mean) / scale).astype(np.float32)
+                features = ((in_units(validation[0], units) - samples.mean) / scale).astype(np.float32)
                 samples = method.with_validation(samples, features, validation[1], n_classes)
             fitted, samples = method.fit(samples, self.classes_)
-        self._store(fitted, samples.mean, scale)
+        self._store(fitted, samples.mean, scale, units)
         self._kept = samples if self.keep_samples else None
         self.offset_, self.class_offsets_ = 0.0, np.zeros(n_classes)
         self.changes_, self._learned = [], None
         return self
 
-    def _store(self, fitted: Fitted, mean: NDArray[np.float64], scale: float) -> None:
-        """Keep what a fit to features less their mean, divided by their scale, has found."""
-        self._boundaries = fitted.boundaries.placed(mean, scale)
+    def _store(
+        self, fitted: Fitted, mean: NDArray[np.float64], scale: float, units: NDArray[np.float64] | None = None
+    ) -> None:
+        """Keep what a fit to features in units, less their mean, divided by their scale, has found."""
+        self._boundaries = fitted.boundaries.placed(mean, scale, units)
         self._held_out = None
         if fitted.held_out is not None:
             self._keep_held_out(fitted.held_out, fitted.held_out.margins)

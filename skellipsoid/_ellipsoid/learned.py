@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin_min
 
 from .._core.validation import name_rows
+from .._samples.units import in_units
 
 Floats = NDArray[np.float64]
 
@@ -102,7 +103,7 @@ def trained_labels(classifier: Any, features: NDArray[np.float32]) -> NDArray[np
 def standardized(classifier: Any, features: NDArray[Any]) -> NDArray[np.float32]:
     """Give features as the training samples are kept; none is larger than those that can be learned."""
     with np.errstate(over="ignore"):
-        found = (features - classifier._kept.mean) / classifier.scale_
+        found = (in_units(features, classifier._boundaries.units) - classifier._kept.mean) / classifier.scale_
     return np.asarray(found.clip(-_FARTHEST, _FARTHEST), dtype=np.float32)
 
 
@@ -118,4 +119,6 @@ def check_reach(classifier: Any, X: NDArray[Any]) -> None:
 
 def in_units_of_X(classifier: Any, features: NDArray[np.float32]) -> Floats:
     """Give kept features as they came."""
-    return np.asarray(classifier._kept.mean + classifier.scale_ * features.astype(np.float64))
+    found = classifier._kept.mean + classifier.scale_ * features.astype(np.float64)
+    units = classifier._boundaries.units
+    return np.asarray(found if units is None else units * found)

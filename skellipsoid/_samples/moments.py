@@ -86,13 +86,14 @@ class ClassMoments:
         of_means = self.counts @ np.square(self.means - self.mean()).sum(axis=1)
         return float((self.scatters[:, diagonal].sum() + of_means) / self.total)
 
-    def standardized(self, mean: Floats, scale: float) -> "ClassMoments":
-        """Moments of (z − mean) / scale."""
+    def standardized(self, mean: Floats, scale: float | Floats) -> "ClassMoments":
+        """Moments of (z − mean) / scale, with one scale or one for each feature."""
+        lower, scales = np.tril_indices(len(mean)), np.broadcast_to(scale, len(mean))
         return ClassMoments(
             self.classes,
             self.counts,
             (self.means - mean) / scale,
-            self.scatters / scale**2,
+            self.scatters / (scales[lower[0]] * scales[lower[1]]),
             (self.lowest - mean) / scale,
             (self.highest - mean) / scale,
         )

@@ -200,7 +200,8 @@ def _add_traffic(commands: Commands) -> None:
         type=Path,
         metavar="FILE",
         help="group the texts that are answered open; write a line for each group, to be labelled, to a .xlsx, with "
-        "the texts on a second sheet, or a .tsv or .csv, with FILE-members beside it",
+        "the texts on a second sheet, or a .tsv or .csv, with FILE-members beside it, or a .html, a page with "
+        "all of them",
     )
 
 
@@ -265,7 +266,10 @@ def _add_review(commands: Commands) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="the .xlsx, .tsv or .csv, with an empty column label to fill in",
+        help="the .xlsx, .tsv or .csv, with an empty column label to fill in, or a .html, a page to label in a browser",
+    )
+    review.add_argument(
+        "--no-neighbours", action="store_true", help="leave out the training texts that are nearest to each message"
     )
 
 

@@ -22,6 +22,7 @@ from .._held_out.scores import Expected
 from .._held_out.table import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOutTable
 from .._samples.duplicates import in_order
 from .._samples.samples import Samples, usable_scale
+from .._samples.units import column_units, in_units
 from .._torch.devices import resolve_device, resolve_seed
 from ._draw import Draw, Keys, priorities
 from ._parts import delayed_parts, kind_of, require_dask
@@ -223,10 +224,13 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
     fitted.n_features_in_ = found.features.shape[1]
     fitted.offset_, fitted.class_offsets_ = 0.0, np.zeros(n_classes)
     fitted._norm_range = usual_norms(found.features, found.codes)
+    device, known, given = resolve_device(fitted.device), found.codes < n_classes, found.features
+    units = column_units(given[known], found.codes[known], np.ones(int(known.sum())))
+    if units is not None:
+        given, moments = in_units(given, units), moments.standardized(np.zeros(len(units)), units)
     mean = moments.mean()
     scale = usable_scale(moments.mean_square() ** 0.5, mean, found.features.dtype)
-    device, known = resolve_device(fitted.device), found.codes < n_classes
-    features = torch.from_numpy(((found.features - mean) / scale).astype(np.float32)).to(device)
+    features = torch.from_numpy(((given - mean) / scale).astype(np.float32)).to(device)
     codes, keys = found.codes[known], found.keys[known]
     groups = several_groups(in_order(keys), np.arange(len(codes)), codes, fitted.classes_)
     is_counted = priorities(keys, seed) <= limits[codes]  # the others came with groups that other classes drew
@@ -239,7 +243,7 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
     fitted._expected = Expected.by(fitted)
     result = finish(prepare(samples, features[~known], seed), fitted.alpha, fitted._expected)
     is_random = priorities(keys, seed) <= limits[:n_classes].min()
-    fitted._store(result._replace(held_out=_of_random_samples(result.held_out, samples, is_random)), mean, scale)
+    fitted._store(result._replace(held_out=_of_random_samples(result.held_out, samples, is_random)), mean, scale, units)
     fitted._kept, fitted._learned, fitted.changes_, fitted.groups_ = None, None, [], groups
     warn_of_few(fitted.classes_, codes, groups, result.degenerate)
 

@@ -80,10 +80,12 @@ def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(fit, s
     X, y, _ = samples
     found = fit(large_classifier, X, y, samples_per_class=50)
     known = y != "-1"
-    rows = ((X[known].astype(np.float64) - X[known].mean(0, dtype=np.float64)) / found.scale_).astype(np.float32)
+    divisor = found._boundaries.divisor  # of each column: these are not alike
+    assert found.column_units_ is not None
+    rows = ((X[known].astype(np.float64) - X[known].mean(0, dtype=np.float64)) / divisor).astype(np.float32)
     whole = Samples.of(torch.from_numpy(rows), torch.from_numpy(np.unique(y[known], return_inverse=True)[1]))
     wanted = fit_closed_form(whole, torch.empty(0, X.shape[1]), 0.6, Expected(), 0, found._boundaries.chosen)
-    new = torch.from_numpy((X - found._boundaries.mean) / found.scale_).double()
+    new = torch.from_numpy((X - found._boundaries.mean) / divisor).double()
     margins = wanted.boundaries.prepared(torch.device("cpu"), torch.float64).scorer.all(new)[0]
     np.testing.assert_allclose(found.class_margins(X.astype(np.float64)), margins, atol=1e-4)
 

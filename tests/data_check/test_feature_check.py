@@ -23,6 +23,7 @@ KINDS = [
     "few_samples",
     "mixed_norms",
     "constant_columns",
+    "unlike_units",
     "exact_duplicates",
     "near_duplicates",
 ]
@@ -62,7 +63,9 @@ def test_clean_features_have_no_findings(X, y):
 def test_public_tables_have_hardly_a_finding(load):
     findings = check_training_features(*load(return_X_y=True))
     # Some pixels of the digits are always white; the equal flowers of iris are equal by chance.
-    assert findings.kind.tolist() == (["constant_columns"] if load is load_digits else [])
+    # Wine and tumours are measured in milligrams, shares and lengths.
+    kinds = {load_digits: ["constant_columns"], load_iris: []}
+    assert findings.kind.tolist() == kinds.get(load, ["unlike_units"])
 
 
 @pytest.mark.parametrize(
@@ -196,6 +199,14 @@ def test_constant_columns_are_named(X, y):
         assert check_training_features(table, y).message[0].startswith("The columns 'c', 'd' have the same value")
 
 
+def test_columns_in_unlike_units_are_named(X, y):
+    X[:, 3] *= 1000
+    X[:, 5] /= 2
+    found = only(check_training_features(pd.DataFrame(X, columns=list("abcdefgh")), y), "unlike_units")
+    assert (found.rows, found.label) == ((), None)
+    assert "times as large in column 'd' as in column 'f'" in found.message
+
+
 @pytest.mark.parametrize(("noise", "kind"), [(0.0, "exact_duplicates"), (0.001, "near_duplicates")])
 def test_duplicates_are_found_unless_a_group_holds_them(X, y, noise, kind):
     copied, labels = np.concatenate([X, X[:3] + noise]), [*y, *y[:3]]
@@ -214,6 +225,7 @@ def test_all_kinds_come_in_the_documented_order(X, y):
     X[94] += 0.01
     X[[20, 21], 0] = np.nan, np.inf
     X[22], X[:, 5] = 0, 0
+    X[:, 4] /= 50
     X[50:54] = normalize(X[50:54])
     findings = check_training_features(X, y)
     assert list(dict.fromkeys(findings.kind)) == KINDS

@@ -10,7 +10,6 @@ from operator_helpers import Operators
 from pairwise import pairwise
 from scipy.linalg import eigh
 
-from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, left_out, left_out_shapes, table_maker
 from skellipsoid._ellipsoid.math.closed_form import _choose_shares, finish, prepare
 from skellipsoid._ellipsoid.math.frames import (
@@ -605,8 +604,7 @@ def test_the_spherical_share_is_the_largest_within_the_error_of_the_best(found, 
     excess = np.array(losses) - losses[means.argmin()]
     is_good = excess.mean(axis=1) <= excess.std(axis=1) / np.sqrt(len(rows))
     assert np.array(SPHERICAL_SHARES)[is_good].max() == chosen
-    classifier = EllipsoidOpenSetClassifier(duplicates="off", outliers="keep", random_state=0)
-    assert classifier.fit(found.rows, found.classes, groups=found.groups).spherical_share_ == chosen
+    assert found.fitted().boundaries.chosen.shrinkage.spherical == chosen
 
 
 @pytest.mark.parametrize(("n_classes", "smallest"), [(5, 0.2), (10, 0.2), (16, 0.125)])

@@ -130,12 +130,14 @@ def test_the_shared_covariance_is_the_pooled_one_shrunk_to_a_sphere(n_features):
     clf = make().fit(X, y)
     deviations = X - np.array([X[y == k].mean(axis=0) for k in range(5)])[y]
     pooled = deviations.T @ deviations / (60 - 5)
-    share, sphere = clf.spherical_share_, np.trace(pooled) / n_features * np.eye(n_features)
-    expected = (1 - share) * pooled + share * sphere
+    share = clf.spherical_share_
+    expected = (1 - share) * pooled + share * np.diag(np.diag(pooled))  # a sphere in the units of the columns
     np.testing.assert_allclose(clf.within_covariance(), expected, rtol=1e-4, atol=1e-5 * np.trace(pooled) / n_features)
     # Off the span of the rows there is the sphere alone.
     if n_features == 300:
-        assert np.linalg.eigvalsh(clf.within_covariance())[0] == pytest.approx(share * sphere[0, 0], rel=1e-3)
+        of_units = clf.within_covariance() / np.outer(clf.column_units_, clf.column_units_)
+        sphere = np.mean(np.diag(pooled) / clf.column_units_**2)
+        assert np.linalg.eigvalsh(of_units)[0] == pytest.approx(share * sphere, rel=1e-3)
 
 
 @pytest.mark.parametrize("n_features", [3, 300])

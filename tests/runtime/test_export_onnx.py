@@ -107,6 +107,14 @@ def test_one_class_without_axes_between_classes(blobs, tmp_path):
     np.testing.assert_allclose(model.score_samples(new), classifier.score_samples(new))
 
 
+def test_units_of_columns_are_part_of_the_graph(blobs, tmp_path):
+    X, y, new = blobs
+    units = 10.0 ** (np.arange(X.shape[1]) % 7 - 3)
+    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X * units, y)
+    assert classifier.column_units_ is not None
+    assert_same_answers(exported_model(classifier, tmp_path), classifier, classifier, new * units, new * units)
+
+
 def test_features_far_from_0_lose_nothing(blobs, tmp_path):
     X, y, new = blobs
     classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X * 1e-3 + 1e6, y)

@@ -84,7 +84,9 @@ def test_the_axes_of_learned_ellipsoids_explain_the_whole_distance(blobs):
 @pytest.mark.parametrize("reach", [0.5, 1.5])
 def test_a_row_off_the_centre_along_one_axis_is_explained_by_that_axis(apart, axis, side, reach):
     # From the middle of a class along one axis, half-way to the boundary or beyond it.
-    direction = side * np.linalg.pinv(apart._boundaries.shapes.metric.axes.astype(float))[axis] * apart.scale_
+    direction = (
+        side * np.linalg.pinv(apart._boundaries.shapes.metric.axes.astype(float))[axis] * apart._boundaries.divisor
+    )
     to_boundary = 1 - apart.class_margins([apart.centers_[0] + direction])[0, 0]
     row = apart.centers_[0] + reach / to_boundary * direction
     why = explain(apart, [row], n_axes=2)

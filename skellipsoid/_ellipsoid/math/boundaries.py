@@ -152,7 +152,7 @@ class Moments(NamedTuple):
 class Boundaries:
     """Fitted boundaries { z : ‖A_k (z − m_k)‖ ≤ Δ_k } of all classes, with NumPy arrays only.
 
-    z is a sample in the coordinates of the fit: less ``mean``, divided by ``scale``.
+    z is a sample in the coordinates of the fit: less ``mean``, divided by ``scale`` and the ``units`` of columns.
     """
 
     mean: Array  # (n_features,)
@@ -163,6 +163,7 @@ class Boundaries:
     moments: Moments | None = None  # of the closed form
     chosen: Chosen | None = None  # by the closed form
     n_nearest: int = 1  # see ``Scorer``
+    units: Array | None = None  # (n_features,) of the columns, their geometric mean is 1; None: as given
     memory: Memory | None = None  # of labelled messages
     _ready: dict[Any, "ReadyScorer"] = field(default_factory=dict, init=False, repr=False)
 
@@ -186,13 +187,19 @@ class Boundaries:
         """a, b and ρ; ``None`` where nothing was chosen."""
         return (None, None, None) if self.chosen is None else self.chosen.shrinkage
 
-    def placed(self, mean: Array, scale: float) -> "Boundaries":
-        """Give boundaries of features less their mean, divided by their scale, those of the features themselves."""
-        return replace(self, mean=mean + scale * self.mean, scale=scale)
+    @property
+    def divisor(self) -> Any:
+        """Divisor of all columns, or of each, (n_features,)."""
+        return self.scale if self.units is None else self.scale * self.units
+
+    def placed(self, mean: Array, scale: float, units: Array | None = None) -> "Boundaries":
+        """Give boundaries of features in ``units``, less their mean, divided by their scale, those of the features."""
+        mean = mean + scale * self.mean
+        return replace(self, mean=mean if units is None else units * mean, scale=scale, units=units)
 
     def standardized(self, X: Array) -> Array:
         """Give samples in the coordinates of the fit, in double precision."""
-        return np.asarray((X - self.mean) / self.scale)
+        return np.asarray((X - self.mean) / self.divisor)
 
     def ready(self, device: torch.device, dtype: torch.dtype) -> "ReadyScorer":
         """Prepare them for scoring; the tensors are made once for each device and type."""
@@ -210,10 +217,11 @@ class Boundaries:
         mean = on_device(self.mean)
         rest = None if dtype == torch.float64 else on_device(self.mean - mean.cpu().numpy())
         scorer = with_arrays(self.shapes, on_device).scorer(self.n_nearest)
+        divisor = self.scale if self.units is None else on_device(self.divisor)
         memory = None
         if self.memory is not None:
             memory = with_arrays(self.memory, on_device).beside(on_device(self.centroids))
-        return ReadyScorer(scorer, mean, rest, self.scale, memory)
+        return ReadyScorer(scorer, mean, rest, divisor, memory)
 
 
 class ReadyScorer(NamedTuple):
@@ -222,7 +230,7 @@ class ReadyScorer(NamedTuple):
     scorer: Scorer
     mean: Tensor  # (n_features,)
     rest: Tensor | None  # (n_features,) what the mean loses in single precision
-    scale: float
+    divisor: float | Tensor  # of all columns, or (n_features,) of each
     memory: Memory | None = None  # with the class means
 
     def lost(self, features: Tensor) -> Tensor:
@@ -232,9 +240,9 @@ class ReadyScorer(NamedTuple):
         return self.memory.deduction(features)
 
     def standardize(self, X: Tensor) -> Tensor:
-        """Subtract the mean, and divide by the scale, as in double precision: a large shift costs nothing."""
+        """Subtract the mean, and divide, as in double precision: a large shift costs nothing."""
         offsets = X - self.mean
-        return (offsets if self.rest is None else offsets.sub_(self.rest)).div_(self.scale)
+        return (offsets if self.rest is None else offsets.sub_(self.rest)).div_(self.divisor)
 
 
 class Fitted(NamedTuple):

@@ -1,0 +1,51 @@
+"""Columns that show which transformer was fitted to these very samples: PCA and its kin leave them uncorrelated."""
+
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+#: Independent columns have correlations of mean square 1 / n_samples. Less than this share of it is rounding.
+ROUNDING = 0.0025
+#: Probability that columns which are independent look uncorrelated.
+BY_CHANCE = 1e-4
+#: Standard deviations of whitened columns differ by this share of the smallest at most.
+EQUAL = 1e-2
+#: Columns that are looked at before all.
+FIRST = 8
+
+
+class Projection(IntEnum):
+    """What the columns of samples show about the transformer before them."""
+
+    NONE = 0
+    CENTRED = 1  # PCA: the covariance is diagonal
+    NOT_CENTRED = 2  # TruncatedSVD: the second moments are
+    WHITENED = 3  # the covariance is the identity times a number: FastICA, PCA(whiten=True), a scaler behind a PCA
+
+
+def find_projection(features: NDArray[np.floating]) -> Projection:
+    """Say what was fitted to all these samples, (n_samples, n_features)."""
+    varies = np.ptp(features, axis=0) > 0 if len(features) else np.zeros(features.shape[1], dtype=bool)
+    if not 2 <= varies.sum() < len(features):
+        return Projection.NONE
+    first = features[:, np.flatnonzero(varies)[:FIRST]]
+    for centred in (True, False):
+        if _are_uncorrelated(first, centred) and _are_uncorrelated(values := features[:, varies], centred):
+            deviations = values.std(axis=0, dtype=np.float64)
+            if deviations.max() <= (1 + EQUAL) * deviations.min():
+                return Projection.WHITENED
+            return Projection.CENTRED if centred else Projection.NOT_CENTRED
+    return Projection.NONE
+
+
+def _are_uncorrelated(values: NDArray[np.floating], centred: bool) -> bool:
+    """Whether columns are uncorrelated, or orthogonal where they are not ``centred``, but for rounding."""
+    offsets = values.astype(np.float64)
+    if centred:
+        offsets -= offsets.mean(axis=0)
+    offsets /= np.linalg.norm(offsets, axis=0)
+    products, n_pairs = offsets.T @ offsets, values.shape[1] * (values.shape[1] - 1) / 2
+    squares = (np.square(products).sum() - np.square(products.diagonal()).sum()) / 2
+    return bool(len(values) * squares <= min(chi2.ppf(BY_CHANCE, n_pairs), ROUNDING * n_pairs))
