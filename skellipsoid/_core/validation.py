@@ -109,8 +109,8 @@ def read_features(X: Any) -> Any:
     if issparse(X):
         raise ValueError(
             f"X is sparse, of shape {X.shape}, but must be dense and have few features; for texts use "
-            "SupConTextEncoder in place of word counts, or skellipsoid.baselines.SoftmaxOpenSetClassifier(estimator) of a "
-            "classifier that takes them (the guide, Features), else put TruncatedSVD before it."
+            "SupConTextEncoder in place of word counts, or SoftmaxOpenSetClassifier(estimator) of a classifier that takes "
+            "them (the guide, Features), else put TruncatedSVD before it."
         )
     for found in _dates(X):
         raise ValueError(
