@@ -108,9 +108,9 @@ def read_features(X: Any) -> Any:
     X = stack_vectors(unmasked(X, "X"))
     if issparse(X):
         raise ValueError(
-            f"X is sparse, of shape {X.shape}, but must be dense and have few features; for texts use "
-            "SupConTextEncoder in place of word counts, or SoftmaxOpenSetClassifier(estimator) of a classifier that takes "
-            "them (the guide, Features), else put TruncatedSVD before it."
+            f"X is sparse, of shape {X.shape}, but must be dense and have few features; for texts take "
+            "SupConTextEncoder in place of word counts, or SoftmaxOpenSetClassifier with a classifier that takes them "
+            "(the guide, Features), else put TruncatedSVD before it."
         )
     for found in _dates(X):
         raise ValueError(
