@@ -95,6 +95,7 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
     (30, np.float64(400.0))
     """
     classifier, features = read_estimator(estimator, X, MEMBERS, "choose_to_label")
+    check_squares(checked := EllipsoidOpenSetClassifier._validate_scored_data(classifier, features))
     is_trained = find_trained(classifier, features) >= 0
     fresh = np.flatnonzero((find_learned(classifier, features) < 0) & ~is_trained)
     scores, assigned = score(classifier, features)
@@ -103,7 +104,6 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
     if not len(fresh):
         what = "were learned before or are training samples" if is_trained.any() else "were learned before"
         raise ValueError(f"All {len(scores)} messages {what}; pass messages that came since.")
-    check_squares(checked := classifier._validate_scored_data(features))
     log = Log.unlabelled(scores[fresh], assigned[fresh], *comparable(classifier, checked[fresh]))
     rows, weights = drawn(log.scores, log.copies, n, check_random_state(random_state).uniform())
     return Result(rows=fresh[rows], weights=weights)
