@@ -77,7 +77,7 @@ def _asked(classifier: Any, truth: NDArray[Any], found: Any) -> str:
     known = truth != classifier.open_label_
     lines = ["With questions (predict --ask):"]
     if known.any():
-        helped = 100 - shares["missed"] - shares["served"]
+        helped = abs(100 - shares["missed"] - shares["served"])
         to_person = 100 - shares["served"] - shares["wrong"] - shares["asked"]
         lines.append(
             f"of 100 known texts {shares['served']:.0f} are answered right, {shares['wrong']:.0f} wrong, "
@@ -111,13 +111,14 @@ def intents(classifier: Any) -> str | None:
     shares = counts / np.maximum(totals, 1e-300)[:, np.newaxis]
     right, rejected = shares.diagonal(), shares[:, -1]
     confused = shares[:, :-1] - np.diag(right)
+    wrong = confused.sum(axis=1)  # never below 0, as a difference of sums may be
     rows = [f"{'':32}{'texts':>6}{'right':>8}{'wrong':>7}{'to a person':>13}"]
     for k in np.argsort(right, kind="stable"):
         name = shortened(printable(classifier.classes_[k]), 30)
         if not totals[k]:
             rows.append(f"{name:32}     0  (none could be left out: add texts)")
             continue
-        numbers = [f"{100 * share:.0f}" for share in (right[k], 1 - right[k] - rejected[k], rejected[k])]
+        numbers = [f"{100 * share:.0f}" for share in (right[k], wrong[k], rejected[k])]
         other = int(confused[k].argmax())
         advice = [f"add texts, {FEWEST_OF_CLASS} or more"] if (own == k).sum() < FEWEST_OF_CLASS else []
         if confused[k, other] >= _CONFUSED:
