@@ -81,7 +81,7 @@ def _asked(classifier: Any, truth: NDArray[Any], found: Any) -> str:
     known = truth != classifier.open_label_
     lines = ["With questions (predict --ask):"]
     if known.any():
-        helped = 100 - shares["missed"] - shares["served"]
+        helped = abs(100 - shares["missed"] - shares["served"])
         to_person = 100 - shares["served"] - shares["wrong"] - shares["asked"]
         lines.append(
             f"of 100 known texts {shares['served']:.0f} are answered right, {shares['wrong']:.0f} wrong, "

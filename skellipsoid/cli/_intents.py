@@ -74,10 +74,11 @@ def rows_of_intents(
     shares = counts / np.maximum(totals, 1e-300)[:, np.newaxis]
     right, rejected = shares.diagonal(), shares[:, -1]
     confused = shares[:, :-1] - np.diag(right)
+    wrong = confused.sum(axis=1)  # never below 0, as a difference of sums may be
     rows = []
     for k in np.argsort(right, kind="stable"):
         other = int(confused[k].argmax())
         n_texts = int((own == k).sum()) if totals[k] else 0
         taken_for = classes[other] if confused[k, other] >= _CONFUSED else None
-        rows.append(Intent(classes[k], n_texts, right[k], 1 - right[k] - rejected[k], rejected[k], taken_for))
+        rows.append(Intent(classes[k], n_texts, right[k], wrong[k], rejected[k], taken_for))
     return rows
