@@ -31,7 +31,7 @@ def check_columns(
     """
     labels: NDArray[Any] = np.arange(X.shape[1]) if names is None else np.array(names, dtype=object)
     yield from _constant(X, labels)
-    if known.any() and not find_projection(X):
+    if known.any() and not find_projection(X, classes):
         yield from _in_unlike_units(X[known], classes[known], labels)
 
 

@@ -19,6 +19,7 @@ from .._core.state_rules import Record, Rule
 from .._core.validation import select_rows
 from .._held_out.kept import KeepsHeldOutMixin
 from .._held_out.scores import Expected
+from .._samples.projections import Projection, find_projection
 from .._samples.training_samples import TrainingSamples
 from .._samples.units import in_units
 from .._torch.devices import resolve_device
@@ -250,6 +251,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         X, y, weights, numbers, used = read_training(self, X, y, sample_weight, groups)
         self.open_label_, self.classes_, codes = encode(y, self.open_label, used)
         n_classes, validation = len(self.classes_), read_validation(self, X_val, y_val)
+        projection = Projection.NONE if self.trainer is not None else find_projection(X, codes)
+        self._expected = self._expected._replace(projected=bool(projection) or None)
         if self.outliers == "drop":
             used = without_outliers(X, codes, used, n_classes)
         self._norm_range = usual_norms(select_rows(X, used), codes[used])

@@ -25,8 +25,20 @@ class Projection(IntEnum):
     WHITENED = 3  # the covariance is the identity times a number: FastICA, PCA(whiten=True), a scaler behind a PCA
 
 
-def find_projection(features: NDArray[np.floating]) -> Projection:
-    """Say what was fitted to all these samples, (n_samples, n_features)."""
+def find_projection(features: NDArray[np.floating], classes: NDArray[np.int64]) -> Projection:
+    """Say what was fitted to all these samples, (n_samples, n_features), without their ``classes``, (n_samples,).
+
+    Linear discriminant analysis whitens the samples of each class: there nothing shows.
+    """
+    found = _find(features)
+    if found and classes.any():
+        means = np.stack([features[classes == number].mean(axis=0) for number in range(classes.max() + 1)])
+        if _find(features - means[classes]) == Projection.WHITENED:
+            return Projection.NONE
+    return found
+
+
+def _find(features: NDArray[np.floating]) -> Projection:
     varies = np.ptp(features, axis=0) > 0 if len(features) else np.zeros(features.shape[1], dtype=bool)
     if not 2 <= varies.sum() < len(features):
         return Projection.NONE
