@@ -29,7 +29,7 @@ from .attributes import BoundaryAttributesMixin
 from .elidecide import EliDecide
 from .learned import Learned
 from .math.boundaries import Fitted
-from .methods import method_of, read_validation
+from .methods import method_of, read_validation, warn_of_projection
 
 
 class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, BoundaryOpenSetClassifier):
@@ -243,7 +243,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         -----
         UserWarning
             If -1 may be a class: only the classes 0 and 1, or fewer than two, remain beside open samples. If outliers,
-            or duplicates in ``X_val``, are dropped. If a class is a single group.
+            or duplicates in ``X_val``, are dropped. If a class is a single group. If the columns are uncorrelated and
+            have equal variances: a whitening was fitted to ``X`` (:ref:`projections`).
         """
         if self.trainer is not None:
             validate_params(self.trainer)
@@ -253,6 +254,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         n_classes, validation = len(self.classes_), read_validation(self, X_val, y_val)
         projection = Projection.NONE if self.trainer is not None else find_projection(X, codes)
         self._expected = self._expected._replace(projected=bool(projection) or None)
+        warn_of_projection(projection)
         if self.outliers == "drop":
             used = without_outliers(X, codes, used, n_classes)
         self._norm_range = usual_norms(select_rows(X, used), codes[used])

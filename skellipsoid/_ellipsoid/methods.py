@@ -27,6 +27,7 @@ from .._core.warn import warn
 from .._held_out.scores import Expected
 from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.duplicates import equal_samples, find_duplicates
+from .._samples.projections import REMEDY, Projection, describe
 from .._samples.training_samples import TrainingSamples
 from .._samples.units import column_units
 from .._torch.devices import explain_out_of_memory, resolve_device, resolve_seed
@@ -292,6 +293,12 @@ def warn_of_flat(history: History, n_steps: int) -> None:
             "rejected; raise max_iter or learning_rate of EliDecide, pass X_val, or use trainer=None.",
             ConvergenceWarning,
         )
+
+
+def warn_of_projection(projection: Projection) -> None:
+    """Warn of a whitening that was fitted to the samples: folds that leave it out show a part of its effect only."""
+    if projection == Projection.WHITENED:
+        warn(f"{describe(projection)}; {REMEDY}.")
 
 
 def warn_of_few(

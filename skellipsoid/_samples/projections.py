@@ -25,6 +25,26 @@ class Projection(IntEnum):
     WHITENED = 3  # the covariance is the identity times a number: FastICA, PCA(whiten=True), a scaler behind a PCA
 
 
+#: What to do where it costs accuracy.
+REMEDY = (
+    "pass the features before it, or put TunedOperatingPointCV around the Pipeline (Projections, on the page 'Your own "
+    "features' of the guide)"
+)
+
+
+def describe(projection: Projection) -> str:
+    """Say what shows."""
+    if projection == Projection.WHITENED:
+        return (
+            "The columns of X are uncorrelated and have equal variances, as a whitened PCA or an ICA leaves the "
+            "samples that it was fitted to, so that new open samples look much more known than held-out ones"
+        )
+    return (
+        "The columns of X are uncorrelated, as PCA, TruncatedSVD or KernelPCA leaves the samples that it was fitted "
+        "to, so that new open samples look more known than held-out ones"
+    )
+
+
 def find_projection(features: NDArray[np.floating], classes: NDArray[np.int64]) -> Projection:
     """Say what was fitted to all these samples, (n_samples, n_features), without their ``classes``, (n_samples,).
 
