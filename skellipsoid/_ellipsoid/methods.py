@@ -90,9 +90,7 @@ class ClosedForm(Method):
     def column_units(
         self, X: NDArray[Any], codes: Codes, weights: NDArray[np.float64], known: NDArray[np.int64]
     ) -> NDArray[np.float64] | None:
-        """Give standard deviations within classes, where the columns do not share a unit and are no projection's."""
-        if self.expected.projected:  # a component of less variance says less: F1 −5 on bot 2 if they are divided
-            return None
+        """Give standard deviations within classes, where the columns do not share a unit."""
         return column_units(select_rows(X, known), codes[known], weights[known])
 
     def needs(self, n_classes: int, n_samples: int, n_features: int) -> str:

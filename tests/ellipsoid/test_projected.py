@@ -23,6 +23,7 @@ SHOWN = {
     PCA(20, whiten=True): Projection.WHITENED,
     FastICA(10, whiten="unit-variance", tol=1.0, random_state=0): Projection.WHITENED,
     LinearDiscriminantAnalysis(n_components=3): Projection.NONE,
+    LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.3): Projection.NONE,
     StandardScaler(): Projection.NONE,
     QuantileTransformer(n_quantiles=50): Projection.NONE,
 }

@@ -17,8 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV
-from skellipsoid._ellipsoid import classifier as module
-from skellipsoid._samples.projections import Projection
+from skellipsoid._samples.projections import projection_left_out
 from skellipsoid.datasets import load_assistant_intents
 
 SIZES = (28, 24), (12, 24), (8, 24), (28, 8)
@@ -36,7 +35,6 @@ TRANSFORMERS = {
     "StandardScaler": StandardScaler(),
     "QuantileTransformer": QuantileTransformer(n_quantiles=100),
 }
-FIND = module.find_projection
 
 
 def measure(X, y, new, truth, transformer):
@@ -54,9 +52,8 @@ def measure(X, y, new, truth, transformer):
         answers = np.where(scores < limit, "-1", nearest)
         return 100 * f1_score(truth, answers, average="macro"), (answers[truth == "-1"] == "-1").mean()
 
-    module.find_projection = lambda *_: Projection.NONE
-    shapes_alone = clone(classifier).fit(before, y)
-    module.find_projection = FIND
+    with projection_left_out():
+        shapes_alone = clone(classifier).fit(before, y)
     answers = shapes_alone.predict(after)
     alone = 100 * f1_score(truth, answers, average="macro"), (answers[truth == "-1"] == "-1").mean()
     tuned = TunedOperatingPointCV(classifier if transformer is None else classifier_of_all).fit(X, y).predict(new)

@@ -82,6 +82,8 @@ def _leave_out(
     covariance, mean = _covariance(rest)
     values, vectors = torch.linalg.eigh(covariance)
     kept = vectors[:, values >= ENOUGH * least]
+    if not kept.shape[1]:  # of a single sample
+        return None
 
     def projected(features: Tensor) -> Tensor:
         found: Tensor = (features.double() - mean) @ kept
