@@ -14,6 +14,7 @@ import gc
 import importlib.util
 import itertools
 import locale
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -355,3 +356,17 @@ def fresh_environment():
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     utf8 = machines.of(on).environment.get("PYTHONUTF8", "1") if (on := machines.chosen()) else "1"
     return {**inherited, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUTF8": utf8, "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, of the system or of playwright."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
+    system = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    with sync_api.sync_playwright() as playwright:
+        try:
+            opened = playwright.chromium.launch(executable_path=system, args=["--no-sandbox"])
+        except sync_api.Error as error:
+            pytest.skip(f"no Chromium ({str(error).splitlines()[0]}): python -m playwright install chromium")
+        yield opened
+        opened.close()

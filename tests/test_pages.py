@@ -7,7 +7,6 @@ import importlib
 import inspect
 import json
 import re
-import shutil
 import threading
 import urllib.parse
 from pathlib import Path
@@ -110,19 +109,6 @@ def site():
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()
     server.server_close()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
-    system = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    with sync_api.sync_playwright() as playwright:
-        try:
-            opened = playwright.chromium.launch(executable_path=system, args=["--no-sandbox"])
-        except sync_api.Error as error:
-            pytest.skip(f"no Chromium on this machine ({str(error).splitlines()[0]})")
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(params=WIDTHS)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
+from .messages import cut
 from .sklearn import check_sample_weight
 from .warn import warn
 
@@ -30,6 +31,9 @@ _DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
 _DATES_OF_ARROW = ("date", "time", "timestamp", "duration", "month")
 #: Start of scikit-learn's error for missing and infinite values, which its own checks search for.
 _UNUSABLE = re.compile(r"(Input X contains (NaN|infinity[^.]*))\.")
+#: A text among the numbers, and letters of it that a message names.
+_TEXT = re.compile(r"could not convert string to float: (?:np\.str_\()?['\"](.*)['\"]", re.DOTALL)
+_LONGEST_TEXT = 30
 _NO_ROWS = np.empty(0, dtype=np.intp)
 #: Numbers in an array that is checked here; in larger ones scikit-learn's check takes little of the time.
 SMALL = 2**14
@@ -104,8 +108,9 @@ def read_features(X: Any) -> Any:
     X = stack_vectors(unmasked(X, "X"))
     if issparse(X):
         raise ValueError(
-            f"X is sparse, of shape {X.shape}, but must be dense and have few features; for texts use "
-            "SupConTextEncoder in place of word counts (the guide, Features), else put TruncatedSVD before it."
+            f"X is sparse, of shape {X.shape}, but must be dense and have few features; for texts take "
+            "SupConTextEncoder in place of word counts, or SoftmaxOpenSetClassifier with a classifier that takes them "
+            "(the guide, Features), else put TruncatedSVD before it."
         )
     for found in _dates(X):
         raise ValueError(
@@ -135,6 +140,12 @@ def naming_rows(X: Any) -> Iterator[None]:
             raise ValueError(
                 "X holds a list or an array in some of its cells, but features must be numbers; pass a column of "
                 "vectors alone, such as X['embedding']."
+            ) from None
+        if text := _TEXT.search(str(error)):
+            raise ValueError(
+                f"X holds the text {cut(text[1], _LONGEST_TEXT)!r}, but features must be numbers (could not convert "
+                "string to float); put an encoder such as SupConTextEncoder before the classifier, or parse vectors "
+                "that are written as text, with json.loads."
             ) from None
         found = _UNUSABLE.match(str(error))
         if found is None:

@@ -109,6 +109,7 @@ _LEARNED = Record(
     scores=floats("n_learned"),
     right=Rule("an array of Booleans", is_array("b"), ("n_learned",)),
     gaps=measured("n_learned"),
+    sheets=optional(integers("n_learned", least=0)),
 )
 _EXPECTED = Record(
     Expected,

@@ -84,11 +84,18 @@ class Labels(NamedTuple):
 
     @classmethod
     def of(
-        cls, labelled: NDArray[np.bool_], is_open: NDArray[np.bool_], is_right: NDArray[np.bool_], weights: Floats
+        cls,
+        labelled: NDArray[np.bool_],
+        is_open: NDArray[np.bool_],
+        is_right: NDArray[np.bool_],
+        weights: Floats,
+        sheets: Integers | None = None,
     ) -> "Labels":
-        """Scale weights, one over the chance of being labelled, to counts."""
+        """Scale weights, one over the chance of being labelled, so that a sheet sums to its effective sample size."""
         shares = weights / max(weights.max(initial=0.0), np.finfo(float).tiny)  # their squares do not overflow
-        counts = shares * shares.sum() / max(np.square(shares).sum(), 1e-300)
+        sheets = np.unique(np.zeros(len(weights)) if sheets is None else sheets, return_inverse=True)[1].ravel()
+        factors = np.bincount(sheets, shares) / np.maximum(np.bincount(sheets, np.square(shares)), 1e-300)
+        counts = shares * factors[sheets]
         return cls(labelled, is_open, is_right, counts, counts)
 
     @classmethod
@@ -254,7 +261,8 @@ class Evidence(NamedTuple):
             logs += np.log(opened[:, self.real] + 1e-9).mean(axis=1) * min(len(self.real), MOST_REAL)
         picked, of_labelled = labels.is_picked, self.bins[labels.labelled]
         is_unlabelled = ~labels.labelled
-        is_unlabelled[np.flatnonzero(labels.labelled)[picked]] = True
+        # What was picked, and copies of labelled messages, which count nothing as labels, are of the log as others are.
+        is_unlabelled[np.flatnonzero(labels.labelled)[picked | (labels.counts == 0)]] = True
         unlabelled = np.bincount(self.bins[is_unlabelled], minlength=len(CENTRES))
         if n := unlabelled.sum():
             n_independent = n**2 / np.square(np.bincount(self.copies[is_unlabelled])).sum()

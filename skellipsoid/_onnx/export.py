@@ -22,6 +22,7 @@ from .._traffic.operating_point import TunedOperatingPointCV
 from .._traffic.predict_set import zones_of
 from .._version import __version__
 from ..persistence._folder import Files, manifest_bytes, sha256
+from ..persistence._sizes import check_sizes
 from .folder import (
     FORMAT,
     FORMAT_VERSION,
@@ -138,7 +139,9 @@ def exported_files(
     if made_of is not None:
         manifest["made_of"] = made_of
     manifest["sha256"] = {name: sha256(content) for name, content in files.items()}
+    manifest["sizes"] = {name: len(content) for name, content in files.items()}
     files[MANIFEST] = manifest_bytes(manifest)
+    check_sizes({MANIFEST: files[MANIFEST]})
     return files
 
 

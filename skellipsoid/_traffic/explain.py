@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,26 @@ def explain(
         columns, candidates = _candidates(estimator, reference, n_neighbors, takes_texts=of_texts)
         found |= _neighbors(checked, classifier._validate_scored_data(candidates), columns, n_neighbors)
     return Result(**found)
+
+
+def nearest_of_classes(estimator: Any, texts: Sequence[str], labels: NDArray[Any]) -> NDArray[np.object_]:
+    """Give the nearest training text of each of some classes, (n_texts, n_labels), of a Pipeline that keeps its texts.
+
+    It is empty where no text of the class was kept.
+    """
+    features = read_estimator(estimator, texts, _MEMBERS, "explain")[1]
+    classifier = split_estimator(estimator)[1]
+    columns, candidates = _candidates(estimator, None, 1, takes_texts=True)
+    features, candidates = map(classifier._validate_scored_data, (features, candidates))
+    found = np.full(labels.shape, "", dtype=object)
+    of_candidates = columns.get("neighbor_label", np.full(len(candidates), None))
+    for label in np.unique(labels):
+        own = np.flatnonzero(of_candidates == label)
+        rows, places = np.nonzero(labels == label)
+        if len(own):
+            named = _neighbors(features[rows], candidates[own], {"neighbor": columns["neighbor"][own]}, 1)
+            found[rows, places] = named["neighbor_1"]
+    return found
 
 
 def takes_texts(estimator: Any) -> bool:

@@ -16,6 +16,7 @@ from .._core.sklearn import HasMethods
 from .._core.state_rules import ESTIMATOR, THRESHOLDED, Rule, Sizes, floats, optional, or_none, refuse, require
 from .._samples.samples import find_scale
 from .._samples.training_samples import TrainingSamples
+from ._own_rows import OwnRowsClassifier
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 #: Probabilities nearer to 0 or 1 count as this near: their logits stay finite.
@@ -27,7 +28,7 @@ _LOGISTIC = {"C": 3.0, "max_iter": 1000}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LogitClassifier(ThresholdedClassifier):
+class LogitClassifier(OwnRowsClassifier):
     """Template: one logit for each class, linear or of a user's classifier. A member writes ``_from_logits``."""
 
     estimator: Any = field(default=None, kw_only=False)
@@ -120,7 +121,7 @@ class LogitClassifier(ThresholdedClassifier):
         step, last = estimator.steps[-1] if isinstance(estimator, Pipeline) else ("", estimator)
         name = f"{step}__sample_weight" if step else "sample_weight"
         weighted = {name: weights} if has_fit_parameter(last, "sample_weight") else {}
-        self.logit_estimator_ = estimator.fit(X, self.classes_[classes], **weighted)
+        self.logit_estimator_ = estimator.fit(self._taken(X), self.classes_[classes], **weighted)
         found = np.asarray(self.logit_estimator_.classes_)
         if found.tolist() != self.classes_.tolist():
             raise ValueError(
@@ -135,9 +136,9 @@ class LogitClassifier(ThresholdedClassifier):
         if self.logit_estimator_ is None:
             return np.asarray((X - self._mean) @ self.coef_.T + self.intercept_)
         if not hasattr(self.logit_estimator_, "decision_function"):
-            shares = np.asarray(self.logit_estimator_.predict_proba(X), dtype=np.float64)
+            shares = np.asarray(self.logit_estimator_.predict_proba(self._taken(X)), dtype=np.float64)
             return self._of_probabilities(shares.clip(SMALLEST_PROBABILITY, 1 - SMALLEST_PROBABILITY))
-        logits = np.asarray(self.logit_estimator_.decision_function(X), dtype=np.float64)
+        logits = np.asarray(self.logit_estimator_.decision_function(self._taken(X)), dtype=np.float64)
         if logits.ndim == 1:  # two classes
             logits = self._pair(logits).T
         if logits.shape[1] != len(self.classes_):

@@ -14,7 +14,8 @@ PARAGRAPHS = {
             Source of the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
             (probabilities, which are turned into logits). It is cloned and fitted, with ``sample_weight`` if its
             ``fit`` takes it. A fitted classifier in a :class:`~sklearn.frozen.FrozenEstimator` is not fitted again; its
-            classes must be those of ``y``. ``None``: logistic regression, see Notes.
+            classes must be those of ``y``. With an estimator that takes them, ``X`` may be sparse or texts; equal rows
+            are then the only duplicates. ``None``: logistic regression, see Notes.
         """,
     "chosen_threshold": """
         ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` fits

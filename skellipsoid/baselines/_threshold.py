@@ -203,12 +203,15 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
 
     def _fit_part(self, samples: TrainingSamples) -> "ThresholdedClassifier":
         """Fit the score of a copy to some of the samples."""
-        part: ThresholdedClassifier = clone(self).set_params(threshold=0.0)
+        part: ThresholdedClassifier = self._unfitted_copy().set_params(threshold=0.0)
         present, codes = np.unique(samples.classes, return_inverse=True)
         part.classes_ = self.classes_[present]
         part.n_features_in_ = samples.features.shape[1]
         part._fit_scores(replace(samples, classes=codes))
         return part
+
+    def _unfitted_copy(self) -> Any:
+        return clone(self)
 
     def _scored(self, X: Floats) -> Scored:
         """Score samples, of which there may be none."""

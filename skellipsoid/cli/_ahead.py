@@ -15,6 +15,8 @@ from ..persistence._folder import is_vacant, read_manifest
 from ..persistence._hub import check_no_revision, is_hub_name
 from ._beside import FOLDER
 from ._given import read_by
+from ._pages.page import SUFFIX as PAGE
+from ._pages.page import check_page
 from ._text_files.columns import choose_columns
 from ._text_files.decode import UnclearEncodingError
 from ._text_files.read import PARQUET, read_file, read_labels, read_rows
@@ -63,7 +65,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
     save, state = getattr(options, "save", None), getattr(options, "state", None)
     if options.command in ("review", "traffic", "compare"):
         if save is not None:
-            check_workbook(save) if _is_xlsx(save, options) else check_sheet(save)
+            _check_sheet(save, options)
         if save is not None and options.command != "compare":
             check_unlabelled(save)
     elif options.command == "predict":
@@ -80,8 +82,10 @@ def _check_outputs(options: argparse.Namespace) -> None:
         raise NotADirectoryError(f"--out {str(out)!r} is a file, where a folder is to be; name a folder.")
 
 
-def _is_xlsx(path: Path, options: argparse.Namespace) -> bool:
-    return options.command != "compare" and path.suffix.lower() == SUFFIX
+def _check_sheet(path: Path, options: argparse.Namespace) -> None:
+    """Refuse a name to which no table, workbook or page can be written."""
+    checks = {} if options.command == "compare" else {SUFFIX: check_workbook, PAGE: check_page}
+    checks.get(path.suffix.lower(), check_sheet)(path)
 
 
 def _check_given(options: argparse.Namespace) -> None:
@@ -250,7 +254,13 @@ def _check_replaced(folder: Path, *, overwrite: bool) -> str:
 
 
 def check_unlabelled(path: Path) -> None:
-    """Refuse to overwrite groups that somebody has labelled."""
+    """Refuse to overwrite what somebody has labelled; of a page, a browser knows it alone."""
+    if path.suffix.lower() == PAGE:
+        if os.path.lexists(path):
+            raise FileExistsError(
+                f"{str(path)!r} exists, and labels that a browser keeps may belong to it; pass another file to --save."
+            )
+        return
     places = [(path, first_sheet(path)), (members_path(path), [])]
     if is_workbook(path):
         places[1:] = (

@@ -70,7 +70,7 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     else:
         return None
     numbers, texts = members.named_cells("group"), members.named_cells("text")
-    if not is_workbook(options.data):  # whose cells are not guarded
+    if members.delimiter:  # cells of workbooks and of pages are not guarded
         texts = list(map(unguarded, texts))
     own = accepted_labels(members, options.data, members.names.index("text"), members.names.index("label"), kept)
     own = [chosen_label(label, opened) for label in own]

@@ -1,6 +1,7 @@
 """The commands of the first hour in production: ``review`` gives messages to label, ``learn`` takes the labels."""
 
 import argparse
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.characters import is_visible, printable
-from .._core.files import unused_name, write_sheet
+from .._core.files import unused_name
 from .._core.messages import named, numbered
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.validation import enumerated
 from .._encoders.text_features import TextFeatures
+from .._traffic.explain import nearest_of_classes
 from .._traffic.learning import choose_to_label, learn_from_traffic
 from .._traffic.log import MEMBERS
 from .._traffic.predict_set import ASK, first_classes, predict_set, zones_of
@@ -20,16 +22,15 @@ from .._traffic.share import said_of_trained
 from ._ahead import check_unlabelled
 from ._change import check_names, save_where_asked
 from ._given import lines_of_input, read_by, with_content
+from ._pages.page import SUFFIX as PAGE
+from ._pages.page import saved_by
+from ._reviewed import COLUMNS, Chosen, one_line, write_chosen
 from ._text_files.columns import check_single
-from ._text_files.match_log import DIGEST, MESSAGE, ROW, LabelledLog, checked_match, digest
+from ._text_files.match_log import DIGEST, MESSAGE, ROW, LabelledLog, checked_match
 from ._text_files.read import accepted_labels, check_cells, read_file, read_rows
-from ._text_files.workbooks.write_workbook import SUFFIX, Sheet, chosen_label, write_workbook
+from ._text_files.workbooks.write_workbook import chosen_label
 from ._trade_off import before_and_after
 from ._use import answered, load_model, weights_of
-
-#: Columns that ``review`` writes before those of the log: first what is read and filled in.
-_NEAREST = tuple(f"nearest_class_{i}" for i in (1, 2, 3))
-COLUMNS = ("message", "label", "proposed_label", *_NEAREST, "nearest_text", "review_number", "weight", ROW, DIGEST)
 
 
 def review(options: argparse.Namespace) -> None:
@@ -38,58 +39,44 @@ def review(options: argparse.Namespace) -> None:
     names, cells, texts, numbers = _log(options)
     if not texts:
         raise ValueError("There is no text to review; pass a log with one message a line, or a file with --data.")
-    chosen = choose_to_label(model, texts, options.n)
-    encoder = split_estimator(model)[0][0]
-    keeps = isinstance(encoder, TextFeatures) and len(getattr(encoder, "training_texts_", ())) > 0
-    answers = list(answered(model, [texts[row] for row in chosen.rows], scores=False, n_neighbors=int(keeps)))
-    candidates, is_asked = _candidates(model, [texts[row] for row in chosen.rows])
-    rows = [
-        [
-            texts[row],
-            "",
-            "" if is_asked[number - 1] else answer["label"],
-            *candidates[number - 1],
-            answer.get("neighbor_1", ""),
-            number,
-            round(1000 * weight),  # a whole number: what has a point is a date to some spreadsheets
-            numbers[row],
-            digest(texts[row]),
-            *cells[row],
-        ]
-        for number, (row, answer, weight) in enumerate(zip(chosen.rows, answers, chosen.weights, strict=True), start=1)
+    found = choose_to_label(model, texts, options.n)
+    chosen = _chosen(model, [texts[row] for row in found.rows], with_neighbours=not options.no_neighbours)
+    chosen = [
+        # A whole number: what has a point is a date to some spreadsheets.
+        each._replace(number=numbers[row], cells=cells[row], weight=round(1000 * weight))
+        for each, row, weight in zip(chosen, found.rows, found.weights, strict=True)
     ]
     check_unlabelled(options.save)  # somebody may have labelled them meanwhile
-    classifier = split_estimator(model)[1]
-    _write_review(options.save, [*COLUMNS, *names], rows, classifier)
-    opened = printable(repr(str(classifier.open_label_)))
-    print(
-        f"{numbered(len(rows), 'message')} of {len(texts)} are in {options.save}; fill in the column label, {opened} "
-        "for a message of no intent, and pass the file to skellipsoid learn."
-    )
+    write_chosen(options, model, names, chosen)
+    print(f"{numbered(len(chosen), 'message')} of {len(texts)} are in {options.save}; {_how(options, model)}")
 
 
-def _write_review(path: Path, names: list[str], rows: list[list[Any]], classifier: Any) -> None:
-    """Write the messages, and the labels that they can get: in one workbook, or in two files."""
-    classes, opened = classifier.classes_.tolist(), classifier.open_label_
-    if path.suffix.lower() == SUFFIX:
-        sheet = Sheet("review", names, rows, wide=["message", "nearest_text"])
-        write_workbook(path, [sheet], [opened, *classes])
-        return
-    long = {names.index(name) for name in ("message", "nearest_text")}
-    write_sheet(path, names, [[_one_line(cell) if i in long else cell for i, cell in enumerate(row)] for row in rows])
-    labels = path.with_name(f"{path.stem}-labels{path.suffix}")
-    write_sheet(labels, ["label"], [[label] for label in [*classes, opened]])
+def _how(options: argparse.Namespace, model: Any) -> str:
+    """Say how the messages are labelled."""
+    opened = printable(repr(str(split_estimator(model)[1].open_label_)))
+    if options.save.suffix.lower() == PAGE:
+        saved = saved_by(options.save)
+        return f"open it in a browser, label, and pass the {saved} that it saves to skellipsoid learn, with --log."
+    return f"fill in the column label, {opened} for a message of no intent, and pass the file to skellipsoid learn."
 
 
-def _candidates(model: Any, texts: list[str]) -> tuple[list[list[Any]], NDArray[np.bool_]]:
-    """Three classes that each text may be of, the likeliest first; empty where there are fewer. And where to ask."""
+def _chosen(model: Any, texts: list[str], *, with_neighbours: bool) -> list[Chosen]:
+    """Give the messages with what the model makes of them."""
     classifier, features = read_estimator(model, texts, MEMBERS, "review")
-    order = first_classes(classifier, features)[0]
-    empty = [""] * (len(_NEAREST) - order.shape[1])
+    candidates = classifier.classes_[first_classes(classifier, features)[0]]
     is_asked = np.zeros(len(texts), dtype=bool)
     if zones_of(classifier) is not None:
         is_asked = predict_set(classifier, features).action == ASK
-    return [[*classifier.classes_[codes].tolist(), *empty] for codes in order], is_asked
+    encoder = split_estimator(model)[0][0]
+    keeps = with_neighbours and isinstance(encoder, TextFeatures) and len(getattr(encoder, "training_texts_", ())) > 0
+    answers = answered(model, texts, scores=False, n_neighbors=int(keeps))
+    nearest = nearest_of_classes(model, texts, candidates) if keeps else np.full(candidates.shape, "")
+    return [
+        Chosen(None, text, "" if asked else answer["label"], names, of_names, answer.get("neighbor_1", ""), 0, [])
+        for text, asked, answer, names, of_names in zip(
+            texts, is_asked.tolist(), answers, candidates.tolist(), nearest.tolist(), strict=True
+        )
+    ]
 
 
 def _log(options: argparse.Namespace) -> tuple[list[str], list[list[Any]], list[str], list[Any]]:
@@ -120,14 +107,14 @@ def learn(options: argparse.Namespace) -> None:
         raise ValueError(
             f"No message that {str(options.data)!r} labels is as it was written; put the texts back, or pass --yes."
         )
-    others = [] if log is None else _without(log.texts, texts)
+    others, n_copies = ([], 0) if log is None else _beside(log.texts, texts)
     X = [*texts, *others]
     y = np.append(y, np.full(len(others), None))
     weights = None if weights is None else np.append(weights, np.ones(len(others)))
     weights = None if options.picks else weights
     learned = learn_from_traffic(model, X, y, sample_weight=weights, picked=options.picks)
     folder = save_where_asked(learned, manifest, options)
-    print(*_told(split_estimator(learned)[1], len(others), folder), sep="\n")
+    print(*_told(split_estimator(learned)[1], len(others) - n_copies, folder), sep="\n")
 
 
 def _reviewed(
@@ -162,6 +149,8 @@ def _reviewed(
             f"The column 'label' of {str(path)!r} holds a label that is no whole number, but the labels of the model "
             "are numbers; write the number of an intent, or the open label."
         ) from error
+    if "skipped" in table.names:
+        _say_skipped(table.named_cells("skipped").count("True"), sum(map(bool, labels)))
     columns = {"weight": table.named_cells("weight")} if "weight" in table.names else {}
     weights = weights_of(columns, y, path)
     texts = checked_match(table, path, log, asks=not options.yes)
@@ -173,10 +162,26 @@ def _reviewed(
     )
 
 
-def _without(log: list[str], reviewed: list[str]) -> list[str]:
-    """Messages of the log that are not in the review; copies of one of these count as reviewed."""
-    gone = {_one_line(text) for text in reviewed}
-    return [text for text in log if text.strip() and _one_line(text) not in gone]
+def _say_skipped(n_skipped: int, n_labelled: int) -> None:
+    if n_skipped:
+        share = 100 * n_skipped / (n_skipped + n_labelled)
+        print(
+            f"{numbered(n_skipped, 'message')} of {n_skipped + n_labelled} {'was' if n_skipped == 1 else 'were'} "
+            f"skipped: the share of new messages may be off by as much, {share:.0f} points."
+        )
+
+
+def _beside(log: list[str], reviewed: list[str]) -> tuple[list[str], int]:
+    """Messages of the log beside those of the review, and how many of them are copies of one of these."""
+    left, found, n_copies = Counter(map(one_line, reviewed)), [], 0
+    for text in filter(str.strip, log):
+        name = one_line(text)
+        if left.get(name, 0) > 0:  # the one that was reviewed
+            left[name] -= 1
+            continue
+        n_copies += name in left
+        found.append(text)
+    return found, n_copies
 
 
 def _told(classifier: Any, n_others: int, folder: Path) -> list[str]:
@@ -198,7 +203,3 @@ def _told(classifier: Any, n_others: int, folder: Path) -> list[str]:
             f"{100 * change['foretold']:.0f} % of the training samples did."
         )
     return [*lines, before_and_after(change["before"], change["after"])]
-
-
-def _one_line(text: str) -> str:
-    return " ".join(str(text).split())

@@ -1,6 +1,7 @@
 """The command that reads a log: ``traffic``."""
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from .._traffic.log import MEMBERS
 from .._traffic.share import estimate_open_share
 from ._ahead import check_unlabelled
 from ._given import with_content
+from ._pages.page import SUFFIX as PAGE
+from ._pages.page import saved_by, write_page
 from ._text_files.workbooks.write_workbook import MEMBERS_SHEET, SUFFIX, Sheet, write_workbook
 from ._use import load_model, log_of_file, weights_of
 
@@ -41,7 +44,9 @@ def traffic(options: argparse.Namespace) -> None:
     if options.save is not None:
         groups = group_open(log)
         check_unlabelled(options.save)  # somebody may have labelled them meanwhile
-        if options.save.suffix.lower() == SUFFIX:
+        if options.save.suffix.lower() == PAGE:
+            _write_page(groups, options, split_estimator(pipeline)[1])
+        elif options.save.suffix.lower() == SUFFIX:
             _write_groups(groups, options.save, columns, split_estimator(pipeline)[1])
         else:
             groups.to_tsv(options.save, columns)
@@ -54,6 +59,39 @@ def _write_groups(groups: DiscoveredClasses, path: Path, columns: dict[str, list
     wide = [name for name in own[0] if name.startswith("example_")]
     sheets = [Sheet("groups", *own, wide), Sheet(MEMBERS_SHEET, *members, ["text"])]
     write_workbook(path, sheets, [classifier.open_label_, *classifier.classes_.tolist()])
+
+
+def _write_page(groups: DiscoveredClasses, options: argparse.Namespace, classifier: Any) -> None:
+    """Write the groups with all of their messages to a page."""
+    rows = groups.different()
+    copies = np.bincount(groups.first_rows[groups.labels >= 0], minlength=len(groups.labels))
+    members: dict[int, list[dict[str, Any]]] = {group: [] for group in range(groups.n_groups)}
+    for row in rows.tolist():
+        text = "" if groups.texts is None else str(groups.texts[row])
+        one = {"text": text, "score": f"{groups.scores[row]:.4f}", "copies": int(copies[row])}
+        members[int(groups.labels[row])].append(one)
+    saves = saved_by(options.save)
+    model = "MODEL" if options.model is None else str(options.model)
+    data = {
+        "saves": saves,
+        "next": shlex.join(["skellipsoid", "add", "--model", model, "--data", saves]),
+        "notice": "This page holds messages of users: give it to those alone who may read them. It sends nothing.",
+        "open": str(classifier.open_label_),
+        "classes": list(map(str, classifier.classes_.tolist())),
+        "run": groups.written("", {})[0][1][0][-1] if groups.n_groups else "",
+        "groups": [
+            {
+                "group": group,
+                "name": groups.names[group],
+                "rows": int(groups.sizes[group]),
+                "part_of": str(groups.nearest_class[group]) if groups.is_part[group] else "",
+                "mixed": bool(groups.is_mixed[group]),
+                "members": members[group],
+            }
+            for group in groups.in_order()
+        ],
+    }
+    write_page(options.save, "groups", f"{groups.n_groups} groups of what is new", data)
 
 
 def describe(classifier: Any, features: Any, labels: Any = None, weights: Any = None) -> list[str]:
@@ -75,14 +113,23 @@ def _described_groups(groups: DiscoveredClasses, path: Path) -> str:
     n_open, n_grouped = int(groups.is_open.sum()), int(groups.sizes.sum())
     if not groups.n_groups:
         return f"No group was found among the {n_open} texts that are answered open; {path} has none"
-    in_order = np.argsort(groups.is_part, kind="stable")[:_N_INTENTS]
-    names = ", ".join(printable(groups.names[group]) for group in in_order)
+    names = ", ".join(printable(groups.names[group]) for group in groups.in_order()[:_N_INTENTS])
     found = f"{n_grouped} of the {n_open} texts that are answered open are in {numbered(groups.n_groups, 'group')}"
     found += f", the largest: {names}"
     if n_parts := int(groups.is_part.sum()):
         n_texts = numbered(int(groups.sizes[groups.is_part].sum()), "text")
         found += f"; {n_parts} with {n_texts} rather {'belongs' if n_parts == 1 else 'belong'} to known intents"
-    return f"{found}\nLabel the groups in {path}, a line for each; add reads it"
+    if n_mixed := int(groups.is_mixed.sum()):
+        found += f"; {n_mixed} {'is' if n_mixed == 1 else 'are'} mixed, of texts that have little in common"
+    return f"{found}\n{_how(path)}"
+
+
+def _how(path: Path) -> str:
+    """Say how groups are labelled."""
+    if path.suffix.lower() == PAGE:
+        saved = saved_by(path)
+        return f"Open {path} in a browser, name the groups, and pass the {saved} that it saves to add"
+    return f"Label the groups in {path}, a line for each; add reads it"
 
 
 def _counted(rejected: Any) -> str:

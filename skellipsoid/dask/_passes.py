@@ -94,10 +94,10 @@ class Reduced(NamedTuple):
 def reduced_part(X: Any, keyed: Keyed, chosen: DrawRule, number: int) -> Reduced:
     """Compute the moments of a partition, and pick the samples that are drawn."""
     with naming_partition(number):
+        X = read_features(X)
         _check_rows("X", len(X), len(keyed.codes))
         if not len(X):
             return Reduced(None, np.empty((0, 0)), keyed.codes, keyed.keys, -1)
-        X = read_features(X)
         with naming_rows(X):
             X = np.asarray(check_array(X, dtype=(np.float64, np.float32), input_name="X"))
         check_squares(X)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.pipelines import read_estimator, split_estimator
+from .._core.sklearn import count_rows
 from .._core.validation import stack_vectors
 from .._encoders.text_features import TextFeatures
 from ..persistence._load import load_with_manifest
@@ -240,7 +241,7 @@ def _by_sample(method: str, model: Any, X: Any) -> Any:
 
 def _values(part: Any, number: int, model: Any, method: str, of_type: np.dtype[Any]) -> NDArray[Any]:
     """Values of one partition."""
-    if not len(part):
+    if not count_rows(part):
         return np.empty(0, of_type)
     with naming_partition(number):
         samples = stack_vectors(part)
@@ -266,7 +267,7 @@ def _of_list(part: Any, numbers: Any, **known: Any) -> list[Any]:
 
 
 def _transformed(part: Any, model: Any, number: int, width: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    if not len(part):
+    if not count_rows(part):
         return np.empty((0, width), dtype)
     with naming_partition(number):
         return np.asarray(model.transform(stack_vectors(part))).astype(dtype, copy=False)

@@ -1,15 +1,13 @@
 """The folder of a saved model: its manifest and its files read and written, and the leftovers of interrupted saves."""
 
-import errno
 import hashlib
 import json
 import os
 import re
 import secrets
 import shutil
-import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from .._core.characters import printable
 from .._core.files import holding, to_disk
 from .._core.warn import warn
 from .._version import __version__
+from ._sizes import WrongSizeError, allowed_sizes, any_size, are_sizes, read_file
 
 MANIFEST = "skellipsoid.json"
 CARD = "README.md"
@@ -30,6 +29,8 @@ _KEYS = {
     *("manifest_sha256", "format", "format_version", "skellipsoid_version", "saved", "versions", "provenance"),
     *("parts", "model", "sha256", "readme_sha256"),
 }
+#: Sizes of the files in bytes, which models that were saved before do not name.
+_OPTIONAL = {"sizes"}
 _FIRST_LINE = re.compile(rb'\{"manifest_sha256": "([0-9a-f]{64})",\n')
 #: Files of a model below its folder of parts: arrays of an estimator, and weights and tokenizer of a text model.
 _FILE = re.compile(r"(?:[A-Za-z0-9_.-]+/)+(?:arrays\.safetensors|text_model/(?:model\.safetensors|tokenizer\.json))")
@@ -61,8 +62,8 @@ class CachedModel:
         return self.repository
 
 
-def read_model(source: Path | CachedModel) -> tuple[dict[str, Any], Files]:
-    """Read the manifest and every file that it names; once more if another save replaced them meanwhile.
+def read_model(source: Path | CachedModel, check: Callable[[dict[str, Any]], None]) -> tuple[dict[str, Any], Files]:
+    """Read the manifest, which ``check`` may refuse, then its files; once more if another save replaced them meanwhile.
 
     Raises
     ------
@@ -74,6 +75,8 @@ def read_model(source: Path | CachedModel) -> tuple[dict[str, Any], Files]:
     manifest, content = read_manifest(source)
     for _ in range(_MOST_TRIES):
         try:
+            named_files(source, manifest)
+            check(manifest)
             return manifest, _read_parts(source, manifest)
         except ValueError:
             before = content
@@ -91,7 +94,7 @@ def read_manifest(source: Path | CachedModel) -> tuple[dict[str, Any], bytes]:
     if isinstance(source, Path) and not source.exists():
         raise FileNotFoundError(f"There is no folder {str(source)!r}; check the path of the saved model.")
     try:
-        content = _read(source, MANIFEST)
+        content = _read(source, MANIFEST, any_size(MANIFEST))
         manifest = json.loads(content, object_pairs_hook=_without_repetition)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ValueError(
@@ -118,7 +121,7 @@ def read_manifest(source: Path | CachedModel) -> tuple[dict[str, Any], bytes]:
     first = _FIRST_LINE.match(content)
     if first is None or sha256(content[first.end() :]) != first[1].decode():
         raise ValueError(f"{path!r} is damaged (its SHA-256 differs); save the model again or take a copy of it.")
-    if unknown := sorted(manifest.keys() ^ _KEYS):
+    if unknown := sorted((manifest.keys() - _OPTIONAL) ^ _KEYS):
         raise ValueError(f"{path!r} is damaged ({unknown[0]!r} is unknown or missing); do not trust this model.")
     return manifest, content
 
@@ -160,6 +163,8 @@ def named_files(source: Path | CachedModel, manifest: dict[str, Any]) -> dict[st
     for name in expected:
         if not _FILE.fullmatch(name) or {".", ".."} & {*name.split("/")}:
             raise ValueError(f"{path!r} names a file that save never writes ({name!r}); do not trust this model.")
+    if "sizes" in manifest and not are_sizes(manifest["sizes"], expected):
+        raise ValueError(f"{path!r} is damaged (its sizes do not fit its files); do not trust this model.")
     return {name: f"{parts}/{name}" for name in expected}
 
 
@@ -168,50 +173,24 @@ def _read_parts(source: Path | CachedModel, manifest: dict[str, Any]) -> Files:
     files: Files = {}
     for name, path in named_files(source, manifest).items():
         try:
-            files[name] = _read(source, path)
+            files[name] = _read(source, path, allowed_sizes(manifest, name))
+            reason = "" if sha256(files[name]) == manifest["sha256"][name] else "its SHA-256 differs"
+        except WrongSizeError as error:
+            reason = str(error)
         except OSError as error:
             raise ValueError(
                 f"The model in {str(source)!r} lacks its file {name!r} ({error.strerror}); take a complete copy of it."
             ) from error
-        if sha256(files[name]) != manifest["sha256"][name]:
+        if reason:
             remedy = "copy it again" if isinstance(source, Path) else _REMEDY.format(str(source.folder.parents[1]))
-            raise ValueError(
-                f"The file {name!r} of the model in {str(source)!r} is damaged (its SHA-256 differs); {remedy}."
-            )
+            raise ValueError(f"The file {name!r} of the model in {str(source)!r} is damaged ({reason}); {remedy}.")
     return files
 
 
-def _read(source: Path | CachedModel, name: str) -> bytes:
+def _read(source: Path | CachedModel, name: str, sizes: range) -> bytes:
     if isinstance(source, CachedModel):
-        return read_file((source.folder / name).resolve())
-    return read_file(source / name, below=source)
-
-
-def read_file(path: Path, below: Path | None = None) -> bytes:
-    """Read a regular file; the folders between ``below`` and it must be folders too.
-
-    Raises
-    ------
-    OSError
-        If it, or such a folder, is missing, or is a symbolic link, a pipe or a device, which are not waited for.
-    """
-    for folder in path.parents if below is not None else ():
-        if folder == below:
-            break
-        if stat.S_ISLNK(folder.lstat().st_mode):
-            raise OSError(errno.ELOOP, "its folder is a symbolic link")
-    # Names of flags that Windows does not have, where they are not needed.
-    flags = [getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")]
-    try:
-        handle = os.open(path, sum(flags, os.O_RDONLY))
-    except OSError as error:
-        if path.is_symlink():
-            raise OSError(errno.ELOOP, "it is a symbolic link") from error
-        raise
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
-        return file.read()
+        return read_file((source.folder / name).resolve(), sizes)
+    return read_file(source / name, sizes, below=source)
 
 
 def write_files(files: Files, folder: Path) -> None:

@@ -46,10 +46,12 @@ def is_whole_manifest(path: Path) -> bool:
     return hashlib.sha256(rest).hexdigest().encode() in first
 
 
-def has_hash(expected: object) -> Callable[[Path], bool]:
-    """Give a function that says whether a file has a SHA-256."""
+def has_hash(expected: object, sizes: range) -> Callable[[Path], bool]:
+    """Give a function that says whether a file has an allowed size, in bytes, and a SHA-256."""
 
     def is_whole(path: Path) -> bool:
+        if path.stat().st_size not in sizes:
+            return False
         with path.open("rb") as file:
             return bool(hashlib.file_digest(file, "sha256").hexdigest() == expected)
 
@@ -61,6 +63,7 @@ def download(
     repository: str,
     revision: str | None,
     token: str | bool | None,
+    sizes: range,
     is_whole: Callable[[Path], bool] = Path.is_file,
 ) -> Path | None:
     """Give the path of a file in the cache of the hub's client, which fetches it if need be.
@@ -71,7 +74,7 @@ def download(
     Raises
     ------
     ValueError
-        If the revision is no name of one.
+        If the revision is no name of one, or if the file on the hub has other ``sizes``, in bytes; it is not fetched.
     FileNotFoundError
         If there is no such repository or revision.
     PermissionError
@@ -93,14 +96,22 @@ def download(
             if is_whole(found):
                 return found
     reason = "" if constants.HF_HUB_OFFLINE else _no_connection(constants.ENDPOINT)
+    is_asked = not (reason or constants.HF_HUB_OFFLINE)
     try:
         with _one_sentence(repository, revision, reason):
-            found = Path(hf_hub_download(repository, name, local_files_only=bool(reason), **options))
-            if reason or constants.HF_HUB_OFFLINE or is_whole(found):
-                return found
-            return Path(hf_hub_download(repository, name, force_download=True, **options))
+            on_hub: Any = hf_hub_download(repository, name, dry_run=True, **options) if is_asked else None
+            if on_hub is None or not on_hub.will_download or on_hub.file_size is None or on_hub.file_size in sizes:
+                found = Path(hf_hub_download(repository, name, local_files_only=bool(reason), **options))
+                if not is_asked or is_whole(found):
+                    return found
+                return Path(hf_hub_download(repository, name, force_download=True, **options))
     except EntryNotFoundError:
         return None
+    allowed = f"must have {sizes[0]}" if len(sizes) == 1 else f"may have {sizes[-1]}"
+    raise ValueError(
+        f"The file {name!r} of the model {repository!r} on the hub has {on_hub.file_size} bytes, but {allowed}, and is "
+        "not downloaded; do not trust this model."
+    )
 
 
 def _no_connection(address: str) -> str:

@@ -2,8 +2,10 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ from ._describe import ARRAYS, BACKBONE, Backbones, is_far_wider
 from ._folder import MANIFEST, CachedModel, Files, named_files, read_manifest, read_model, shown
 from ._hub import check_no_revision, download, has_hash, is_hub_name, is_whole_manifest
 from ._kinds import HOLD_FITTED, SPLITTERS, NotInstalledError, check_state, kind_of, rules_of
+from ._needed import check_described
+from ._sizes import allowed_sizes, any_size
 
 _STRINGS = re.compile(r"[<>=|]?U[0-9]{1,5}|O|T", re.ASCII)
 #: Errors of what does not describe an estimator.
@@ -94,7 +98,7 @@ def find(folder: str | Path, revision: str | None = None, token: str | bool | No
         check_no_revision(folder, revision)
         return Path(folder)
     name = str(folder)
-    path = download(MANIFEST, name, revision, token, is_whole_manifest)
+    path = download(MANIFEST, name, revision, token, any_size(MANIFEST), is_whole_manifest)
     if path is None:
         raise ValueError(
             f"The repository {name!r} on the hub holds no model of this package: it has no {MANIFEST}; pass the name "
@@ -102,17 +106,36 @@ def find(folder: str | Path, revision: str | None = None, token: str | bool | No
         )
     model = CachedModel(name, commit=path.parent.name, folder=path.parent)
     manifest = read_manifest(model)[0]
-    for each, place in named_files(model, manifest).items():
+    named = named_files(model, manifest)
+    _check_manifest(model, manifest)
+    for each, place in named.items():
+        sizes = allowed_sizes(manifest, each)
         # One that is missing is named when it is read.
-        download(place, name, model.commit, token, has_hash(manifest["sha256"][each]))
+        download(place, name, model.commit, token, sizes, has_hash(manifest["sha256"][each], sizes))
     return model
 
 
 def load_with_manifest(source: Path | CachedModel) -> tuple[Any, dict[str, Any]]:
     """Load a model, and give the manifest that it was loaded by."""
-    manifest, files = read_model(source)
+    manifest, files = read_model(source, partial(_check_manifest, source))
+    with _described(source, manifest):
+        estimator = _build(manifest["model"], files, {})
+    if isinstance(source, CachedModel):
+        estimator.loaded_from_ = f"{source.repository}@{source.commit}"
+    return estimator, manifest
+
+
+def _check_manifest(source: Path | CachedModel, manifest: dict[str, Any]) -> None:
+    """Refuse what describes no estimator, before a file is read."""
+    with _described(source, manifest):
+        check_described(manifest["model"], manifest["sha256"])
+
+
+@contextmanager
+def _described(source: Path | CachedModel, manifest: dict[str, Any]) -> Iterator[None]:
+    """Turn any error over a description into one sentence with the name of the model."""
     try:
-        estimator = _build_whole(manifest["model"], files, {})
+        yield
     except NotInstalledError as error:
         raise NotInstalledError(f"The model in {str(source)!r} cannot be loaded: {error}") from error
     except _ERRORS as error:
@@ -123,9 +146,6 @@ def load_with_manifest(source: Path | CachedModel) -> tuple[Any, dict[str, Any]]
         if saved_with not in (None, sklearn.__version__):
             msg += f" It was saved with scikit-learn {shown(saved_with)}, this is {sklearn.__version__}."
         raise ValueError(msg) from error
-    if isinstance(source, CachedModel):
-        estimator.loaded_from_ = f"{source.repository}@{source.commit}"
-    return estimator, manifest
 
 
 def check_loadable(model: dict[str, Any], files: Files, backbones: Backbones) -> None:
@@ -138,7 +158,9 @@ def check_loadable(model: dict[str, Any], files: Files, backbones: Backbones) ->
     """
     try:
         with silenced():  # the fit has warned
-            _build_whole(json.loads(json.dumps(model)), files, backbones)
+            described = json.loads(json.dumps(model))
+            check_described(described, files)
+            _build(described, files, backbones)
     except MemoryError:
         raise
     except _ERRORS as error:
@@ -177,29 +199,16 @@ def _check_keys(described: dict[str, Any], *required: str, optional: tuple[str, 
         described[name]
 
 
-def _build_whole(model: Any, files: Files, backbones: Backbones) -> Any:
-    """Create what is saved; every file must be of use."""
-    asked = Asked(files)
-    estimator = _build(model, asked, backbones)
-    asked.check_all("file")
-    return estimator
-
-
 def _build(model: Any, files: Files, backbones: Backbones, *, fitted: bool = True) -> Any:
     """Create an estimator, or a Pipeline, from its description."""
     if model["class"] != "Pipeline":
         return _build_part(model, files, backbones, fitted=fitted)
     _check_keys(model, "class", "verbose", "transform_input", "steps")
-    for step in [step for step in model["steps"] if step["class"] != "passthrough"][1:]:
-        if _takes_texts(step):  # before any is built: each may hold a text model
-            raise ValueError(f"the step {step['name']!r} takes texts, but is not the first one")
     steps = []
     for step in model["steps"]:
         inside = {name: value for name, value in step.items() if name != "name"}
         skipped = inside == {"class": "passthrough"}
         steps.append((step["name"], "passthrough" if skipped else _build(inside, files, backbones, fitted=fitted)))
-    if not steps:
-        raise ValueError("a Pipeline has no steps")
     options = {} if model["transform_input"] is None else {"transform_input": model["transform_input"]}
     pipeline = Pipeline(steps, verbose=model["verbose"], **options)
     validate_params(pipeline)
@@ -207,19 +216,6 @@ def _build(model: Any, files: Files, backbones: Backbones, *, fitted: bool = Tru
     if fitted:
         _check_steps(pipeline)
     return pipeline
-
-
-def _takes_texts(model: Any) -> bool:
-    """Whether what is described embeds texts: it, or what it is made around."""
-    if model["class"] == "Pipeline":
-        return any(map(_takes_texts, model["steps"]))
-    if model["class"] == "passthrough":
-        return False
-    cls = kind_of(model["class"]).cls
-    inside = model["parameters"].values() if issubclass(cls, HOLD_FITTED) else ()
-    return issubclass(cls, TextFeatures) or any(
-        _takes_texts(value["estimator"]) for value in inside if isinstance(value, dict) and "estimator" in value
-    )
 
 
 def _build_part(model: dict[str, Any], files: Files, backbones: Backbones, *, fitted: bool) -> Any:

@@ -17,6 +17,7 @@ from ._folder import CARD, MANIFEST, PARTS, CachedModel, manifest_bytes, read_ma
 from ._hub import NAME, download, http_error, is_offline, reason_of
 from ._load import load_with_manifest
 from ._save import packed
+from ._sizes import any_size
 
 _TAGS = ("open-set-classification", "out-of-distribution-detection", "safetensors")
 #: What the metadata of a model call the data of its numbers, unless it is named.
@@ -160,7 +161,7 @@ def _commit(
 
 def _is_own_card(repository: str, commit: str | None, token: str | bool | None) -> bool:
     """Whether the model card in a repository is the one that was pushed last, and not the user's."""
-    card, manifest = (download(name, repository, commit, token) for name in (CARD, MANIFEST))
+    card, manifest = (download(name, repository, commit, token, any_size(name)) for name in (CARD, MANIFEST))
     if card is None or manifest is None:
         return False
     try:

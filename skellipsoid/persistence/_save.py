@@ -19,15 +19,18 @@ from ._describe import Backbones, describe, saved_form
 from ._folder import (
     FORMAT,
     FORMAT_VERSION,
+    MANIFEST,
     Files,
     check_target,
     check_unchanged,
     explained_failure,
     locked,
+    manifest_bytes,
     sha256,
     write_model,
 )
 from ._load import check_loadable
+from ._sizes import check_sizes
 
 
 def save(
@@ -143,7 +146,9 @@ def packed(estimator: Any, provenance: Mapping[str, Any] | None) -> tuple[Any, d
         "parts": f"parts-{secrets.token_hex(8)}",
         "model": model,
         "sha256": {name: sha256(content) for name, content in files.items()},
+        "sizes": {name: len(content) for name, content in files.items()},
     }
+    check_sizes(files | {MANIFEST: manifest_bytes(manifest)})
     return estimator, manifest, files
 
 

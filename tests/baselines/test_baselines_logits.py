@@ -1,10 +1,15 @@
 """Promise: scores of logits are the formulas', whatever classifier the logits come from; weights are respected."""
 
+import pickle
+
 import numpy as np
 import pytest
 from logit_helpers import Given
+from scipy.sparse import coo_array, csr_array, vstack
 from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -12,7 +17,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
+from sklearn.utils import get_tags
 
+from skellipsoid import choose_to_label
 from skellipsoid.baselines import (
     EnergyClassifier,
     MaxLogitClassifier,
@@ -167,3 +174,54 @@ def test_weights_reach_the_last_step_of_a_pipeline():
     np.testing.assert_allclose(piped.score_samples(X), alone.score_samples(X))
     plain = EnergyClassifier(make_pipeline(LogisticRegression(max_iter=5000)), threshold=0.0).fit(X, y)
     assert abs(piped.score_samples(X) - plain.score_samples(X)).max() > 0.1
+
+
+def counts(rows=90, seed=0):
+    """Sparse counts of words of three topics."""
+    rng = np.random.default_rng(seed)
+    topics = rng.integers(3, size=rows)
+    rates = np.full((3, 30), 0.05) + np.kron(np.eye(3), np.full((1, 10), 0.8))
+    return csr_array(rng.poisson(rates[topics]).astype(float)), np.array(["a", "b", "c"])[topics]
+
+
+def as_texts(X):
+    return [" ".join(f"w{column} " * int(n) for column, n in enumerate(row)) for row in X.toarray()]
+
+
+@pytest.mark.parametrize("classifier", ALL)
+@pytest.mark.parametrize("threshold", ["quantile", "auto", 0.1])
+def test_sparse_rows_and_texts_are_read_as_their_dense_form(classifier, threshold):
+    (X, y), (new, _) = counts(), counts(seed=1)
+    dense = classifier(LogisticRegression(), threshold=threshold, duplicates="off").fit(X.toarray(), y)
+    sparse = clone(dense).fit(coo_array(X), y)
+    words = CountVectorizer(vocabulary=[f"w{column}" for column in range(30)])
+    text = clone(dense).set_params(estimator=make_pipeline(words, LogisticRegression())).fit(as_texts(X), y)
+    text = pickle.loads(pickle.dumps(text))
+    for other, rows in ((sparse, new), (sparse, new.toarray()), (text, as_texts(new))):
+        assert other.threshold_ == pytest.approx(dense.threshold_)
+        np.testing.assert_allclose(other.score_samples(rows), dense.score_samples(new.toarray()), atol=1e-6)
+        np.testing.assert_array_equal(other.predict(rows), dense.predict(new.toarray()))
+        np.testing.assert_allclose(other.decision_function(rows), dense.decision_function(new.toarray()), atol=1e-6)
+    assert not hasattr(text, "_rows")
+    # Copies count once, and are held out together.
+    once = clone(sparse).set_params(duplicates="once").fit(X, y)
+    twice = clone(once).fit(vstack([X, X]).tocsr(), [*y, *y])
+    np.testing.assert_allclose(twice.score_samples(new), once.score_samples(new), atol=1e-9)
+    assert twice.groups_[: len(y)].tolist() == twice.groups_[len(y) :].tolist()
+
+
+def test_what_is_taken_is_what_the_estimator_takes():
+    X, y = counts()
+    assert get_tags(SoftmaxOpenSetClassifier(LogisticRegression())).input_tags.sparse
+    assert not get_tags(SoftmaxOpenSetClassifier(GaussianNB())).input_tags.sparse
+    with pytest.raises(ValueError, match=r"X is sparse, of shape \(90, 30\), but must be dense"):
+        SoftmaxOpenSetClassifier().fit(X, y)
+    with pytest.raises(TypeError, match="Sparse data was passed for X, but dense data is required"):
+        SoftmaxOpenSetClassifier(GaussianNB()).fit(X, y)
+    with pytest.raises(ValueError, match="X has 90 rows, but y has 89 labels"):
+        SoftmaxOpenSetClassifier(LogisticRegression()).fit(X, y[1:])
+    fitted = SoftmaxOpenSetClassifier(LogisticRegression()).fit(X, y)
+    with pytest.raises(ValueError, match="X is sparse"):
+        choose_to_label(fitted, X)
+    with pytest.raises(ValueError, match="X holds the text 'hello', but features must be numbers"):
+        choose_to_label(fitted, ["hello"])

@@ -11,7 +11,8 @@ from file_helpers import read, texts_of
 from spreadsheets import LANGUAGES, Case, messages_of, real_messages, saved_csv, tables, written
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid.cli._learn import COLUMNS, _reviewed, _write_review
+from skellipsoid.cli._learn import _reviewed
+from skellipsoid.cli._reviewed import COLUMNS, _write_rows
 from skellipsoid.cli._text_files.match_log import LabelledLog, digest
 from skellipsoid.datasets import make_open_blobs
 
@@ -170,7 +171,7 @@ def test_from_a_log_through_a_spreadsheet_to_what_is_learned(classifier, tmp_pat
         for i, (text, label) in enumerate(zip(messages, labels, strict=True), start=1)
     ]
     path = tmp_path / "sheet.csv"
-    _write_review(path, [*COLUMNS, "note"], rows, classifier)
+    _write_rows(path, [*COLUMNS, "note"], rows, classifier)
     path.write_bytes(saved_csv(path.read_bytes(), country))
     options = argparse.Namespace(data=path, encoding=None, yes=False)
     with warnings.catch_warnings(record=True) as said:

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, explain, load, save
 from skellipsoid.model_selection import OpenSetKFold
-from skellipsoid.persistence import _load
+from skellipsoid.persistence import _folder
 
 
 @pytest.fixture(scope="module")
@@ -102,11 +102,15 @@ ALTERED = {
         lambda steps: steps.insert(0, steps.pop(1)),
         "the step 'standardscaler' takes 5 features, but the step 'pca' before it gives 3 features",
     ),
-    "a step left out": (
-        lambda steps: steps.pop(1),
-        "the step 'ellipsoidopensetclassifier' takes 3 features, but the step 'standardscaler' before it gives 5 feat",
+    "a step left out": (lambda steps: steps.pop(1), "nothing in it needs the file '1-pca/arrays.safetensors'"),
+    "steps in another order": (
+        lambda steps: steps.insert(0, steps.pop(1)),
+        "the step 'standardscaler' takes 5 features, but the step 'pca' before it gives 3 features",
     ),
-    "a step twice": (lambda steps: steps.insert(0, steps[0]), "Names provided are not unique"),
+    "a step twice": (
+        lambda steps: steps.insert(0, steps[0]),
+        "two parts of it need the file '0-standardscaler/arrays.safetensors'",
+    ),
     "text for a number": (
         setting(2, "parameters", "alpha", "x"),
         "The 'alpha' parameter of EllipsoidOpenSetClassif",
@@ -186,8 +190,23 @@ def test_steps_of_a_text_pipeline_must_fit_together(saved, names, monkeypatch):
         manifest["model"]["steps"] = [described[name] for name in names]
         sentence = "the step 'enc' takes texts, but is not the first one"
     write_manifest(saved, manifest)
-    monkeypatch.setattr(_load, "restore", None)  # no text model is built
+    monkeypatch.setattr(_folder, "_read_parts", None)  # no file is read
     with pytest.raises(ValueError, match=sentence):
+        load(saved)
+
+
+def test_text_models_are_counted_wherever_they_are(saved, monkeypatch):
+    """Encoders in parameters of parameters, in lists and in mappings are counted before a file is read."""
+    manifest = read_manifest(saved)
+    encoder, classifier = manifest["model"]["steps"]
+    inner = {"estimator": {name: value for name, value in encoder.items() if name != "name"}}
+    for _ in range(20):
+        frozen = {"class": "FrozenEstimator", "folder": "1-clf", "parameters": {"estimator": inner}, "state": {}}
+        inner = {"estimator": frozen}
+    classifier["parameters"]["trainer"] = [{"mapping": {"one": {"tuple": [inner]}}}] * 100
+    write_manifest(saved, manifest)
+    monkeypatch.setattr(_folder, "_read_parts", None)
+    with pytest.raises(ValueError, match="it holds 101 text models, but save writes at most 4"):
         load(saved)
 
 

@@ -1,12 +1,16 @@
 """Promise: every kind of damage is named in one sentence, and load changes nothing in the folder."""
 
 import json
+import os
+import resource
+import time
 from pathlib import Path
 
 import pytest
-from persistence_helpers import MANIFEST, read_manifest, snapshot, write_manifest
+from persistence_helpers import MANIFEST, part, read_manifest, snapshot, write_manifest
 
 from skellipsoid import load, save
+from skellipsoid.persistence._folder import manifest_bytes
 
 
 def _truncated(path):
@@ -24,8 +28,8 @@ def _changed(path):
 
 
 DAMAGES = {
-    "truncated": (_truncated, r"is damaged \(its SHA-256 differs\)"),
-    "emptied": (_emptied, r"is damaged \(its SHA-256 differs\)"),
+    "truncated": (_truncated, r"is damaged \(it has \d+ bytes, but must have \d+\)"),
+    "emptied": (_emptied, r"is damaged \(it has 0 bytes, but must have \d+\)"),
     "changed": (_changed, r"is damaged \(its SHA-256 differs\)"),
     "missing": (Path.unlink, r"lacks its file '.*' \(.+\)"),  # the words of the system
 }
@@ -45,6 +49,33 @@ def test_a_damaged_file_is_named_and_nothing_changes(saved, damage, sentence):
         assert snapshot(saved) == before
         path.write_bytes(content)
     load(saved)
+
+
+@pytest.mark.parametrize("has_sizes", [True, False])
+def test_a_file_of_another_size_is_refused_unread(saved, has_sizes):
+    """3 GiB take neither time nor memory; in a model without sizes each kind of file has a bound."""
+    if not has_sizes:
+        write_manifest(saved, {name: value for name, value in read_manifest(saved).items() if name != "sizes"})
+    for path in (part(saved, "0-enc/text_model/tokenizer.json"), saved / MANIFEST):
+        content = path.read_bytes()
+        os.truncate(path, 3 * 2**30)  # with a hole, which takes no room
+        begin, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises(ValueError, match=r"is damaged \(it has 3221225472 bytes, but m(ust|ay) have \d+\)"):
+            load(saved)
+        assert time.process_time() - begin < 0.5
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 50 * 2**10
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "change", [{"tokenizer.json": -1}, {"tokenizer.json": 2.0}, {"tokenizer.json": 2**40}, {}, None]
+)
+def test_sizes_that_save_never_writes_are_refused(saved, change):
+    found = read_manifest(saved)
+    changed = change and found["sizes"] | {f"0-enc/text_model/{name}": size for name, size in change.items()}
+    (saved / MANIFEST).write_bytes(manifest_bytes(found | {"sizes": changed}))
+    with pytest.raises(ValueError, match=r"is damaged \(its sizes do not fit its files\); do not trust this model"):
+        load(saved)
 
 
 def _without(key):

@@ -1,6 +1,7 @@
 """Promise: a model on the hub is loaded as one in a folder: no other file is read, and each error is one sentence."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -57,8 +58,8 @@ def test_only_files_that_load_reads_are_downloaded_and_once(hub, folder):
     assert hub.downloaded() == dict.fromkeys(read_files(folder), 1)
     hub.requests.clear()
     load(NAME)
-    # The hub is asked for the commit of the branch alone.
-    assert hub.requests == [("HEAD", f"/{NAME}/resolve/main/{MANIFEST}")]
+    # The hub is asked for the commit of the branch, and the size of the manifest, alone.
+    assert hub.requests == [("HEAD", f"/{NAME}/resolve/main/{MANIFEST}")] * 2
     hub.requests.clear()
     load(NAME, revision=commit)
     assert hub.requests == []
@@ -256,6 +257,19 @@ def test_a_file_that_save_never_writes_is_not_downloaded(hub, saved, name):
     hub.add(NAME, saved)
     assert f"names a file that save never writes ({name!r}); do not trust this model" in refused(ValueError)
     assert {*hub.downloaded()} == {MANIFEST}  # again if the cache may have damaged it
+
+
+def test_a_file_of_another_size_is_not_downloaded(hub, saved):
+    for name in ("0-enc/text_model/tokenizer.json", MANIFEST):
+        path = saved / name if name == MANIFEST else part(saved, name)
+        content = path.read_bytes()
+        os.truncate(path, 2**28 + 1)
+        hub.add(NAME, saved)
+        sentence = refused(ValueError)
+        assert f"{name}' of the model {NAME!r} on the hub has 268435457 bytes, but m" in sentence
+        assert path.relative_to(saved).as_posix() not in hub.downloaded()
+        path.write_bytes(content)
+        hub.requests.clear()
 
 
 def test_a_file_that_nothing_needs_is_refused(hub, saved):

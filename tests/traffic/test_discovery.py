@@ -80,7 +80,7 @@ def test_noise_and_known_samples_are_in_no_group(traffic, found):
 def test_groups_are_described(traffic, found):
     clf = traffic[0]
     np.testing.assert_array_equal(found.sizes, np.bincount(found.labels[found.labels >= 0]))
-    assert (np.diff(found.distinct_sizes) <= 0).all()
+    assert (np.diff(found.sizes) <= 0).all()
     assert ((found.coherence > 0.5) & (found.coherence < 1)).all()
     for group, rows in enumerate(found.representatives):
         assert len(rows) == 5
@@ -89,7 +89,7 @@ def test_groups_are_described(traffic, found):
         assert found.scores[rows[0]] == found.scores[found.labels == group].max()
     assert np.isin(found.nearest_class, clf.classes_).all()
     assert found.names == [f"group {i + 1}" for i in range(N_HIDDEN)]
-    assert pd.DataFrame(found.table()).shape == (N_HIDDEN, 9)
+    assert pd.DataFrame(found.table()).shape == (N_HIDDEN, 10)
     n_grouped, n_open = (found.labels >= 0).sum(), found.is_open.sum()
     assert n_grouped < n_open
     assert repr(found) == f"<DiscoveredClasses: {n_grouped} of {n_open} open samples are in {N_HIDDEN} groups>"

@@ -4,8 +4,11 @@ import errno
 import hashlib
 import importlib.util
 import json
+import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ._hub import check_no_revision, download, has_hash, is_hub_name, is_whole_manifest
@@ -19,10 +22,11 @@ _KEYS = {
     *("manifest_sha256", "format", "format_version", "skellipsoid_version", "exported", "quantized", "sha256"),
     *("answers", "offset", "class_offsets", "held_out_scores", "n_features", "rows_at_once", "text", "training_texts"),
 }
-#: Of which saved model it was made, by the command ``skellipsoid export``; and the zones of a model that asks back.
-_OPTIONAL = {"made_of", "asking"}
-#: Bytes that a file may have: of a graph what protocol buffers allow.
-_MOST_BYTES = {MANIFEST: 2**30, GRAPH: 2**31, TOKENIZER: 2**28}
+#: Of which saved model it was made, by the command ``skellipsoid export``; the zones of a model that asks back; and the
+#: sizes of the files in bytes, which earlier exports do not name.
+_OPTIONAL = {"made_of", "asking", "sizes"}
+#: The most bytes of a file: of a graph what protocol buffers allow.
+_MOST_BYTES = {MANIFEST: 2**28, GRAPH: 2**31, TOKENIZER: 2**28, TRAINING_FEATURES: 2**38}
 #: How often a model is read that is replaced meanwhile.
 _MOST_TRIES = 30
 
@@ -50,17 +54,18 @@ def find(folder: str | Path, revision: str | None, token: str | bool | None) -> 
             f"There is no folder {name!r} here, and a model on the hub needs the package huggingface_hub, which is not "
             "installed: pip install 'skellipsoid-runtime[hub]'."
         )
-    path = download(MANIFEST, name, revision, token, is_whole_manifest)
+    path = download(MANIFEST, name, revision, token, _allowed_sizes(MANIFEST), is_whole_manifest)
     if path is None:
         raise ValueError(
             f"The repository {name!r} on the hub holds no exported model: it has no {MANIFEST}; pass the name of one "
             "to which a folder was uploaded that skellipsoid.export_onnx wrote."
         )
     place = path.parent
-    named = read_manifest(place)["sha256"]
+    manifest = read_manifest(place)
     for each in (GRAPH, TOKENIZER, TRAINING_FEATURES):
-        if each in named:
-            download(each, name, place.name, token, has_hash(named.get(each)))
+        if each in manifest["sha256"]:
+            sizes = _allowed_sizes(each, manifest)
+            download(each, name, place.name, token, sizes, has_hash(manifest["sha256"][each], sizes))
     return place, f"{name}@{place.name}"
 
 
@@ -104,7 +109,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"There is no folder {str(folder)!r}; check the path of the exported model.")
     path = folder / MANIFEST
     try:
-        content = _read(path)
+        content = _read(path, _allowed_sizes(MANIFEST))
     except OSError as error:
         raise ValueError(
             f"{str(folder)!r} is not an exported model: its {MANIFEST} cannot be read ({error.strerror}); pass a "
@@ -138,7 +143,24 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"The manifest of the model in {str(folder)!r} is damaged (its hashes are a "
             f"{type(manifest['sha256']).__name__}); do not trust this model."
         )
+    if not _are_sizes(manifest.get("sizes"), manifest["sha256"]):
+        raise ValueError(f"{str(path)!r} is damaged (its sizes do not fit its files); do not trust this model.")
     return manifest
+
+
+def _are_sizes(sizes: Any, named: dict[str, Any]) -> bool:
+    """Whether these are sizes that the files may have; ``None``: an earlier export has none."""
+    return sizes is None or (
+        isinstance(sizes, dict)
+        and sizes.keys() == named.keys()
+        and all(type(size) is int and size in _allowed_sizes(name) for name, size in sizes.items())
+    )
+
+
+def _allowed_sizes(name: str, manifest: Mapping[str, Any] = MappingProxyType({})) -> range:
+    """Give the bytes that a file may have: what the manifest says, if it does, or what any such file may have."""
+    size = (manifest.get("sizes") or {}).get(name)
+    return range(_MOST_BYTES.get(name, 2**28) + 1) if size is None else range(size, size + 1)
 
 
 def _read_file(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:
@@ -150,8 +172,12 @@ def _read_file(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:
         If it is missing, or is not the one that was exported.
     """
     try:
-        content = _read(folder / name)
+        content = _read(folder / name, _allowed_sizes(name, manifest))
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise ValueError(
+                f"The file {name!r} of the model in {str(folder)!r} is damaged ({error.strerror}); copy it again."
+            ) from error
         raise ValueError(
             f"The model in {str(folder)!r} lacks its file {name!r} ({error.strerror}); take a complete copy of it."
         ) from error
@@ -162,9 +188,12 @@ def _read_file(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:
     return content
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, sizes: range) -> bytes:
     if path.exists() and not path.is_file():  # a pipe would be waited for
         raise OSError(errno.EINVAL, "it is no file")
-    if path.stat().st_size > _MOST_BYTES.get(path.name, 2**40):
-        raise OSError(errno.EFBIG, "it is larger than export_onnx writes it")
-    return path.read_bytes()
+    with path.open("rb") as file:
+        found = os.fstat(file.fileno()).st_size
+        if found not in sizes:
+            allowed = f"must have {sizes[0]}" if len(sizes) == 1 else f"may have {sizes[-1]}"
+            raise OSError(errno.EFBIG, f"it has {found} bytes, but {allowed}")
+        return file.read(found)

@@ -108,6 +108,8 @@ class TextReader:
         self._bounded = settings["truncation_side"] == "right"
         self._cut.encode_special_tokens = settings["split_special_tokens"]
         self._cut.enable_truncation(self.longest, direction=settings["truncation_side"])
+        if self._prompt and len(self.tokens([""])[0]) >= self.longest:
+            raise ValueError("a prompt that leaves no room for a text")
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text behind the prompt, special ones included, truncated to ``longest``, not padded."""

@@ -23,6 +23,8 @@ from .words import telling_words
 
 Integers = NDArray[np.int64]
 
+#: Groups of less coherence are called mixed (skellipsoid-bench/results/mixed_groups.rst).
+_LEAST_COHERENCE = 0.5
 #: Words in a proposed name.
 _WORDS_OF_NAME = 3
 
@@ -146,7 +148,8 @@ def group_open(traffic: Traffic, min_size: int = 5, n_words: int = 8, n_represen
     if len(distinct) >= min_size:
         coordinates = fit_coordinates(traffic.spaces[0].known, features[distinct])
         placed = coordinates.of(features[distinct])
-        found = _in_order(find_groups(placed, coordinates.variances, min_size), distinct)
+        copies = np.bincount(first_rows[opened], minlength=len(features))[distinct]
+        found = _in_order(find_groups(placed, coordinates.variances, min_size), distinct, copies)
         labels[distinct] = found
         if found.max() >= 0:
             scores[distinct], coherence = _typical(placed, found)
@@ -176,6 +179,7 @@ def group_open(traffic: Traffic, min_size: int = 5, n_words: int = 8, n_represen
         nearest_class=classifier.classes_[nearest],
         log_ratio=log_ratio,
         is_part=log_ratio > 0,
+        is_mixed=coherence < _LEAST_COHERENCE,
         first_rows=first_rows,
     )
 
@@ -215,14 +219,14 @@ def _first_of_equal(features: Floats, texts: NDArray[Any] | None) -> Integers:
     return np.unique(keys, return_index=True)[1][keys]
 
 
-def _in_order(labels: Integers, numbers: Integers) -> Integers:
-    """Give groups numbers by their size, the largest first, and equally large ones by their first sample."""
+def _in_order(labels: Integers, numbers: Integers, copies: Integers) -> Integers:
+    """Give groups numbers by their size with copies, the largest first, and equally large ones by their first row."""
     n_groups = int(labels.max(initial=-1)) + 1
     inside = labels >= 0
     first = np.full(n_groups, np.iinfo(np.int64).max)
     np.minimum.at(first, labels[inside], numbers[inside])
     ranks = np.empty(n_groups + 1, dtype=np.int64)
-    ranks[np.lexsort((first, -np.bincount(labels[inside], minlength=n_groups)))] = np.arange(n_groups)
+    ranks[np.lexsort((first, -np.bincount(labels[inside], copies[inside], n_groups)))] = np.arange(n_groups)
     ranks[-1] = -1  # noise
     return ranks[labels]
 

@@ -18,7 +18,7 @@ from ..._core.results import html_table
 _N_EXAMPLES = 3
 #: Columns of the two files that ``to_tsv`` writes.
 GROUP_COLUMNS = (
-    *("group", "proposed_name", "label", "rows", "distinct", "part_of"),
+    *("group", "proposed_name", "label", "rows", "distinct", "part_of", "mixed"),
     *(f"example_{i}" for i in range(1, _N_EXAMPLES + 1)),
     *("members", "run"),
 )
@@ -31,7 +31,7 @@ _Rows = tuple[Sequence[str], list[list[Any]]]
 class DiscoveredClasses:
     """Groups of the samples that a classifier answers open. :func:`skellipsoid.discover_classes` makes it.
 
-    Groups are numbered from 0, the one with the most different samples first.
+    Groups are numbered from 0, the one with the most samples first.
 
     Attributes
     ----------
@@ -60,6 +60,8 @@ class DiscoveredClasses:
         Log-likelihood ratio of "the group is of its nearest class" against "it is another class".
     is_part : ndarray of shape (n_groups,)
         Whether ``log_ratio`` is positive: then the group is rather a part of that class than something new.
+    is_mixed : ndarray of shape (n_groups,)
+        Whether ``coherence`` is below .5: then the samples have little in common.
     first_rows : ndarray of shape (n_samples,)
         The row that each open sample repeats; its own number if it repeats none, −1 for samples that are not open.
 
@@ -82,6 +84,7 @@ class DiscoveredClasses:
     nearest_class: NDArray[Any]
     log_ratio: NDArray[np.float64]
     is_part: NDArray[np.bool_]
+    is_mixed: NDArray[np.bool_]
     first_rows: NDArray[np.int64]
 
     @property
@@ -102,6 +105,16 @@ class DiscoveredClasses:
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self)[1:-1])}</p>{html_table(self.table())}"
 
+    def in_order(self) -> list[int]:
+        """Numbers of the groups in the order in which they are read: new ones, parts of known classes, mixed ones."""
+        found: list[int] = np.lexsort((self.is_part, self.is_mixed)).tolist()
+        return found
+
+    def different(self) -> NDArray[np.int64]:
+        """Rows of the different samples that are in groups: group by group, the most typical of each first."""
+        rows = np.flatnonzero((self.labels >= 0) & (self.first_rows == np.arange(len(self.labels))))
+        return rows[np.lexsort((rows, -self.scores[rows], self.labels[rows]))]
+
     def table(self) -> dict[str, list[Any]]:
         """Columns of one line per group, which ``pandas.DataFrame`` accepts.
 
@@ -109,7 +122,7 @@ class DiscoveredClasses:
         -------
         columns : dict of list
             ``group``, ``proposed_name``, ``rows``, ``distinct``, ``coherence``, ``words``, ``example`` (a text, or a
-            row number), ``nearest_class`` and ``is_part``.
+            row number), ``nearest_class``, ``is_part`` and ``is_mixed``.
         """
         first = [int(numbers[0]) for numbers in self.representatives]
         return {
@@ -122,6 +135,7 @@ class DiscoveredClasses:
             "example": first if self.texts is None else [self.texts[row] for row in first],
             "nearest_class": self.nearest_class.tolist(),
             "is_part": self.is_part.tolist(),
+            "is_mixed": self.is_mixed.tolist(),
         }
 
     def to_tsv(self, path: str | os.PathLike[str], columns: Mapping[str, Sequence[Any]] | None = None) -> None:
@@ -129,7 +143,8 @@ class DiscoveredClasses:
 
         The file of groups has the columns ``group``, ``proposed_name``, ``label`` (empty: fill it in), ``rows`` and
         ``distinct`` (the number of samples, and of different ones), ``part_of`` (the known class that the group is
-        rather a part of, or empty; such groups come last), ``example_1`` to ``example_3`` (typical texts, or row
+        rather a part of, or empty; such groups come last), ``mixed`` (``"mixed"`` or empty; these come after
+        them), ``example_1`` to ``example_3`` (typical texts, or row
         numbers), ``members`` (the name of the other file) and ``run`` (the same in both files, and another one for
         other members).
 
@@ -167,8 +182,7 @@ class DiscoveredClasses:
         for name, cells in columns.items():
             taken = {*MEMBER_COLUMNS, *own, *columns} - {name}
             own[unused_name(f"log_{name}", taken) if name in MEMBER_COLUMNS else name] = cells
-        numbers = np.flatnonzero((self.labels >= 0) & (self.first_rows == np.arange(len(self.labels))))
-        numbers = numbers[np.lexsort((numbers, -self.scores[numbers], self.labels[numbers]))]
+        numbers = self.different()
         names = [_one_line(name) for name in self.names]
         shown = {row: str(row) if self.texts is None else _one_line(self.texts[row]) for row in numbers.tolist()}
         lines = [(int(self.labels[row]), shown[row], f"{self.scores[row]:.4f}") for row in numbers.tolist()]
@@ -178,12 +192,13 @@ class DiscoveredClasses:
             [group, names[group], "", *line, run, *cells] for (group, *line), cells in zip(lines, further, strict=True)
         ]
         groups = []
-        for group in np.argsort(self.is_part, kind="stable").tolist():  # what is new first
+        for group in self.in_order():
             examples = [shown[row] for row in numbers[self.labels[numbers] == group][:_N_EXAMPLES].tolist()]
             counts = self.sizes[group], self.distinct_sizes[group]
             part_of = _one_line(str(self.nearest_class[group])) if self.is_part[group] else ""
             examples += [""] * (_N_EXAMPLES - len(examples))
-            groups.append([group, names[group], "", *counts, part_of, *examples, members_name, run])
+            mixed = "mixed" if self.is_mixed[group] else ""
+            groups.append([group, names[group], "", *counts, part_of, mixed, *examples, members_name, run])
         return (GROUP_COLUMNS, groups), ([*MEMBER_COLUMNS, *own], members)
 
 

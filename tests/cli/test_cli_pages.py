@@ -1,0 +1,328 @@
+"""Pages in a real browser: to label on by keyboard, and of figures; and what the commands make of what they save."""
+
+import base64
+import json
+import re
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from skellipsoid import load
+from skellipsoid._core.pipelines import split_estimator
+from skellipsoid.cli import main
+from skellipsoid.cli._pages.page import write_page
+
+#: Messages that pages, tables or browsers might change.
+HOSTILE = [
+    "</script><script>document.title = 'run'</script>",
+    "<img src=x onerror=\"document.title = 'run'\">",
+    "turned \u202e gpj.exe",
+    "nul \x00 bell \x07",
+    "half \ud83d",
+    "a\nline\r\nbreak\tand  blanks ",
+    "=1+1",
+    "'-2",
+    "<!-- <script>",
+    "long " * 2000,
+]
+NAMES = ["__proto__", "constructor", "Größe", "a b", "<b>"]
+
+
+@pytest.fixture(scope="module")
+def log(texts, open_texts, tmp_path_factory):
+    """A log of requests, of what is new, and of what is hostile."""
+    path = tmp_path_factory.mktemp("log") / "log.jsonl"
+    lines = [*texts, *open_texts, *HOSTILE]
+    path.write_text("".join(json.dumps({"n": i, "text": text}) + "\n" for i, text in enumerate(lines)))
+    return path
+
+
+@pytest.fixture
+def reviewed(saved, log, tmp_path, monkeypatch):
+    """The page of ``review``, and what it was made of."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["review", *f"--model {saved} --data {log} -n 40 --text-column text --save new.html".split()]) == 0
+    return tmp_path / "new.html"
+
+
+def data_of(path):
+    text = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)[1])
+
+
+def test_a_page_holds_its_data_as_text_and_may_run_its_own_script_alone(tmp_path):
+    data = {"text": "".join(HOSTILE), "classes": NAMES}
+    for kind in ("review", "groups"):
+        write_page(tmp_path / "page.html", kind, "a </title> of <all>", data)
+        text = (tmp_path / "page.html").read_text(encoding="utf-8")
+        found = data_of(tmp_path / "page.html")
+        assert found.pop("id")
+        assert found == data
+        policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+        assert policy.startswith("default-src 'none'; ")
+        for tag in ("script", "style"):
+            own = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.S)
+            digest = base64.b64encode(sha256(own[0].encode()).digest()).decode()
+            assert len(own) == 1
+            assert f"{tag}-src 'sha256-{digest}'" in policy
+        assert text.count("<script") == 2
+
+
+def test_review_says_what_its_page_holds_and_overwrites_none(saved, log, reviewed, capsys):
+    data = data_of(reviewed)
+    assert "training texts" not in data["notice"]
+    assert all(not any(message["nearest"]) for message in data["messages"])
+    assert main(["review", *f"--model {saved} --data {log} --save {reviewed}".split()]) == 2
+    assert "pass another file to --save" in capsys.readouterr().err
+
+
+def test_a_report_holds_the_figures_of_the_text(tiny_command, table, saved, texts, labels, open_texts, capsys):
+    command = f"train --data {table} --save model --finetune none --report --save-report train.html"
+    assert tiny_command(command.split()) == 0
+    text, data = capsys.readouterr().out, data_of(Path("train.html"))
+    limits = [[row[name] for name in ("right", "wrong", "rejected", "noticed")] for row in data["limit"]["rows"]]
+    assert [limit for limit in limits if f"{limit[0]:7}{limit[1]:8}{limit[2]:14}{limit[3]:12}" not in text] == []
+    assert limits
+    for row in data["forecasts"]:
+        for mean, low, high in row["figures"].values():
+            assert f"{mean} ({low}-{high})" in text
+    assert len(data["forecasts"]) == 4
+    assert "The report is in train.html" in text
+
+    rows = [*zip(texts, labels, strict=True), *((each, "-1") for each in open_texts), ("</script>", "light")]
+    Path("test.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in rows), encoding="utf-8")
+    assert tiny_command(f"evaluate --model {saved} --data test.tsv --save-report eval.html".split()) == 0
+    text, data = capsys.readouterr().out, data_of(Path("eval.html"))
+    model = load(saved)
+    answers = model.predict([text for text, _ in rows]).tolist()
+    wrong = {name: [] for name in {*labels, "-1"}}
+    for (text_, label), answer in zip(rows, answers, strict=True):
+        if answer != label:
+            wrong[label].append([text_, answer])
+    assert {row["name"]: row["missed"] for row in data["classes"]} == {name: wrong[name] for name in {*labels}}
+    assert data["opened"]["missed"] == wrong["-1"]
+    assert data["opened"]["noticed"] == len(open_texts) - len(wrong["-1"])
+    limits = [[row[name] for name in ("right", "wrong", "rejected", "noticed")] for row in data["limit"]["rows"]]
+    assert [limit for limit in limits if f"{limit[0]:7}{limit[1]:8}{limit[2]:14}{limit[3]:12}" not in text] == []
+    right = [row["right"] for row in data["classes"]]
+    assert right == sorted(right)
+
+
+def opened(browser, path, **options):
+    """A page that notes what it asks for and what goes wrong."""
+    page = browser.new_context(**options).new_page()
+    page.asked, page.wrong = [], []
+    page.on("request", lambda request: page.asked.append(request.url))
+    page.on("pageerror", lambda error: page.wrong.append(str(error)))
+    page.on("console", lambda message: page.wrong.append(message.text))
+    page.goto(path.as_uri())
+    return page
+
+
+def downloaded(page, path):
+    with page.expect_download() as found:
+        page.get_by_role("button", name="Save", exact=True).click()
+    found.value.save_as(path)
+    return [json.loads(line) for line in path.read_text("ascii").splitlines()]
+
+
+def test_thirty_labels_by_keyboard_arrive_to_the_letter(browser, reviewed, saved, log, capsys):
+    page, data = opened(browser, reviewed), data_of(reviewed)
+    messages, wanted = data["messages"], []
+    assert len(messages) == 40
+    for i, message in enumerate(messages[:36]):
+        text = page.locator("blockquote").text_content()
+        if message["text"].isprintable():
+            assert text == message["text"]
+        if i % 6 == 5:
+            page.keyboard.press("s")
+            wanted.append(None)
+        elif i % 6 == 4:
+            page.keyboard.press("n")
+            page.keyboard.type(NAMES[i // 6 % len(NAMES)])
+            page.keyboard.press("Enter")
+            wanted.append(NAMES[i // 6 % len(NAMES)])
+        elif i % 6 == 3:
+            page.keyboard.press("/")
+            page.keyboard.type(data["classes"][-1][:4].upper())
+            page.keyboard.press("Enter")
+            wanted.append(data["classes"][-1])
+        elif i % 6 == 2:
+            page.keyboard.press("0")
+            wanted.append(data["open"])
+        else:
+            page.keyboard.press(str(1 + i % 2))
+            wanted.append(message["candidates"][i % 2])
+        if i == 20:
+            page.reload()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("3")
+    wanted[-1] = messages[35]["candidates"][2]
+    records = downloaded(page, reviewed.parent / data["saves"])
+    assert [record["label"] for record in records] == wanted
+    assert [(record["row"], record["digest"]) for record in records] == [
+        (message["row"], message["digest"]) for message in messages[:36]
+    ]
+    assert [url for url in page.asked if not url.startswith(("file:", "blob:"))] == []
+    assert page.wrong == []
+    assert page.title() == "40 messages to label"
+    # What was saved is read back where there is no draft.
+    other = opened(browser, reviewed)
+    with other.expect_file_chooser() as chooser:
+        other.get_by_role("button", name="Open saved labels").click()
+    chooser.value.set_files(reviewed.parent / data["saves"])
+    other.get_by_text("36 answers read").wait_for()
+    assert downloaded(other, reviewed.parent / "again.jsonl") == records
+
+    command = f"learn --model {saved} --data {data['saves']} --log {log} --text-column text --save learned --yes"
+    assert main(command.split()) == 0
+    out = capsys.readouterr().out
+    n_skipped = wanted.count(None)
+    assert f"{n_skipped} messages of 36 were skipped" in out
+    learned = split_estimator(load(reviewed.parent / "learned"))[1]
+    assert learned.changes_[-1]["n_samples"] == 36 - n_skipped
+    assert sorted(learned._learned.labels) == sorted(label for label in wanted if label)
+    page.context.close()
+    other.context.close()
+
+
+def test_without_storage_the_page_says_so(browser, reviewed):
+    context = browser.new_context()
+    context.add_init_script("delete Object.getPrototypeOf(window).localStorage; delete window.localStorage;")
+    page = context.new_page()
+    page.goto(reviewed.as_uri())
+    assert "keeps no draft" in page.get_by_role("alert").text_content()
+    context.close()
+
+
+def test_nearly_equal_names_are_said(browser, reviewed):
+    page = opened(browser, reviewed)
+    known = data_of(reviewed)["classes"][0]
+    page.keyboard.press("n")
+    page.keyboard.type(f"{known.upper()}!")
+    page.get_by_text("Nearly the name of").wait_for()
+    page.get_by_role("button", name=f"take {known}").click()
+    assert known in page.locator("nav button").first.text_content()
+    page.context.close()
+
+
+def test_groups_are_named_on_a_page(browser, saved, log, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["traffic", *f"--model {saved} --data {log} --text-column text --save groups.html".split()]) == 0
+    data = data_of(tmp_path / "groups.html")
+    assert [(group["rows"], len(group["members"])) for group in data["groups"]] == [(7, 7)]  # too few for a second
+    members = [{"text": text, "score": "0.5000", "copies": 1} for text in HOSTILE if text != "half \ud83d"]
+    data["groups"].append(data["groups"][0] | {"group": 1, "members": members})
+    write_page(tmp_path / "groups.html", "groups", "groups", data)
+    page = opened(browser, tmp_path / "groups.html")
+    page.get_by_label("name of group 1").fill("new name")
+    page.get_by_label("name of group 2").fill("new name")
+    assert page.get_by_text("One class with group").count() == 2
+    page.get_by_role("checkbox").first.uncheck()
+    page.reload()
+    records = downloaded(page, tmp_path / data["saves"])
+    texts = [member["text"] for group in data["groups"][:2] for member in group["members"]][1:]
+    assert [record["text"].encode("utf-16", "surrogatepass") for record in records] == [
+        text.encode("utf-16", "surrogatepass") for text in texts
+    ]
+    assert {record["label"] for record in records} == {"new name"}
+    assert page.wrong == []
+    capsys.readouterr()
+    assert main(["add", *f"--model {saved} --data {data['saves']} --save added".split()]) == 0
+    assert f"Added {len(texts)} texts of 1 new class" in capsys.readouterr().out
+    page.context.close()
+
+
+def test_two_thousand_messages_of_five_hundred_classes_are_labelled_at_once(browser, tmp_path):
+    message = {"weight": 1, "candidates": NAMES[:3], "nearest": ["", "", ""]}
+    data = {
+        **{"open": "-1", "numbers": False, "fewest": 5, "saves": "x", "next": "y", "notice": "z"},
+        "classes": [f"class {i}" for i in range(500)],
+        "messages": [message | {"row": i, "digest": str(i), "text": f"{HOSTILE[-1]}{i}"} for i in range(2000)],
+    }
+    write_page(tmp_path / "many.html", "review", "many", data)
+    page = opened(browser, tmp_path / "many.html")
+    for key in ("1", "0", "/", "Escape"):
+        start = page.evaluate("performance.now()")
+        page.keyboard.press(key)
+        assert page.evaluate("performance.now()") - start < 2000
+    assert page.get_by_text("2 of 2000").count() == 1
+    page.context.close()
+
+
+def test_tables_of_a_report_are_sorted_and_its_limit_moves(browser, tiny_command, saved, tmp_path):
+    lines = [
+        ("wake me at six", "alarm"),
+        ("balance", "balance"),
+        ("rain", "weather"),
+        ("play jazz", "-1"),
+        ("lamp", "light"),
+    ]
+    Path("test.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in lines), encoding="utf-8")
+    assert tiny_command(f"evaluate --model {saved} --data test.tsv --save-report {tmp_path / 'eval.html'}".split()) == 0
+    page = opened(browser, tmp_path / "eval.html")
+    table = page.get_by_role("region", name="How each class fares")
+    for order in (False, True):
+        table.get_by_role("button", name="class").click()
+        names = table.locator("tbody tr td:first-child").all_text_contents()
+        assert names == sorted(["alarm", "balance", "light", "weather"], reverse=order)
+    before = page.locator("output").text_content()
+    page.get_by_label("another limit").fill("100")
+    assert page.locator("output").text_content() != before
+    assert page.wrong == []
+    page.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1440])
+def test_pages_fit_the_screen_and_can_be_read_aloud(browser, reviewed, width, scheme, tmp_path):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    many = {
+        "open": "-1", "classes": NAMES * 4, "numbers": False, "fewest": 5, "saves": "x", "next": "y", "notice": "z",
+        "messages": [
+            {"row": i, "digest": str(i), "text": HOSTILE[i % 10], "weight": 1, "candidates": NAMES[:3],
+             "nearest": HOSTILE[:3]}
+            for i in range(40)
+        ],
+        "run": "r",
+        "groups": [
+            {"group": i, "name": "<b> x", "rows": 3, "part_of": "a", "mixed": True, "members":
+             [{"text": text, "score": "1", "copies": 2} for text in HOSTILE]}
+            for i in range(5)
+        ],
+        "title": "report", "facts": [["data", HOSTILE[0]]], "tested": 3, "forecasts": [
+            {"name": "as fitted", "figures": {name: [50, 20, 70] for name in ("right", "wrong", "noticed")}}
+        ],
+        "limit": {"edges": [-1, 0, 1], "known": [0.2, 0.8], "open": [0.9, 0.1], "offset": 0,
+                  "curve": [[-1, 90, 10, 0, 20], [0, 80, 5, 15, 70], [1, 0, 0, 100, None]],
+                  "rows": [{"name": "a", "right": 1, "wrong": 2, "rejected": 3, "noticed": 4, "is_own": True}]},
+        "opened": {"texts": 9, "noticed": 3, "missed": [[text, "a"] for text in HOSTILE]},
+        "pairs": [["a", "<b>", 3]], "findings": HOSTILE,
+    }  # fmt: skip
+    classes = [
+        {
+            "name": name,
+            "texts": 3,
+            "right": 10 * i,
+            "wrong": 2,
+            "rejected": 3,
+            "advice": "x",
+            "missed": [[HOSTILE[i], "b"]],
+        }
+        for i, name in enumerate(NAMES)
+    ]
+    for kind, more in {"review": {}, "groups": {}, "report": {"classes": classes}}.items():
+        write_page(tmp_path / f"{kind}.html", kind, kind, many | more)
+    keys = {"review.html": ["1", "/", "Escape", "n"], "groups.html": []}
+    for path in (reviewed, *(tmp_path / f"{kind}.html" for kind in ("review", "groups", "report"))):
+        page = opened(browser, path, viewport={"width": width, "height": 800}, color_scheme=scheme)
+        for key in ["", *keys.get(path.name, [])]:
+            if key:
+                page.keyboard.press(key)
+            found = axe.run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"]})
+            assert found.violations_count == 0, found.generate_report()
+            assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert page.wrong == []
+        assert page.title() in ("40 messages to label", "review", "groups", "report")
+        page.context.close()
