@@ -202,11 +202,9 @@ def open_of(held_out: ReferenceScores, normal: NormalScores, *, is_unseen: bool 
 
     The mean of those of texts and of samples of held-out classes; the place, less those of synthetic classes. Known
     classes that lie far apart do not say that unknown ones lie as far: where the traffic ``is_unseen``, these lie
-    no farther than in texts. Behind a projection, open samples lie nearer than texts do, and held-out classes alone
-    say how near.
+    no farther than in texts. Behind a projection, where open samples lie nearer, held-out classes alone say how near.
     """
-    place, width = MEAN_PLACE, MEAN_WIDTH
-    part = 1.0 if held_out.expected.projected else 0.5
+    place, width, part = MEAN_PLACE, MEAN_WIDTH, 1.0 if held_out.expected.projected else 0.5
     if len(held_out.opened):
         z = normal(held_out.opened)
         mean = np.average(z, weights=held_out.open_weights)
