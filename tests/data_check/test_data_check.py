@@ -506,8 +506,12 @@ def test_a_string_open_label_beside_numeric_labels_is_refused(check, texts, labe
 
 def test_labels_that_join_others():
     labels = ["a", "b", "c", "a|b", "a, b", "['a', 'b']", "b; c", "a|x", "a b", "c/a"]
+    labels += ["['v', 'w']", "q|r", "r|s", "s|q", "billing | refund", "billing | invoice"]
     found = check_training_texts([f"text {i} of a few" for i in range(len(labels))], labels)
-    assert found.label[found.kind == "joined_labels"].tolist() == ["['a', 'b']", "a, b", "a|b", "b; c"]
+    assert found.label[found.kind == "joined_labels"].tolist() == [
+        *("['a', 'b']", "['v', 'w']", "a, b", "a|b", "b; c"),
+        *("q|r", "r|s", "s|q"),  # not a path whose first part comes again
+    ]
     assert found.message[list(found.kind).index("joined_labels")] == (
         "The label \"['a', 'b']\" in row 5 joins 'a' and 'b', but is trained as a class of its own; write one label "
         "for each text, or leave these texts out."
