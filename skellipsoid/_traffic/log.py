@@ -9,10 +9,13 @@ from scipy.sparse.csgraph import connected_components
 from scipy.stats import t as student
 from sklearn.utils import check_consistent_length
 
+from .._core.characters import TIME
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import read_estimator
 from .._core.spelling import refuse_other_spellings, warn_of_strangers
+from .._core.texts import texts_of
 from .._core.validation import check_squares, check_weights, only_column, read_weight_shares, read_weights
+from .._core.warn import warn
 from .._ellipsoid.learned import Learned, find_learned, find_trained, learned_of, trained_labels, with_usual
 from .._held_out.log_model import Labels, LogModel, model_of
 from .._held_out.scores import Floats, Integers, NormalScores, ReferenceScores
@@ -169,6 +172,8 @@ def read_log(
                 raise ValueError(f"{name} belongs to the messages of a log, but there are none; pass X.")
         return Log.empty()
     classifier, features = read_estimator(estimator, X, MEMBERS, caller)
+    if (texts := texts_of(X)) and len(texts) > 1 and all(map(TIME.match, texts)):
+        warn("Each message begins with a time, which is read as a part of it; pass the messages alone.")
     check_squares(checked := classifier._validate_scored_data(features))
     log = Log.unlabelled(*score(classifier, features), checked)._replace(trained=find_trained(classifier, features))
     labelled, truth, weights = np.zeros(len(log.scores), dtype=bool), log.truth, np.zeros(0)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._bot_files.bot_reader import PAGE, read_bot
-from ..._core.characters import is_visible
+from ..._core.characters import TIME, is_visible
 from ..._core.files import unguarded
 from ..._core.messages import named, say_empty
 from ..._core.warn import LossWarning, silenced, warn
@@ -36,10 +36,6 @@ _EXACT_FLOATS = 2**sys.float_info.mant_dig
 _WHOLE = re.compile(r"([-+]?\d+)\.0+")
 #: Paths into objects that a message names.
 _MOST_PATHS = 5
-#: A date and a time, or a time, at the beginning of a line that a program logged.
-_TIME = re.compile(
-    r"[\[(]?(?:\d{4}-\d\d-\d\d[T ]|\d\d?[./]\d\d?[./]\d{2,4},? |\d\d/\w{3}/\d{4}:)?\d\d?:\d\d(?::\d\d)?\b"
-)
 #: What programs write for a missing label.
 _MISSING = {
     *("NaN", "nan", "-NaN", "-nan", "NA", "<NA>", "N/A", "n/a", "NaT", "NULL", "Null", "null", '""', "''", r"\N"),
@@ -206,7 +202,7 @@ def read_rows(
                 filled = list(every)
             say_empty([numbers[i] for i in sorted(set(every) - set(filled))], path)
             texts = [lines[i] for i in filled]
-            if len(texts) > 1 and all(_TIME.match(text.lstrip()) for text in texts if text.strip()):
+            if len(texts) > 1 and all(TIME.match(text.lstrip()) for text in texts if text.strip()):
                 warn(
                     f"Each line of {str(path)!r} begins with a time, which is read as a part of the message; write the "
                     "messages alone to a file, or to a column of a table.",
