@@ -4,7 +4,8 @@ Most methods need :class:`skellipsoid.ScoreOpenSetClassifier` alone (:ref:`own_m
 place boundaries or train a text model:
 
 - ``BoundaryOpenSetClassifier`` checks samples and labels, finds duplicates and answers by margins. A subclass writes
-  ``_fit_boundaries``, which gets the ``TrainingSamples``, ``_score_assigned`` and ``_score_all``.
+  ``_fit_boundaries``, which gets the ``TrainingSamples``, ``_score_assigned`` and ``_score_all``. ``open_label`` is −1
+  and ``duplicates`` ``"once"``, unless its ``__init__`` takes them.
 - ``TrainedTextFeatures`` is the base of text encoders that are trained. Its ``_settings``, a subclass of
   ``TrainingSettings``, names an ``Objective``: the loss of a ``Learner``'s texts, in one ``Stage`` or more.
 - ``as_labels``, ``as_kind_of``, ``cast_open_label``, ``check_texts`` and ``check_groups`` read what

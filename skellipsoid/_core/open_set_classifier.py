@@ -65,8 +65,8 @@ def raised(decision: NDArray[np.floating], first: NDArray[np.int64]) -> NDArray[
 class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Base of a classifier of K known classes that answers *open* for everything else."""
 
-    open_label: Any
-    duplicates: str
+    open_label: Any = -1
+    duplicates: str = "once"
     #: Fitted attributes, and what each must be to be loaded.
     _state: ClassVar[Mapping[str, Rule | Record]] = CLASSIFIER
     #: Whether outliers are dropped before the fit: ``"drop"`` or ``"keep"``.

@@ -1,4 +1,4 @@
-"""Messages that were learned: kept apart from the training samples, so that each counts once, whenever it came."""
+"""Messages that were learned: kept apart from the training samples, and each of them once, whenever it came."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +15,8 @@ Floats = NDArray[np.float64]
 
 #: A learned message counts as so many training samples (skellipsoid-bench/TRIED.md).
 WEIGHT = 3.0
-#: Messages are equal to a learned one within this share of the longest of these: a text model rounds by batch.
-_SAME = 1e-4
+#: The number of the sheet of all labels that nobody gave a weight; those with weights have sheets of their own.
+UNWEIGHTED = 0
 #: Kept features are at most so large, in the scale of the training samples: squares of single precision overflow.
 _FARTHEST = 1e15
 
@@ -27,10 +27,21 @@ class Learned:
 
     features: NDArray[np.float32]  # (n_learned, n_features)
     labels: NDArray[Any]  # (n_learned,) as given: a class, a name that is no class yet, or the open label
-    weights: Floats  # (n_learned,) one over the chance of being labelled; 0 where nobody said it
+    weights: Floats  # (n_learned,) one over the chance of being labelled, in the unit of the sheet
     scores: Floats  # (n_learned,) by fits without the message
     right: NDArray[np.bool_]  # (n_learned,) whether these assign it to the class of its label
     gaps: Floats  # (n_learned,) between the first two classes, where a user who was asked picked the label; else NaN
+    # (n_learned,) number of the sheet that each came with. In a model that was saved without, all are of one sheet, and
+    # a weight of 0 says that there was none.
+    sheets: Any = None
+
+    def __post_init__(self) -> None:
+        """Put what was saved without sheets into one."""
+        if self.sheets is None:
+            given = self.weights > 0
+            usual = self.weights[given].mean() if given.any() else 1.0
+            object.__setattr__(self, "sheets", np.full(len(self.weights), UNWEIGHTED))
+            object.__setattr__(self, "weights", np.where(given, self.weights, usual) / usual)
 
     def __len__(self) -> int:
         """Return the number of messages."""
@@ -55,19 +66,12 @@ class Learned:
         """Give the messages of some labels a ``new`` one, an array of one."""
         return replace(self, labels=np.where(np.isin(self.labels, labels), new, self.labels))
 
-    def find(self, features: NDArray[np.float32]) -> NDArray[np.int64]:
+    def find(self, features: NDArray[np.float32], within: float) -> NDArray[np.int64]:
         """Give the number of the learned message that each message is equal to, (n_messages,); −1: none."""
         if not len(features):
             return np.zeros(0, dtype=np.int64)
         nearest, distances = pairwise_distances_argmin_min(features, self.features)
-        longest = max(float(np.linalg.norm(self.features, axis=1).max()), float(np.finfo(np.float32).tiny))
-        return np.where(distances <= _SAME * longest, nearest, -1)
-
-
-def with_usual(weights: Floats) -> Floats:
-    """Let labels that nobody gave a weight, 0, weigh as the others do in the mean."""
-    given = weights > 0
-    return np.where(given, weights, weights[given].mean() if given.any() else 1.0)
+        return np.where(distances <= within, nearest, -1)
 
 
 def learned_of(classifier: Any) -> Learned | None:
@@ -81,7 +85,20 @@ def find_learned(classifier: Any, features: Any) -> NDArray[np.int64]:
     learned = learned_of(classifier)
     if learned is None:
         return np.full(len(features), -1, dtype=np.int64)
-    return learned.find(standardized(classifier, classifier._validate_scored_data(features)))
+    return learned.find(standardized(classifier, classifier._validate_scored_data(features)), rounding_of(classifier))
+
+
+def rounding_of(classifier: Any) -> float:
+    """Give how far equal messages may lie from each other, where the training samples are kept: as those of a class."""
+    kept = classifier._kept
+    return float(np.median(kept.rounding(len(classifier.classes_))[np.unique(kept.classes)]))
+
+
+def comparable(classifier: Any, features: Any) -> tuple[Any, float | None]:
+    """Give features of messages, and how far those of equal ones may lie from each other, if the classifier says."""
+    if getattr(classifier, "_kept", None) is None:
+        return features, None
+    return standardized(classifier, features), rounding_of(classifier)
 
 
 def find_trained(classifier: Any, features: Any) -> NDArray[np.int64]:

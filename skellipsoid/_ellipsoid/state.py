@@ -109,6 +109,7 @@ _LEARNED = Record(
     scores=floats("n_learned"),
     right=Rule("an array of Booleans", is_array("b"), ("n_learned",)),
     gaps=measured("n_learned"),
+    sheets=optional(integers("n_learned", least=0)),
 )
 _EXPECTED = Record(
     Expected,
@@ -116,6 +117,7 @@ _EXPECTED = Record(
     open_share=Rule("a share, or a tuple of two that rise", _is_share),
     known_shift=or_none(NUMBER),
     open_weight=Rule("a number of at least 0", lambda value: is_number(value) and value >= 0),
+    projected=optional(or_none(Rule("True", lambda value: value is True))),
 )
 #: Fitted attributes, and what each must be to be loaded.
 STATE: dict[str, Rule | Record] = {

@@ -84,11 +84,18 @@ class Labels(NamedTuple):
 
     @classmethod
     def of(
-        cls, labelled: NDArray[np.bool_], is_open: NDArray[np.bool_], is_right: NDArray[np.bool_], weights: Floats
+        cls,
+        labelled: NDArray[np.bool_],
+        is_open: NDArray[np.bool_],
+        is_right: NDArray[np.bool_],
+        weights: Floats,
+        sheets: Integers | None = None,
     ) -> "Labels":
-        """Scale weights, one over the chance of being labelled, to counts."""
+        """Scale weights, one over the chance of being labelled, so that a sheet sums to its effective sample size."""
         shares = weights / max(weights.max(initial=0.0), np.finfo(float).tiny)  # their squares do not overflow
-        counts = shares * shares.sum() / max(np.square(shares).sum(), 1e-300)
+        sheets = np.unique(np.zeros(len(weights)) if sheets is None else sheets, return_inverse=True)[1].ravel()
+        factors = np.bincount(sheets, shares) / np.maximum(np.bincount(sheets, np.square(shares)), 1e-300)
+        counts = shares * factors[sheets]
         return cls(labelled, is_open, is_right, counts, counts)
 
     @classmethod
@@ -195,14 +202,14 @@ def open_of(held_out: ReferenceScores, normal: NormalScores, *, is_unseen: bool 
 
     The mean of those of texts and of samples of held-out classes; the place, less those of synthetic classes. Known
     classes that lie far apart do not say that unknown ones lie as far: where the traffic ``is_unseen``, these lie
-    no farther than in texts.
+    no farther than in texts. Behind a projection, where open samples lie nearer, held-out classes alone say how near.
     """
-    place, width = MEAN_PLACE, MEAN_WIDTH
+    place, width, part = MEAN_PLACE, MEAN_WIDTH, 1.0 if held_out.expected.projected else 0.5
     if len(held_out.opened):
         z = normal(held_out.opened)
         mean = np.average(z, weights=held_out.open_weights)
-        place -= (MEAN_PLACE + float(mean)) / 2
-        width += (float(np.average(np.square(z - mean), weights=held_out.open_weights)) ** 0.5 - MEAN_WIDTH) / 2
+        place -= part * (MEAN_PLACE + float(mean))
+        width += part * (float(np.average(np.square(z - mean), weights=held_out.open_weights)) ** 0.5 - MEAN_WIDTH)
     if is_unseen:
         place = min(place, MEAN_PLACE)
     if len(held_out.synthetic):
@@ -230,7 +237,8 @@ class Evidence(NamedTuple):
         shift, spread, place, width = np.split(points[:, 1:5], 4, axis=1)
         # Of Student's t: the place of open messages is far from the usual one now and then. Where known samples come
         # as the training samples did, open ones come from there, too.
-        place = (0.0 if known_shift == 0 else PLACE[0]) + PLACE[1] * student.ppf(np.clip(ndtr(place), *LEVELS), 4)
+        at_usual = known_shift == 0 or self.expected.projected
+        place = (0.0 if at_usual else PLACE[0]) + PLACE[1] * student.ppf(np.clip(ndtr(place), *LEVELS), 4)
         shift = -SHIFT * log_ndtr(-shift) if known_shift is None else np.full_like(shares, known_shift)
         mean, deviation = (0.0, 0.0) if known_shift == 0 else SPREAD  # 0: known messages are as held-out samples
         usual_place, usual_width = self.usual
@@ -251,7 +259,8 @@ class Evidence(NamedTuple):
             logs += np.log(opened[:, self.real] + 1e-9).mean(axis=1) * min(len(self.real), MOST_REAL)
         picked, of_labelled = labels.is_picked, self.bins[labels.labelled]
         is_unlabelled = ~labels.labelled
-        is_unlabelled[np.flatnonzero(labels.labelled)[picked]] = True
+        # What was picked, and copies of labelled messages, which count nothing as labels, are of the log as others are.
+        is_unlabelled[np.flatnonzero(labels.labelled)[picked | (labels.counts == 0)]] = True
         unlabelled = np.bincount(self.bins[is_unlabelled], minlength=len(CENTRES))
         if n := unlabelled.sum():
             n_independent = n**2 / np.square(np.bincount(self.copies[is_unlabelled])).sum()

@@ -207,7 +207,7 @@ class TrainingSamples:
             parts = np.array_split(features, -(-len(features) // _PART) or 1)
             return np.concatenate([part.astype(np.float64) @ directions for part in parts])
 
-        within = trained._rounding(n_classes)
+        within = trained.rounding(n_classes)
         nearest = KDTree(along(rows)).query(along(features), distance_upper_bound=1.01 * within.max())[1]
         found = np.flatnonzero(nearest < len(rows))
         for part in np.array_split(found, -(-len(found) // _PART) or 1):
@@ -225,7 +225,7 @@ class TrainingSamples:
         equal = equal_samples(alike.features, alike.classes)
         return len(np.unique(equal)) == len(np.unique(np.stack([equal, alike.units]), axis=1)[0])
 
-    def _rounding(self, n_classes: int) -> Floats:
+    def rounding(self, n_classes: int) -> Floats:
         """How far equal samples may lie from each other, by their class, (n_classes + 1,); the last are open."""
         order = np.argsort(self.classes, kind="stable")
         numbers, first = np.unique(self.classes[order], return_index=True)

@@ -2,7 +2,8 @@
 
 import logging
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TextIO
@@ -15,6 +16,9 @@ from .threads import counting
 #: Seconds of a fit from which on a bar is shown.
 LONG_FIT = 10
 
+#: For each block of ``quiet_libraries`` that runs, what restores the settings from before the first of them.
+_QUIET: list[Callable[[], None]] = []
+_QUIET_LOCK = threading.Lock()
 #: Whether every bar is shown in this thread: a command shows what takes long, also where a model answers.
 _SHOWN = ContextVar("shown", default=False)
 
@@ -64,30 +68,40 @@ def _is_watched() -> bool:
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Silence progress bars and messages of transformers, and restore the user's settings."""
+    """Silence progress bars and messages of transformers; the last of all threads restores the user's settings."""
+    with _QUIET_LOCK:
+        _QUIET.append(_QUIET[0] if _QUIET else _silence())
+    try:
+        yield
+    finally:
+        with _QUIET_LOCK:
+            restore = _QUIET.pop()
+            if not _QUIET:
+                restore()
+
+
+def _silence() -> Callable[[], None]:
+    """Silence the libraries, and give what restores their settings."""
     from huggingface_hub import constants
     from huggingface_hub import utils as hub_utils
     from transformers.utils import logging as transformers_logging
 
-    from .devices import PROCESS_STATE
-
     library: Any = transformers_logging  # its functions carry no types
     hub: Any = hub_utils
+    library.get_verbosity()  # its first call sets the library's default level
+    level = logging.getLogger("transformers").level
+    # If the environment variable enables bars, disabling them only warns.
+    hides_bars = library.is_progress_bar_enabled() and constants.HF_HUB_DISABLE_PROGRESS_BARS is not False
+    hub_hides_bars = hub.are_progress_bars_disabled()
+    library.set_verbosity_error()
+    if hides_bars:
+        library.disable_progress_bar()
 
-    with PROCESS_STATE:
-        library.get_verbosity()  # its first call sets the library's default level
-        level = logging.getLogger("transformers").level
-        # If the environment variable enables bars, disabling them only warns.
-        hides_bars = library.is_progress_bar_enabled() and constants.HF_HUB_DISABLE_PROGRESS_BARS is not False
-        hub_hides_bars = hub.are_progress_bars_disabled()
-        try:
-            library.set_verbosity_error()
-            if hides_bars:
-                library.disable_progress_bar()
-            yield
-        finally:
-            library.set_verbosity(level)
-            if hides_bars:
-                library.enable_progress_bar()  # the hub's bars too
-                if hub_hides_bars:
-                    hub.disable_progress_bars()
+    def restore() -> None:
+        library.set_verbosity(level)
+        if hides_bars:
+            library.enable_progress_bar()  # the hub's bars too
+            if hub_hides_bars:
+                hub.disable_progress_bars()
+
+    return restore

@@ -8,31 +8,33 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import Bunch, check_consistent_length, check_random_state
+from sklearn.utils import Bunch, check_random_state
 
 from .._change_classes import changed, check_can_change
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.results import Result
-from .._core.validation import check_squares, check_weights, enumerated, only_column
+from .._core.validation import check_squares, enumerated
 from .._core.warn import silenced, warn
 from .._ellipsoid.changes import kept_samples, with_learned
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.learned import (
     Learned,
     check_reach,
+    comparable,
     find_learned,
     find_trained,
     in_units_of_X,
     learned_of,
+    rounding_of,
     standardized,
-    with_usual,
 )
 from .._held_out.line import place_limit
 from .._held_out.scores import Floats, Integers, ReferenceScores
 from .._held_out.zones import costs_of
 from .log import MEMBERS, Log, read_log, score
 from .predict_set import first_classes, foretold, zones_placed
+from .sheet import Sheet, read_sheet
 
 #: Labelled messages are scored without themselves in so many parts.
 N_PARTS = 5
@@ -102,7 +104,7 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
     if not len(fresh):
         what = "were learned before or are training samples" if is_trained.any() else "were learned before"
         raise ValueError(f"All {len(scores)} messages {what}; pass messages that came since.")
-    log = Log.unlabelled(scores[fresh], assigned[fresh], checked[fresh])
+    log = Log.unlabelled(scores[fresh], assigned[fresh], *comparable(classifier, checked[fresh]))
     rows, weights = drawn(log.scores, log.copies, n, check_random_state(random_state).uniform())
     return Result(rows=fresh[rows], weights=weights)
 
@@ -158,14 +160,15 @@ def learn_from_traffic(
         A fitted :class:`EllipsoidOpenSetClassifier` that kept its samples, as it does by default, or a Pipeline that
         ends in one.
     X : array-like
-        A log: texts, if the Pipeline begins with an encoder, else features. Messages that were learned before count
-        once: a sheet that is filled week by week gives what one sheet gives. With another label than before, a message
-        is learned anew.
+        A log: texts, if the Pipeline begins with an encoder, else features. Each different message is learned once,
+        however often it has a label here or had one before: a labelling file that is filled week by week gives what
+        one gives. With another label than before, a message is learned anew.
     y : array-like of shape (n_samples,)
         Labels, ``None`` or NaN where nobody has labelled. The ``open_label`` says that a message is of no class.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the labels, one over the chance of being labelled, if they were not drawn at random
-        (:func:`choose_to_label`). They act on the limit. What is given for unlabelled messages does not matter.
+        (:func:`choose_to_label`). They act on the limit. Their unit does not matter, nor what is given for unlabelled
+        messages. Without weights, a message counts by how often the log has it without a label.
     picked : bool, default=False
         Whether users picked the labels when they were asked (:func:`predict_set`): one of three classes, or the
         ``open_label`` for "none of these". Messages that were answered or left open have none, so how many labels are
@@ -192,12 +195,13 @@ def learn_from_traffic(
     ValueError
         If ``y`` holds no label, labels of another kind than the classes, or a class or the open label in another
         spelling, if lengths differ, if the classifier kept no samples, or if all labelled messages were learned before.
-        If ``picked`` comes with ``sample_weight``.
+        If equal messages have different labels; if a weight is above 1e150. If ``picked`` comes with ``sample_weight``.
 
     Warns
     -----
     UserWarning
-        If some labelled messages were learned before. If a new name has too few messages to become a class: they count
+        If some labelled messages were learned before. If users picked different labels for equal messages, which then
+        have none. If a new name has too few messages to become a class: they count
         as open. If labelled known messages lie farther out than the training samples. And what a fit warns of.
 
     See Also
@@ -229,22 +233,24 @@ def learn_from_traffic(
     kept_samples(classifier)  # or an error
     check_reach(classifier, features)
     held_out = ReferenceScores.of(classifier, "learn_from_traffic")
-    earlier, rows, y, sample_weight = _not_learned(classifier, features, y, sample_weight)
+    sheet = read_sheet(classifier, X, features, y, sample_weight, picked=picked)
+    features = features[sheet.rows]
     reading = {"with_learned": False, "takes_new": True}
-    before = read_log(classifier, features[rows], y, sample_weight, "learn_from_traffic", **reading)
-    given, names = _labelled(classifier, features[rows], y, sample_weight, before, earlier)
+    before = read_log(classifier, features, sheet.y, sheet.weights, "learn_from_traffic", **reading)
+    given, names = _labelled(classifier, features[sheet.labelled], sheet)
     if picked:
-        gaps = first_classes(classifier, features[rows][before.labels.labelled])[1]
-        given, before = replace(given, gaps=gaps), before._replace(gaps=gaps)
+        gaps = first_classes(classifier, features[before.labels.labelled])[1]
+        given = replace(given, gaps=gaps[sheet.labelled[before.labels.labelled]])
+        before = before._replace(gaps=gaps)
     shifted = before.shift_seen(held_out)
     if shifted is not None:
         warn(shifted)
-    n_new, messages = before.n_new, given if earlier is None else earlier.and_also(given)
-    learned = with_learned(classifier, messages, names, n_new)
-    others = features[rows][~before.labels.labelled]
+    messages = sheet.of_all(given)
+    learned = with_learned(classifier, messages, names, len(given))
+    others = features[~sheet.labelled]
     log = _scored_without_themselves(classifier, learned, messages, names, others)
     held_now = ReferenceScores.of(learned, "learn_from_traffic")
-    of_messages = log.scores[: len(messages)], log.labels.is_right
+    of_messages = log.scores[: len(messages)], log.labels.is_right[: len(messages)]
     n_trained, before, log = int((before.trained >= 0).sum()), before.telling(), log.telling()
     # Labels of training samples alone tell nothing of the share.
     found = log.fit(held_now, None if len(log.truth) else held_now.expected.open_share)
@@ -262,81 +268,31 @@ def learn_from_traffic(
     return changed(estimator, lambda _: learned)
 
 
-def _not_learned(
-    classifier: EllipsoidOpenSetClassifier, features: NDArray[Any], y: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[Learned | None, Integers, NDArray[np.object_], NDArray[Any] | None]:
-    """Leave out what was learned before, among the given rows; a message with another label than then is learned anew.
-
-    Returns
-    -------
-    earlier : Learned or None
-        What was learned and stays.
-    rows : ndarray of shape (n_rows,)
-        Numbers of the other messages.
-    y, sample_weight : ndarray of shape (n_rows,)
-        Of these.
-    """
-    labels, labelled = as_partial_labels(y)
-    weights = None if sample_weight is None else np.asarray(only_column(sample_weight, "sample_weight"))
-    check_consistent_length(features, labelled, weights)
-    if weights is not None:
-        check_weights(weights, np.flatnonzero(labelled))
-    given = np.full(len(labelled), None, dtype=object)
-    given[labelled] = labels
-    learned = learned_of(classifier)
-    if learned is None:
-        return None, np.arange(len(labelled)), given, weights
-    found = find_learned(classifier, features)
-    again = found[labelled]
-    is_other = (again >= 0) & (as_kind_of(labels, classifier.classes_, "y", "classes_") != learned.labels[again])
-    found[np.flatnonzero(labelled)[is_other]] = -1
-    n_again = int((found[labelled] >= 0).sum())
-    if n_again == len(labels):
-        raise ValueError(
-            f"All {len(labels)} labelled messages were learned before, so that they say nothing about messages to "
-            "come; label others, which choose_to_label and skellipsoid review name."
-        )
-    if n_again:
-        warn(f"{n_again} of the {len(labels)} labelled messages were learned before; they count once.")
-    rows = np.flatnonzero(found < 0)
-    stays = ~np.isin(np.arange(len(learned)), again[is_other])
-    earlier = learned.where(stays) if stays.any() else None
-    return earlier, rows, given[rows], None if weights is None else weights[rows]
-
-
 def _labelled(
-    classifier: EllipsoidOpenSetClassifier,
-    features: NDArray[Any],
-    y: NDArray[np.object_],
-    sample_weight: NDArray[Any] | None,
-    log: Log,
-    earlier: Learned | None,
+    classifier: EllipsoidOpenSetClassifier, features: NDArray[Any], sheet: Sheet
 ) -> tuple[Learned, NDArray[Any]]:
-    """Read labels, and the names that become classes; a name with few different messages is open."""
-    numbers = np.flatnonzero(log.labels.labelled)
-    labels = as_kind_of(as_partial_labels(y[numbers])[0], classifier.classes_, "y", "classes_")
-    weights = np.zeros(len(numbers)) if sample_weight is None else sample_weight[numbers].astype(np.float64)
+    """Give labelled messages, and the names that become classes; a name with few messages is open."""
+    labels, n = as_kind_of(as_partial_labels(sheet.y)[0], classifier.classes_, "y", "classes_"), len(features)
     given = Learned(
-        standardized(classifier, features[numbers]),
+        standardized(classifier, features),
         labels,
-        weights,
-        np.zeros(len(numbers)),
-        np.zeros(len(numbers), dtype=bool),
-        np.full(len(numbers), np.nan),
+        sheet.weights[sheet.labelled],
+        np.zeros(n),
+        np.zeros(n, dtype=bool),
+        np.full(n, np.nan),
+        np.full(n, sheet.number),
     )
-    messages = given if earlier is None else earlier.and_also(given)
+    all_labels = sheet.of_all(given).labels
     names: list[Any] = []
     few: list[Any] = []
-    for name in np.setdiff1d(messages.labels, [*classifier.classes_, classifier.open_label_]):
-        own = messages.features[messages.labels == name]
-        is_class = len(np.unique(np.round(own, 4), axis=0)) >= FEWEST_OF_NEW
-        (names if is_class else few).append(name)
+    for name in np.setdiff1d(all_labels, [*classifier.classes_, classifier.open_label_]):
+        (names if (all_labels == name).sum() >= FEWEST_OF_NEW else few).append(name)
     if few := [name for name in few if name in labels]:
         warn(
             f"{enumerated(np.array(few))} has fewer than {FEWEST_OF_NEW} different messages, too few for a class: they "
             "count as open; label more of them, or write the name of a known class."
         )
-    return given, np.array(names, dtype=messages.labels.dtype)
+    return given, np.array(names, dtype=all_labels.dtype)
 
 
 def _scored_without_themselves(
@@ -349,7 +305,7 @@ def _scored_without_themselves(
     """Learned messages, scored by fits without them, and the other messages as the learned classifier scores them."""
     features = in_units_of_X(classifier, messages.features)
     scores, assigned = score(learned, features)
-    parts = Log.unlabelled(scores, assigned, features).copies % N_PARTS
+    parts = Log.unlabelled(scores, assigned, messages.features, rounding_of(classifier)).copies % N_PARTS
     for part in np.unique(parts):
         own, without = parts == part, classifier
         with silenced():  # the learned classifier has said it
@@ -359,18 +315,23 @@ def _scored_without_themselves(
                 without = with_learned(classifier, None, chosen_by=learned)
         scores[own], assigned_there = score(without, features[own])
         assigned[own] = learned._encode(without.classes_[assigned_there])
-    truth = learned._encode(messages.labels)
-    if len(others):  # copies of labelled messages count with these
-        others = others[messages.find(standardized(classifier, others)) < 0]
+    truth, weights, sheets, gaps = learned._encode(messages.labels), messages.weights, messages.sheets, messages.gaps
     if len(others):
+        # A copy of a labelled message has its label, which counts nothing, and the score without it.
+        of_message = messages.find(standardized(classifier, others), rounding_of(classifier))
+        order = np.argsort(of_message < 0, kind="stable")
+        others, copies = others[order], of_message[order][of_message[order] >= 0]
         more = score(learned, others)
+        more[0][: len(copies)], more[1][: len(copies)] = scores[copies], assigned[copies]
         scores, assigned = np.append(scores, more[0]), np.append(assigned, more[1])
+        truth, sheets = np.append(truth, truth[copies]), np.append(sheets, sheets[copies])
+        gaps, weights = np.append(gaps, gaps[copies]), np.append(weights, np.zeros(len(copies)))
         features = np.concatenate([features, others])
-    is_labelled = np.arange(len(scores)) < len(messages)
-    log, weights = Log.unlabelled(scores, assigned, features), with_usual(messages.weights)
-    log = log.labelled(is_labelled, truth, weights, len(learned.classes_))
+    is_labelled = np.arange(len(scores)) < len(truth)
+    log = Log.unlabelled(scores, assigned, *comparable(classifier, features))
+    log = log.labelled(is_labelled, truth, weights, len(learned.classes_), sheets)
     trained = find_trained(classifier, features)
-    return log._replace(n_new=len(truth), gaps=messages.gaps, trained=trained)
+    return log._replace(n_new=len(messages), gaps=gaps, trained=trained)
 
 
 def _described(

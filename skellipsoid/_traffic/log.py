@@ -4,37 +4,42 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.stats import t as student
-from sklearn.utils import check_consistent_length
 
 from .._core.characters import TIME
-from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import read_estimator
 from .._core.spelling import refuse_other_spellings, warn_of_strangers
 from .._core.texts import texts_of
-from .._core.validation import check_squares, check_weights, only_column, read_weight_shares, read_weights
+from .._core.validation import check_squares
 from .._core.warn import warn
-from .._ellipsoid.learned import Learned, find_learned, find_trained, learned_of, trained_labels, with_usual
+from .._ellipsoid.learned import (
+    UNWEIGHTED,
+    Learned,
+    comparable,
+    find_learned,
+    find_trained,
+    learned_of,
+    trained_labels,
+)
 from .._held_out.log_model import Labels, LogModel, model_of
 from .._held_out.scores import Floats, Integers, NormalScores, ReferenceScores
 from .._held_out.table import N_FIRST
 from .._held_out.zones import Ranks
+from .equal import draws_of_each, equal_messages, first_of_each, refuse_contradictions
+from .sheet import Given, read_given
 
 #: What the classifier must have.
 MEMBERS = ("score_samples", "predict_known", "classes_")
+#: The number of a sheet that is not learned.
+_THIS_SHEET = -1
 #: Known traffic has moved if the mean score of labelled known messages is this unlikely without; so many are needed.
 SHIFT_LEVEL, FEWEST_KNOWN = 0.01, 5
-#: Features are equal within this share of their usual distance from the middle, which so many messages say.
-_ROUNDING, _TYPICAL = 1e-5, 4096
-#: Each message is compared with so many others, first in so many columns.
-_NEXT, _FIRST = 4, 8
 
 
 class Log(NamedTuple):
     """Scores of messages, the classes that they are assigned to, copies, and labels.
 
+    A copy of a labelled message has its label, which counts nothing: the message counts as often as the log has it.
     Messages that were learned are labelled, and have the scores of fits without them. Those that are not in the log
     stand at its end. Messages that are equal to training samples say nothing of where others lie: ``telling`` leaves
     them out.
@@ -87,21 +92,34 @@ class Log(NamedTuple):
         return cls(np.zeros(0), none, none, Labels.none(0), none)
 
     @classmethod
-    def unlabelled(cls, scores: Floats, assigned: Integers, features: NDArray[Any] | None = None) -> "Log":
+    def unlabelled(
+        cls,
+        scores: Floats,
+        assigned: Integers,
+        features: NDArray[Any] | None = None,
+        rounding: float | None = None,
+    ) -> "Log":
         """Messages without a label. Copies are those of equal features, numbered along the scores of each class.
 
-        Without features, those of equal score and class.
+        Without features, those of equal score and class. ``rounding`` is that of ``equal_messages``.
         """
         features = np.column_stack([scores, assigned]) if features is None else features
-        groups, first, copies = np.unique(equal_messages(features), return_index=True, return_inverse=True)
+        groups, first, copies = np.unique(equal_messages(features, rounding), return_index=True, return_inverse=True)
         places = np.empty(len(groups), dtype=np.int64)
         places[np.lexsort([scores[first], assigned[first]])] = np.arange(len(groups))
         copies = places[copies.ravel()]
         return cls(scores, assigned, copies, Labels.none(len(scores)), np.zeros(0, dtype=np.int64))
 
-    def labelled(self, rows: NDArray[np.bool_], truth: Integers, weights: Floats, n_classes: int) -> "Log":
+    def labelled(
+        self,
+        rows: NDArray[np.bool_],
+        truth: Integers,
+        weights: Floats,
+        n_classes: int,
+        sheets: Integers | None = None,
+    ) -> "Log":
         """Give the same log with labels of some ``rows``, (n_messages,) Boolean."""
-        labels = Labels.of(rows, truth == n_classes, truth == self.assigned[rows], weights)
+        labels = Labels.of(rows, truth == n_classes, truth == self.assigned[rows], weights, sheets)
         return self._replace(labels=labels, truth=truth)
 
     def fit(self, held_out: ReferenceScores, open_share: float | tuple[float, float] | None = None) -> LogModel:
@@ -123,7 +141,7 @@ class Log(NamedTuple):
     def shift_seen(self, held_out: ReferenceScores) -> str | None:
         """Say that labelled known messages lie farther out than held-out samples, if they do (one-sided t-test)."""
         log = self.telling()
-        is_known = ~log.labels.is_open & log.is_drawn
+        is_known = ~log.labels.is_open & log.is_drawn & (log.labels.counts > 0)
         if is_known.sum() < FEWEST_KNOWN:
             return None
         scores, counts = log.scores[log.labels.labelled][is_known], log.labels.counts[is_known]
@@ -175,37 +193,56 @@ def read_log(
     if (texts := texts_of(X)) and len(texts) > 1 and all(map(TIME.match, texts)):
         warn("Each message begins with a time, which is read as a part of it; pass the messages alone.")
     check_squares(checked := classifier._validate_scored_data(features))
-    log = Log.unlabelled(*score(classifier, features), checked)._replace(trained=find_trained(classifier, features))
+    log = Log.unlabelled(*score(classifier, features), *comparable(classifier, checked))
+    log = log._replace(trained=find_trained(classifier, features))
     labelled, truth, weights = np.zeros(len(log.scores), dtype=bool), log.truth, np.zeros(0)
+    sheet = UNWEIGHTED
     if y is None:
         if sample_weight is not None:
             raise ValueError("sample_weight weighs the labels of a log, but there are none; pass y.")
     else:
-        labels, labelled = as_partial_labels(y)
-        check_consistent_length(log.scores, labelled)
-        labels = as_kind_of(labels, classifier.classes_, "y", "classes_")
-        weights = np.zeros(len(labels))
-        if sample_weight is not None:
-            check_consistent_length(log.scores, given := only_column(sample_weight, "sample_weight"))
-            check_weights(given, np.flatnonzero(labelled))
-            of_labels = np.asarray(given)[labelled]
-            labelled[labelled] = counted = read_weight_shares(of_labels, len(labels)) > 0
-            labels, weights = labels[counted], read_weights(of_labels, len(counted))[counted]
-        refuse_other_spellings(labels, classifier.classes_, classifier.open_label_, among_new=takes_new)
+        given = read_given(len(log.scores), y, sample_weight, classifier.classes_)
+        refuse_other_spellings(given.labels, classifier.classes_, classifier.open_label_, among_new=takes_new)
         if not takes_new:
-            warn_of_strangers(labels, classifier.classes_, classifier.open_label_)
-        truth = classifier._encode(labels)
+            warn_of_strangers(given.labels, classifier.classes_, classifier.open_label_)
+        labelled, truth, weights = _of_messages(X, log.copies, given, classifier._encode(given.labels))
+        sheet = UNWEIGHTED if sample_weight is None else _THIS_SHEET
     learned = learned_of(classifier) if with_learned else None
     if learned is not None:
-        return _beside_learned(classifier, learned, features, log, (labelled, truth, weights))
+        return _beside_learned(classifier, learned, features, log, (labelled, truth, weights, sheet))
     if not len(truth):
         return log
-    weights = np.where(weights > 0, weights, 1.0)
-    return log.labelled(labelled, truth, weights, len(classifier.classes_))._replace(n_new=len(truth))
+    n_new = int((weights > 0).sum())
+    return log.labelled(labelled, truth, weights, len(classifier.classes_))._replace(n_new=n_new)
+
+
+def _of_messages(
+    X: Any, messages: Integers, given: Given, truth: Integers
+) -> tuple[NDArray[np.bool_], Integers, Floats]:
+    """Label all copies of a message that has a label; the first one has its weight, the others have none.
+
+    Gives which messages are labelled, (n_messages,), their classes and their weights, (n_labelled,).
+    """
+    rows = np.flatnonzero(given.labelled)
+    refuse_contradictions(X, rows, messages[rows], truth)
+    first, which = first_of_each(messages[rows])
+    weights = np.zeros(len(messages))
+    if given.weights is None:
+        weights[rows[first]] = draws_of_each(messages, given.labelled)
+    else:
+        weights[rows[first]] = np.bincount(which, given.weights / given.weights.mean()) / np.bincount(which)
+    of_message = np.full(messages.max() + 1, -1)
+    of_message[messages[rows]] = truth
+    labelled = of_message[messages] >= 0
+    return labelled, of_message[messages][labelled], weights[labelled]
 
 
 def _beside_learned(
-    classifier: Any, learned: Learned, features: Any, log: Log, given: tuple[NDArray[np.bool_], Integers, Floats]
+    classifier: Any,
+    learned: Learned,
+    features: Any,
+    log: Log,
+    given: tuple[NDArray[np.bool_], Integers, Floats, int],
 ) -> Log:
     """Let learned messages take the place of those of the log that are equal, and stand at its end otherwise.
 
@@ -213,33 +250,29 @@ def _beside_learned(
     """
     n, labelled = len(log.scores), given[0]
     found = find_learned(classifier, features)
-    is_new = labelled & (found < 0)
     places, first = np.unique(found, return_index=True)
-    first = first[places >= 0]
-    elsewhere = np.setdiff1d(np.arange(len(learned)), places)
-    rows = np.zeros(n, dtype=bool)
-    rows[first] = True
+    elsewhere, here = np.setdiff1d(np.arange(len(learned)), places), found >= 0
     truth, weights, is_right = np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n, dtype=bool)
-    gaps = np.full(n, np.nan)
-    gaps[first] = learned.gaps[found[first]]
-    gaps = np.append(gaps, learned.gaps[elsewhere])
     truth[labelled], weights[labelled] = given[1], given[2]
     is_right[labelled] = given[1] == log.assigned[labelled]
-    is_right[first] = learned.right[found[first]]
+    n_new = int((weights[~here] > 0).sum())
+    scores, sheets, gaps = log.scores.copy(), np.full(n, given[3]), np.full(n, np.nan)
     of_learned = classifier._encode(learned.labels)
-    truth[first], weights[first] = of_learned[found[first]], learned.weights[found[first]]
-    scores = log.scores.copy()
-    scores[found >= 0] = learned.scores[found[found >= 0]]
-    # Of equal messages only the first one counts.
-    reads = np.append(is_new | (found >= 0), np.ones(len(elsewhere), dtype=bool))
-    counts_once = np.append(is_new | rows, np.ones(len(elsewhere), dtype=bool))[reads]
-    truth, gaps = np.append(truth, of_learned[elsewhere])[reads], gaps[reads]
-    weights = with_usual(np.append(weights, learned.weights[elsewhere])[reads]) * counts_once
+    of_log = {"scores": scores, "right": is_right, "sheets": sheets, "gaps": gaps}
+    for name, column in of_log.items():
+        column[here] = getattr(learned, name)[found[here]]
+    truth[here], weights[here] = of_learned[found[here]], 0.0
+    first = first[places >= 0]  # of equal messages only this one counts
+    weights[first] = learned.weights[found[first]]
+    reads = np.append(labelled | here, np.ones(len(elsewhere), dtype=bool))
+    truth, gaps = (
+        np.append(*both)[reads] for both in ((truth, of_learned[elsewhere]), (gaps, learned.gaps[elsewhere]))
+    )
+    weights = np.append(weights, learned.weights[elsewhere])[reads]
+    sheets = np.append(sheets, learned.sheets[elsewhere])[reads]
     is_right = np.append(is_right, learned.right[elsewhere])[reads]
-    labels = Labels.of(reads, truth == len(classifier.classes_), is_right, weights)
-    # A learned message that is equal to another one stands at the end, but is of this log where the other one is.
-    is_of_log = np.isin(learned.find(learned.features), places)
-    is_elsewhere = np.append(np.zeros(n, dtype=bool), ~is_of_log[elsewhere])[reads]
+    labels = Labels.of(reads, truth == len(classifier.classes_), is_right, weights, sheets)
+    is_elsewhere = (np.arange(n + len(elsewhere)) >= n)[reads]
     return Log(
         scores=np.append(scores, learned.scores[elsewhere]),
         assigned=np.append(log.assigned, of_learned[elsewhere].clip(max=len(classifier.classes_) - 1)),
@@ -248,31 +281,9 @@ def _beside_learned(
         truth=truth,
         gaps=gaps,
         n_elsewhere=len(elsewhere),
-        n_new=int(is_new.sum()),
+        n_new=n_new,
         trained=np.append(log.trained, trained_labels(classifier, learned.features[elsewhere])),
     )
-
-
-def equal_messages(features: NDArray[Any]) -> Integers:
-    """Give messages of equal features the same number; in two and more features, equal up to rounding.
-
-    A text model rounds otherwise in another batch. Messages are compared with the next few ones along one direction.
-    """
-    if not len(features):
-        return np.zeros(0, dtype=np.int64)
-    typical = features[:: max(1, len(features) // _TYPICAL)]
-    width = np.abs(typical - np.median(typical, axis=0)).max(axis=1)
-    rounding = _ROUNDING * float(np.median(width)) if features.shape[1] > 1 else 0.0
-    direction = np.random.default_rng(0).normal(size=features.shape[1])
-    parts = np.array_split(features, -(-len(features) // _TYPICAL))
-    order = np.argsort(np.concatenate([part.astype(np.float64) @ direction for part in parts]), kind="stable")
-    pairs = np.concatenate([np.stack([order[:-step], order[step:]]) for step in range(1, _NEXT + 1)], axis=1)
-    for columns in (features[:, :_FIRST], features):  # the first columns tell nearly all that differ
-        parts = np.array_split(pairs, len(parts), axis=1)
-        is_equal = [np.abs(columns[one] - columns[other]).max(axis=1) <= rounding for one, other in parts]
-        pairs = pairs[:, np.concatenate(is_equal)]
-    graph = coo_array((np.ones(pairs.shape[1], dtype=bool), pairs), shape=(len(order), len(order)))
-    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
 def score(classifier: Any, features: Any) -> tuple[Floats, Integers]:

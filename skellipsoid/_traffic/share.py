@@ -45,7 +45,8 @@ def estimate_open_share(
         interval.
     y : array-like of shape (n_samples,), default=None
         Labels of some messages, ``None`` or NaN for the others; labels outside ``classes_`` are open. Draw the messages
-        to label at random, or pass ``sample_weight``.
+        to label at random, or pass ``sample_weight``. Equal messages must have equal labels, and count as one with the
+        weight of all.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the labels, one over the chance of being labelled. What is given for unlabelled messages does not
         matter.
@@ -143,7 +144,7 @@ def _note(log: Log, held_out: ReferenceScores, low: float) -> str | None:
     if log.n_new:
         return log.shift_seen(held_out)
     if len(log.truth):
-        n_here = len(log.truth) - log.n_elsewhere
+        n_here = int((log.labels.counts > 0).sum()) - log.n_elsewhere
         return (
             f"The limits rest on the labels that were learned, {n_here} of them in this log."
             if n_here

@@ -1,6 +1,7 @@
 """The commands of the first hour in production: ``review`` gives messages to label, ``learn`` takes the labels."""
 
 import argparse
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -106,14 +107,14 @@ def learn(options: argparse.Namespace) -> None:
         raise ValueError(
             f"No message that {str(options.data)!r} labels is as it was written; put the texts back, or pass --yes."
         )
-    others = [] if log is None else _without(log.texts, texts)
+    others, n_copies = ([], 0) if log is None else _beside(log.texts, texts)
     X = [*texts, *others]
     y = np.append(y, np.full(len(others), None))
     weights = None if weights is None else np.append(weights, np.ones(len(others)))
     weights = None if options.picks else weights
     learned = learn_from_traffic(model, X, y, sample_weight=weights, picked=options.picks)
     folder = save_where_asked(learned, manifest, options)
-    print(*_told(split_estimator(learned)[1], len(others), folder), sep="\n")
+    print(*_told(split_estimator(learned)[1], len(others) - n_copies, folder), sep="\n")
 
 
 def _reviewed(
@@ -170,10 +171,17 @@ def _say_skipped(n_skipped: int, n_labelled: int) -> None:
         )
 
 
-def _without(log: list[str], reviewed: list[str]) -> list[str]:
-    """Messages of the log that are not in the review; copies of one of these count as reviewed."""
-    gone = {one_line(text) for text in reviewed}
-    return [text for text in log if text.strip() and one_line(text) not in gone]
+def _beside(log: list[str], reviewed: list[str]) -> tuple[list[str], int]:
+    """Messages of the log beside those of the review, and how many of them are copies of one of these."""
+    left, found, n_copies = Counter(map(one_line, reviewed)), [], 0
+    for text in filter(str.strip, log):
+        name = one_line(text)
+        if left.get(name, 0) > 0:  # the one that was reviewed
+            left[name] -= 1
+            continue
+        n_copies += name in left
+        found.append(text)
+    return found, n_copies
 
 
 def _told(classifier: Any, n_others: int, folder: Path) -> list[str]:

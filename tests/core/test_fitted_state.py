@@ -72,9 +72,6 @@ def test_a_monitor_is_cloned_with_its_fitted_estimator_and_a_refused_fit_changes
 
 
 class _Balls(BoundaryOpenSetClassifier):
-    def __init__(self, *, open_label=-1, duplicates="once"):
-        self.open_label, self.duplicates = open_label, duplicates
-
     def _fit_boundaries(self, samples):
         self.means_ = np.array([samples.features[samples.classes == k].mean(axis=0) for k in range(len(self.classes_))])
 

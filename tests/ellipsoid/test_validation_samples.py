@@ -152,3 +152,25 @@ def test_names_shifts_and_units_do_not_matter(trained):
     given = make().fit(X, y, X_val=X_val, y_val=y_val)
     moved = make().fit(1e3 * X + 7, names[y], X_val=1e3 * X_val + 7, y_val=names[y_val])
     np.testing.assert_allclose(moved.score_samples(1e3 * new + 7), given.score_samples(new), atol=1e-4)
+
+
+@pytest.mark.parametrize("n", [1, 5])  # of each class: up to 8 do not change the deviation
+def test_the_page_of_the_method_has_the_formula(n):
+    (X, y), (X_val, y_val) = draw(60, 1, shrink=0.7), draw(n, 2)
+    plain, given = make().fit(X, y), make().fit(X, y, X_val=X_val, y_val=y_val)
+
+    def logs(clf, scores):
+        return np.log((1 - scores) * clf.radii_[0])
+
+    def held_out(clf):
+        return logs(clf, clf.held_out_.score[~clf.held_out_.is_open][: len(X)])
+
+    def h(difference, error):
+        return difference**3 / (difference**2 + error**2)
+
+    of_held_out, of_new = held_out(plain), logs(plain, plain.score_samples(X_val))
+    error = (1 / len(of_held_out) + 1 / len(of_new)) ** 0.5
+    shift = h(of_new.mean() - of_held_out.mean(), max(of_held_out.std(), of_new.std()) * error)
+    widening = np.exp(h(np.log(of_new.std() / of_held_out.std()), error)) if len(of_new) > 8 else 1.0
+    centre = of_held_out.mean()
+    np.testing.assert_allclose(held_out(given), centre + shift + widening * (of_held_out - centre), atol=1e-6)

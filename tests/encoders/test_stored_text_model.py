@@ -5,6 +5,7 @@ import inspect
 import os
 import pickle
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from torch import nn
 
 from skellipsoid import SupConTextEncoder, load, save
 from skellipsoid._encoders.torch.stored_text_model import CLASSES, _declared_settings
+from skellipsoid._torch.devices import kept_torch_state
 
 TEXTS = ["wake me at six", "Wake ME", "", "what is the weather ☔ déjà 漢字", "rain " * 100]
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
@@ -84,7 +86,9 @@ def test_a_model_of_every_usual_architecture_comes_back_as_it_was(tiny_model, na
     model = small_model(name, tiny_model)
     expected = embedded(model)
     assert np.abs(expected - expected[0]).max() > 1e-3
+    state = torch.get_rng_state()
     again = carried(model)
+    assert torch.equal(state, torch.get_rng_state())  # a training in another thread may draw meanwhile
     np.testing.assert_array_equal(embedded(again), expected)
     np.testing.assert_array_equal(embedded(carried(again)), expected)
     assert again.stored() == model.stored()
@@ -194,13 +198,15 @@ def test_a_window_that_would_lengthen_texts_without_limit_is_refused(tiny_model,
         carried(model, {"attention_window": window})
 
 
-def test_building_leaves_the_random_state_and_no_file(tiny_model, tmp_path, monkeypatch):
-    content = pickle.dumps(small_model("BertModel", tiny_model))
+def test_building_beside_a_training_leaves_the_random_state_and_no_file(tiny_model, tmp_path, monkeypatch):
+    dense = modules().Dense(32, 7)
+    content = pickle.dumps(small_model("BertModel", tiny_model, [modules().Pooling(32), dense]))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))  # a temporary file would be an error
     monkeypatch.setattr("tempfile.tempdir", None)
     state = torch.get_rng_state()
-    embedded(pickle.loads(content))
-    assert torch.equal(state, torch.get_rng_state())
+    with ThreadPoolExecutor(1) as pool, kept_torch_state():  # which a training holds to its end
+        pool.submit(lambda: embedded(pickle.loads(content))).result(timeout=60)
+        assert torch.equal(state, torch.get_rng_state())
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")

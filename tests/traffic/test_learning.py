@@ -25,7 +25,7 @@ from skellipsoid import (
 )
 from skellipsoid._ellipsoid import methods
 from skellipsoid._held_out.table import HeldOutTable
-from skellipsoid._traffic.log import equal_messages
+from skellipsoid._traffic.equal import equal_messages
 from skellipsoid.baselines import KNNOpenSetClassifier
 from skellipsoid.metrics import open_set_f1_score
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from tqdm.std import tqdm
 
-from ..._torch.devices import PROCESS_STATE, kept_torch_state, on_device
+from ..._torch.devices import MODEL_STATE, kept_torch_state, on_device
 from ..._torch.progress import progress_bar, quiet_libraries
 from ..._torch.threads import map_parts, one_thread_each
 from .model_lookup import find_model
@@ -82,7 +82,7 @@ class TextBackbone:
     def model(self) -> TextModel:
         """The model, built from plain data after unpickling."""
         if self._model is None:
-            with PROCESS_STATE:
+            with MODEL_STATE:
                 if self._model is None and self._stored is not None:  # no other thread has built it meanwhile
                     self._model, self._stored = restore(self._stored), None
         if self._model is None:
@@ -140,7 +140,7 @@ class TextBackbone:
         """Give a copy of the model whose transformer computes in bfloat16, made at its first use on a device."""
         model = self.model
         device = next(model.transformer.parameters()).device
-        with PROCESS_STATE:
+        with MODEL_STATE:
             found = self._reduced
             if found is None or next(found.transformer.parameters()).device != device:
                 found = self.copy().model.eval()

@@ -191,7 +191,7 @@ def load_folder(name: str, **options: Any) -> Any:
     Neither code of the folder is run, nor pickled objects other than tensors are read, whatever its settings ask for.
     """
     # Layers draw random weights before the stored ones are loaded.
-    with quiet_libraries(), kept_torch_state():
+    with kept_torch_state(), quiet_libraries():
         from sentence_transformers import SentenceTransformer
 
         return SentenceTransformer(

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..._torch.devices import PROCESS_STATE
+from ..._torch.devices import MODEL_STATE
 from ..._torch.threads import one_thread_each
 from .tokenizer_rules import encode
 
@@ -41,7 +41,7 @@ def check_answers(model: Any) -> None:
     """
     if not model.is_untried:
         return
-    with PROCESS_STATE:  # another thread may have changed for a while what the model does
+    with MODEL_STATE:  # another thread may have changed for a while what the model does
         if model.is_untried:
             _check_answers(model)
 

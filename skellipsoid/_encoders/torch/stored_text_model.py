@@ -15,7 +15,6 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from ..._torch.devices import kept_torch_state
 from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
 from ..._torch.threads import one_thread_each
@@ -143,9 +142,8 @@ def restore(stored: StoredTextModel) -> TextModel:
         If the data hold anything that ``store`` does not write, or if they do not fit together.
     """
     description = check_description(stored.description)
-    # Layers draw random weights before the stored ones are set. One thread: a process that is forked afterwards has
-    # none of torch's threads, and would wait for them for ever.
-    with quiet_libraries(), kept_torch_state(), one_thread_each():
+    # One thread: a process that is forked afterwards has none of torch's threads, and would wait for them for ever.
+    with quiet_libraries(), one_thread_each():
         tokenizer = restore_tokenizer(stored)
         with _explained("its weights"):
             weights = safetensors.torch.load(stored.files[WEIGHTS])
@@ -156,8 +154,9 @@ def restore(stored: StoredTextModel) -> TextModel:
                 )
         transformer = _transformer(description, _below("transformer.", weights))
         with _explained("its modules"):
-            after = [build_module(**module) for module in description["modules"]]
-            nn.ModuleList(after).load_state_dict(_below("after.", weights))
+            with torch.device("meta"):  # else layers draw random weights, beside a training that draws, too
+                after = [build_module(**module) for module in description["modules"]]
+            nn.ModuleList(after).to_empty(device="cpu").load_state_dict(_below("after.", weights))
         chosen = {"lowers": description["lowers"], "prompt": description.get(_PROMPT, "")}
         model = TextModel(transformer, tokenizer, after, description["limit"], **chosen).eval()
         if _LAYER_MIX in description:

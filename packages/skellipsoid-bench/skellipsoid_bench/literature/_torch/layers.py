@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from skellipsoid._encoders.torch.backbone import TextBackbone, in_pieces
 from skellipsoid._encoders.torch.rows import TokenRows
 from skellipsoid._encoders.torch.text_modules import count_layers, token_means
-from skellipsoid._torch.devices import PROCESS_STATE
+from skellipsoid._torch.devices import MODEL_STATE
 
 
 class LayerHeads(nn.Module):
@@ -139,7 +139,7 @@ def visit_layers(
 
         return decide
 
-    with PROCESS_STATE, torch.inference_mode(), ExitStack() as hooks:
+    with MODEL_STATE, torch.inference_mode(), ExitStack() as hooks:
         layers = layer_list(transformer)
         for number, layer in enumerate(layers):
             hooks.callback(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
