@@ -22,6 +22,7 @@ from .._encoders.torch.tokens import Tokenizer
 from .findings import Finding, as_bunch, grouped, listed, named_class, named_groups, named_rows
 from .headers import looks_like_header
 from .joined import joined_labels
+from .readable import find_unread, unread_message
 
 #: Smallest number of different texts of a class; fewer do not determine its shape.
 FEWEST_TEXTS = 5
@@ -77,6 +78,9 @@ def check_training_texts(
           ``"a"`` and ``"b"``.
         - ``"few_texts"``: a class of fewer than five different texts.
         - ``"empty_texts"``: texts without a visible character.
+        - ``"unread_texts"``: texts of which the text model knows no letter or digit, such as emoji: it gives all
+          of them one vector.
+        - ``"other_language"``: texts of a language whose words the text model hardly knows.
         - ``"long_texts"``: texts with more tokens than the limit of the text model.
         - ``"exact_duplicates"``: equal texts of one label: the same after case folding, Unicode normalisation (NFKC)
           and white space.
@@ -143,7 +147,7 @@ def find_problems(
         *joined_labels(data.rows_of, data.open_label, data.place),
         *_few_texts(data),
         *_empty_texts(data),
-        *_long_texts(data, text_encoder, local=encoder is None),
+        *_of_tokenizer(data, _tokenizer(text_encoder, local=encoder is None)),
         *_duplicates(data),
         *_variants(data),
     ]
@@ -286,10 +290,21 @@ def _empty_texts(data: _Data) -> Iterator[Finding]:
         yield Finding("empty_texts", rows, None, message)
 
 
-def _long_texts(data: _Data, encoder: SupConTextEncoder, *, local: bool) -> Iterator[Finding]:
-    tokenizer = _tokenizer(encoder, local=local)
+def _of_tokenizer(data: _Data, tokenizer: Tokenizer | None) -> Iterator[Finding]:
+    """Find what the text model cannot read."""
     if tokenizer is None:
         return
+    rows = [row for row in data.rows if data.plain[row]]
+    unread = find_unread([data.texts[row] for row in rows], tokenizer)
+    if lost := [rows[i] for i in unread.rows]:
+        message = unread_message(data.place(lost), [data.texts[row] for row in lost])
+        yield Finding("unread_texts", lost, None, message)
+    if unread.language:
+        yield Finding("other_language", rows, None, unread.language)
+    yield from _long_texts(data, tokenizer)
+
+
+def _long_texts(data: _Data, tokenizer: Tokenizer) -> Iterator[Finding]:
     counts = tokenizer.lengths([data.texts[row] for row in data.rows])
     rows = [row for row, count in zip(data.rows, counts, strict=True) if count > tokenizer.longest]
     if rows:
