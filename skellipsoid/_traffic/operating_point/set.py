@@ -22,6 +22,9 @@ from ..log import Log, read_log
 from ..predict_set import read_asking, zones_placed
 from .offsets import check_rates, offset_of_rate
 
+#: A limit that rejects, or accepts, so much of what it is not for is told.
+NEARLY_ALL = 0.8
+
 
 def set_operating_point(
     estimator: Any,
@@ -122,7 +125,8 @@ def set_operating_point(
         If labels are read as open that are neither a class nor the open label. If there are fewer samples than a rate
         needs: 1 / rate − 1. The warning says which rates so few can keep. If the labelled known messages lie farther
         out than held-out training samples: then the fit predicted too few rejections. If three classes cannot keep
-        ``miss_rate``: the warning says which rate they can keep, and that one is kept.
+        ``miss_rate``: the warning says which rate they can keep, and that one is kept. If the limit rejects or accepts
+        nearly everything, by a rate of 1, or by costs that differ too much.
 
     Notes
     -----
@@ -179,6 +183,7 @@ def set_operating_point(
         log, found = _fit_log(held_out, estimator, X, y, sample_weight, open_share)
         offset = place_limit(held_out, found, log.own_scores, len(classifier.classes_), costs)
         traffic = found.traffic()
+        _warn_of_all(held_out, offset)
     placed = copy(classifier)
     if not limit_stays:
         placed.offset_, placed.class_offsets_ = offset, np.zeros(len(placed.classes_))
@@ -211,6 +216,17 @@ def _fit_log(
     if log.n_new and (shifted := log.shift_seen(held_out)) is not None:
         warn(shifted)
     return log, found
+
+
+def _warn_of_all(held_out: ReferenceScores, offset: float) -> None:
+    """Warn if a limit rejects nearly all held-out known samples, or accepts nearly all of held-out classes."""
+    rejected = np.average(held_out.known < offset, weights=held_out.weights)
+    accepted = np.average(held_out.opened >= offset, weights=held_out.open_weights) if len(held_out.opened) else 0.0
+    advice = "pass costs that differ less, or another open_share"
+    if rejected >= NEARLY_ALL:
+        warn(f"The limit rejects {100 * rejected:.0f} % of the known samples that the fit held out; {advice}.")
+    elif accepted >= NEARLY_ALL:
+        warn(f"The limit accepts {100 * accepted:.0f} % of the samples whose class the fit held out; {advice}.")
 
 
 def _check_costs(cost_open: Any, cost_reject: Any) -> tuple[float, float] | None:
