@@ -42,14 +42,19 @@ def held_out_trade_off(classifier: Any) -> str | None:
 def traffic_forecast(classifier: Any) -> str:
     """Foretell how users' messages are answered: as fitted, and with the limit for the shares that operators have."""
     held, log, n_classes = ReferenceScores.of(classifier, "train"), Log.empty(), len(classifier.classes_)
-    found = expected_traffic(held)
-    rows = [("as fitted", foretell(held, found, classifier.offset_, n_classes))]
-    questions = [foretold_questions(classifier, held, found)]
+    found, none = expected_traffic(held), log.scores
+    rows, questions = [], []
+    if classifier.offset_:  # --rejection-rate has set it
+        rows.append(("as set", foretell(held, found, classifier.offset_, n_classes)))
+        questions.append(foretold_questions(classifier, held, found))
+    rows.append(("as fitted", foretell(held, found, 0.0, n_classes)))
+    zones = place_zones(held, found, none, 0.0, n_classes).zones
+    questions.append(foretell_questions(held, found, zones, n_classes))
     for share in _SHARES:
         found = log.fit(held, share)
-        limit = place_limit(held, found, log.scores, n_classes)
+        limit = place_limit(held, found, none, n_classes)
         rows.append((f"limit for {100 * share:.0f} % new", foretell(held, found, limit, n_classes)))
-        zones = place_zones(held, found, log.scores, limit, n_classes).zones
+        zones = place_zones(held, found, none, limit, n_classes).zones
         questions.append(foretell_questions(held, found, zones, n_classes))
     asked = [
         f"{name:18}" + "".join(f"{written(figure):>14}" for figure in each)
