@@ -108,8 +108,8 @@ def test_a_kept_model_answers_as_it_did(name, tmp_path):
 def entries(value):
     """What stands in a description, without its numbers."""
     if isinstance(value, dict):
-        # A memory, the sheets of labels and what these placed are written where a model has learned, units of columns where a fit found
-        # some; models of the format without them load as they were.
+        # A memory, sheets of labels and what these placed are written where a model has learned, units of columns where
+        # a fit found some; models of the format without them load as they were.
         return {
             name: entries(item) for name, item in value.items() if name not in ("memory", "sheets", "units", "_taught")
         }
