@@ -19,6 +19,10 @@ _COUNTED_ONCE = (
     "With duplicates='each' it is, in the same order of the samples: this check shuffles them, and synthetic classes, "
     "batches and folds depend on their order."
 )
+_OF_FOLDS = (
+    "A few samples leave classes without a spread in the folds, with a warning; and rows that are repeated are tested "
+    "as often, while samples with weights are tested once."
+)
 _NO_WEIGHTS = "What counts neighbours refuses weights that differ, where the check wants them to act."
 _BOUNDARY = {
     "check_sample_weight_equivalence_on_dense_data": _COUNTED_ONCE,
@@ -44,6 +48,9 @@ _OF_CLASSES: dict[type, dict[str, str]] = {
     baselines.MaxLogitClassifier: _HALF,
     baselines.EnergyClassifier: _HALF,
     TunedOperatingPointCV: {
+        "check_sample_weight_equivalence_on_dense_data": _OF_FOLDS,
+        "check_sample_weights_shape": _OF_FOLDS,
+        "check_sample_weights_not_overwritten": _OF_FOLDS,
         "check_classifiers_one_label": _ANSWERED_OPEN,  # with a wanted rate of 40 %
         "check_classifiers_train": _ANSWERED_OPEN,
         "check_classifiers_classes": _ANSWERED_OPEN,

@@ -188,14 +188,27 @@ def less_class_offsets(classifier: Any, score: NDArray[np.floating], assigned: N
     return np.asarray(np.where(is_below, below, least))
 
 
-def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
-    """Fit an estimator, and pass groups to every step that takes them."""
-    if groups is None:
-        return estimator.fit(X, y)
+def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any, weights: Any = None) -> Any:
+    """Fit an estimator, and pass groups to every step that takes them, and weights to the last one."""
+    given = {name: value for name, value in (("groups", groups), ("sample_weight", weights)) if value is not None}
     if get_config()["enable_metadata_routing"]:
-        wanted = get_routing_for_object(estimator).consumes("fit", ["groups"])
-        return estimator.fit(X, y, **dict.fromkeys(wanted, groups))
-    return estimator.fit(X, y, **dict.fromkeys(_group_parameters(estimator), groups))
+        wanted = get_routing_for_object(estimator).consumes("fit", given)
+        return estimator.fit(X, y, **{name: given[name] for name in wanted})
+    passed = {} if groups is None else dict.fromkeys(_group_parameters(estimator), groups)
+    if weights is not None:
+        passed[_weight_parameter(estimator)] = weights
+    return estimator.fit(X, y, **passed)
+
+
+def _weight_parameter(estimator: Any) -> str:
+    """Name of the parameter of ``fit`` by which weights reach the classifier."""
+    inner, name = estimator, "sample_weight"
+    while isinstance(inner, Pipeline) or is_search(inner):
+        if isinstance(inner, Pipeline):
+            name, inner = f"{inner.steps[-1][0]}__{name}", inner.steps[-1][1]
+        else:
+            inner = inner.estimator
+    return name
 
 
 def _group_parameters(estimator: Any, prefix: str = "") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Check of columns: constant ones, and ones in unlike units."""
+"""Check of columns: constant ones, ones in unlike units, and ones that a projection made."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.validation import enumerated
-from .._samples.projections import find_projection
+from .._samples.projections import REMEDY, describe, find_projection
 from .._samples.units import column_units
 from .findings import Finding
 
@@ -31,7 +31,10 @@ def check_columns(
     """
     labels: NDArray[Any] = np.arange(X.shape[1]) if names is None else np.array(names, dtype=object)
     yield from _constant(X, labels)
-    if known.any() and not find_projection(X):
+    projection = find_projection(X, classes)
+    if projection:
+        yield Finding("projected_columns", [], None, f"{describe(projection)}; {REMEDY}.")
+    elif known.any():
         yield from _in_unlike_units(X[known], classes[known], labels)
 
 

@@ -83,6 +83,7 @@ def check_training_features(
         - ``"constant_columns"``: features with one value in all rows.
         - ``"unlike_units"``: columns whose standard deviations within classes differ by a factor of more than ten, and
           which the default fit therefore divides by these (``column_units_``).
+        - ``"projected_columns"``: uncorrelated columns, which PCA or a similar transformer made of these very rows.
         - ``"exact_duplicates"``: equal rows of one label, not in one group. In a table of rounded numbers, rows that
           are probably equal by chance are no finding.
         - ``"near_duplicates"``: nearly equal rows of one label, not in one group.

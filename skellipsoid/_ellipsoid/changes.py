@@ -281,7 +281,9 @@ def _begun(
     changed.classes_, changed._kept, changed._learned = classes, kept.normalized(), learned
     changed.offset_, changed.class_offsets_ = 0.0, np.zeros(len(classes))
     changed.traffic_ = changed.asking_ = None
-    changed._expected = Expected.by(clf) if places is None else Expected.of(clf)
+    changed._expected = Expected.of(clf)
+    if places is None:
+        changed._expected = Expected.by(clf)._replace(projected=changed._expected.projected)
     if places is not None:
         changed.offset_, changed.traffic_, changed.asking_ = clf.offset_, clf.traffic_, clf.asking_
         if clf._taught is not None:

@@ -27,7 +27,7 @@ from .._core.warn import warn
 from .._held_out.scores import Expected
 from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.duplicates import equal_samples, find_duplicates
-from .._samples.projections import find_projection
+from .._samples.projections import REMEDY, Projection, describe
 from .._samples.training_samples import TrainingSamples
 from .._samples.units import column_units
 from .._torch.devices import explain_out_of_memory, resolve_device, resolve_seed
@@ -36,6 +36,7 @@ from .._version import __version__
 from .math.boundaries import Boundaries, Chosen, Fitted
 from .math.closed_form import Prepared, finish, prepare
 from .math.geometry import Spheres
+from .math.projected import Fold, leave_out_folds, resized
 from .paper.ellipsoids import Fixed, as_fitted, hold_out, hold_out_open, train_ellipsoids
 
 #: Folders of this package whose code computes what is cached.
@@ -89,9 +90,7 @@ class ClosedForm(Method):
     def column_units(
         self, X: NDArray[Any], codes: Codes, weights: NDArray[np.float64], known: NDArray[np.int64]
     ) -> NDArray[np.float64] | None:
-        """Give standard deviations within classes, where the columns do not share a unit and are no projection's."""
-        if find_projection(X):  # less variance is less to say there: F1 −5 on bot 2 behind PCA if divided
-            return None
+        """Give standard deviations within classes, where the columns do not share a unit."""
         return column_units(select_rows(X, known), codes[known], weights[known])
 
     def needs(self, n_classes: int, n_samples: int, n_features: int) -> str:
@@ -139,8 +138,15 @@ class ClosedForm(Method):
         # After an earlier fit, nothing is drawn but which of very many samples are held out.
         seed = 0 if chosen else resolve_seed(self.random_state)
         cached = check_memory(None if chosen else self.memory).cache(_prepared)
-        prepared = cached(samples, len(classes), str(self.device), seed, chosen, _made_by(), with_held_out)
-        fitted = finish(prepared, self.alpha, self.expected)
+        leaves_out = bool(self.expected.projected) and with_held_out
+        made_by = _made_by()
+        prepared, folds = cached(
+            samples, len(classes), str(self.device), seed, chosen, made_by, with_held_out, leaves_out
+        )
+        fitted = finish(prepared, self.alpha, self.expected._replace(projected=None))
+        if folds:
+            fresh = prepared.fresh if isinstance(prepared, Prepared) else None
+            fitted = resized(fitted, folds, self.alpha, self.expected, fresh)
         trains = samples.validates != 1
         warn_of_few(classes, samples.classes[trains], samples.groups[trains], fitted.degenerate)
         return fitted, samples
@@ -173,14 +179,16 @@ def _prepared(
     chosen: Chosen | None,
     made_by: tuple[str, ...],
     with_held_out: bool,
-) -> Prepared | Spheres:
+    leaves_out: bool,
+) -> tuple[Prepared | Spheres, list[Fold]]:
     """Compute what does not depend on α and β, of arguments that have a hash; ``made_by`` is what computes it."""
     samples, fresh = training.as_tensors(n_classes, torch.device(device)), None
     if (training.validates == 1).any():
         validates = torch.from_numpy(training.validates == 1).to(device)
         samples, fresh = samples.where(~validates), samples.where(validates)
     opened = torch.from_numpy(training.open_features).to(device)
-    return prepare(samples, opened, seed, chosen, fresh, with_held_out)
+    prepared = prepare(samples, opened, seed, chosen, fresh, with_held_out)
+    return prepared, leave_out_folds(samples, opened, seed, chosen) if leaves_out else []
 
 
 class Training(Method):
@@ -283,6 +291,12 @@ def warn_of_flat(history: History, n_steps: int) -> None:
             "rejected; raise max_iter or learning_rate of EliDecide, pass X_val, or use trainer=None.",
             ConvergenceWarning,
         )
+
+
+def warn_of_projection(projection: Projection) -> None:
+    """Warn of a whitening that was fitted to the samples: folds that leave it out show a part of its effect only."""
+    if projection == Projection.WHITENED:
+        warn(f"{describe(projection)}; {REMEDY}.")
 
 
 def warn_of_few(

@@ -202,14 +202,14 @@ def open_of(held_out: ReferenceScores, normal: NormalScores, *, is_unseen: bool 
 
     The mean of those of texts and of samples of held-out classes; the place, less those of synthetic classes. Known
     classes that lie far apart do not say that unknown ones lie as far: where the traffic ``is_unseen``, these lie
-    no farther than in texts.
+    no farther than in texts. Behind a projection, where open samples lie nearer, held-out classes alone say how near.
     """
-    place, width = MEAN_PLACE, MEAN_WIDTH
+    place, width, part = MEAN_PLACE, MEAN_WIDTH, 1.0 if held_out.expected.projected else 0.5
     if len(held_out.opened):
         z = normal(held_out.opened)
         mean = np.average(z, weights=held_out.open_weights)
-        place -= (MEAN_PLACE + float(mean)) / 2
-        width += (float(np.average(np.square(z - mean), weights=held_out.open_weights)) ** 0.5 - MEAN_WIDTH) / 2
+        place -= part * (MEAN_PLACE + float(mean))
+        width += part * (float(np.average(np.square(z - mean), weights=held_out.open_weights)) ** 0.5 - MEAN_WIDTH)
     if is_unseen:
         place = min(place, MEAN_PLACE)
     if len(held_out.synthetic):
@@ -237,7 +237,8 @@ class Evidence(NamedTuple):
         shift, spread, place, width = np.split(points[:, 1:5], 4, axis=1)
         # Of Student's t: the place of open messages is far from the usual one now and then. Where known samples come
         # as the training samples did, open ones come from there, too.
-        place = (0.0 if known_shift == 0 else PLACE[0]) + PLACE[1] * student.ppf(np.clip(ndtr(place), *LEVELS), 4)
+        at_usual = known_shift == 0 or self.expected.projected
+        place = (0.0 if at_usual else PLACE[0]) + PLACE[1] * student.ppf(np.clip(ndtr(place), *LEVELS), 4)
         shift = -SHIFT * log_ndtr(-shift) if known_shift is None else np.full_like(shares, known_shift)
         mean, deviation = (0.0, 0.0) if known_shift == 0 else SPREAD  # 0: known messages are as held-out samples
         usual_place, usual_width = self.usual

@@ -1,5 +1,8 @@
 """Columns that show which transformer was fitted to these very samples: PCA and its kin leave them uncorrelated."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import IntEnum
 
 import numpy as np
@@ -25,8 +28,62 @@ class Projection(IntEnum):
     WHITENED = 3  # the covariance is the identity times a number: FastICA, PCA(whiten=True), a scaler behind a PCA
 
 
-def find_projection(features: NDArray[np.floating]) -> Projection:
-    """Say what was fitted to all these samples, (n_samples, n_features)."""
+#: What to do where it costs accuracy.
+REMEDY = (
+    "pass the features before it, or put TunedOperatingPointCV around the Pipeline (Projections, on the page 'Your own "
+    "features' of the guide)"
+)
+
+
+def describe(projection: Projection) -> str:
+    """Say what shows."""
+    if projection == Projection.WHITENED:
+        return (
+            "The columns of X are uncorrelated and have equal variances, as a whitened PCA or an ICA leaves the "
+            "samples that it was fitted to, so that new open samples look much more known than held-out ones"
+        )
+    return (
+        "The columns of X are uncorrelated, as PCA, TruncatedSVD or KernelPCA leaves the samples that it was fitted "
+        "to, so that new open samples look more known than held-out ones"
+    )
+
+
+#: Whether who fits leaves samples and classes out of the projection, too, in this thread.
+_IS_LEFT_OUT = ContextVar("projection_is_left_out", default=False)
+
+
+@contextmanager
+def projection_left_out(is_left_out: bool = True) -> Iterator[None]:
+    """Let fits inside the block not allow for a projection: who calls refits it in each fold."""
+    before = _IS_LEFT_OUT.set(is_left_out)
+    try:
+        yield
+    finally:
+        _IS_LEFT_OUT.reset(before)
+
+
+def allows_for(projection: Projection) -> bool:
+    """Whether a fit allows for what its features show."""
+    return bool(projection) and not _IS_LEFT_OUT.get()
+
+
+def find_projection(features: NDArray[np.floating], classes: NDArray[np.int64]) -> Projection:
+    """Say what was fitted to all these samples, (n_samples, n_features), without their ``classes``, (n_samples,).
+
+    Linear discriminant analysis is not to be taken for one: it gives a column less than there are classes, and whitens
+    the samples of these, but for its own shrinkage.
+    """
+    found = _find(features)
+    if found and classes.any():
+        if features.shape[1] == classes.max():
+            return Projection.NONE
+        means = np.stack([features[classes == number].mean(axis=0) for number in range(classes.max() + 1)])
+        if _find(features - means[classes]) == Projection.WHITENED:
+            return Projection.NONE
+    return found
+
+
+def _find(features: NDArray[np.floating]) -> Projection:
     varies = np.ptp(features, axis=0) > 0 if len(features) else np.zeros(features.shape[1], dtype=bool)
     if not 2 <= varies.sum() < len(features):
         return Projection.NONE

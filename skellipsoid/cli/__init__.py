@@ -6,7 +6,6 @@ Each command imports its slow dependencies itself.
 """
 
 import argparse
-import os
 import signal
 import sys
 import threading
@@ -69,23 +68,26 @@ def run_program(
     -------
     status : int
     """
-    options, status = parser.parse_args(arguments), 0
-    try:
-        with _notes(parser.prog, quiet=options.quiet), _tidy_termination():
-            status = do(options)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader closed our output
-        # At exit Python flushes standard output again, which would raise another error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    from ._output import OutputError, all_output, check_output
+
+    status = 0
+    with all_output():
+        options = parser.parse_args(arguments)
+        try:
+            with _notes(parser.prog, quiet=options.quiet), _tidy_termination():
+                status = do(options)
+            sys.stdout.flush()
+            check_output()
+        except (OSError, ValueError, TypeError, MemoryError, ImportError) as error:
+            if isinstance(error, OutputError) and error.is_closed:  # its reader has enough
+                return status
+            _say(parser.prog, str(error) or type(error).__name__)
+            return 2
+        except _Terminated:
+            return 143
+        except KeyboardInterrupt:
+            return 130
         return status
-    except (OSError, ValueError, TypeError, MemoryError, ImportError) as error:
-        _say(parser.prog, str(error) or type(error).__name__)
-        return 2
-    except _Terminated:
-        return 143
-    except KeyboardInterrupt:
-        return 130
-    return status
 
 
 def _say(program: str, message: str) -> None:

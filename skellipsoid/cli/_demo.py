@@ -53,7 +53,7 @@ def demo(options: argparse.Namespace) -> None:
         split = _shipped()
         texts, labels = split.train, split.train_labels
     else:
-        (texts, labels), facts = read(options)
+        (texts, labels), facts, _ = read(options)
         split = split_table(texts, labels, options.open_label, options.seed)
     pipeline, features = fit_with_features(texts, labels, options)
     rows = first_of_equal(texts.tolist())  # a copy of a text says nothing more

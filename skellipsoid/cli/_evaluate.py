@@ -8,22 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.characters import printable
-from .._core.messages import shortened
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.spelling import refuse_other_spellings
-from .._held_out.table import FEWEST_OF_CLASS
 from .._traffic.predict_set import predict_set, zones_of
 from ..metrics import asking_report, open_set_report
 from ..plotting._pictures import require_matplotlib, save_picture
 from ._given import read_by
+from ._report_page import Judged, save_report
 from ._text_files.read import read_table
-from ._trade_off import MEMBERS, tested_trade_off
+from ._trade_off import MEMBERS, tested_rows, tested_trade_off
 from ._use import load_model, open_because
 
 _NO_OPEN = "all of intents that the model knows: open rejection is not measured"
-
-#: Share of an intent's texts that another intent takes, above which it is named.
-_CONFUSED = 0.1
 
 
 def evaluate(options: argparse.Namespace) -> None:
@@ -50,6 +46,14 @@ def evaluate(options: argparse.Namespace) -> None:
     advice = "choose one on other texts than you report on"
     if not options.quiet and (table := tested_trade_off(classifier, features, truth, advice)):
         print(f"\n{table}")
+    if options.save_report is not None:
+        save_report(
+            options.save_report,
+            f"Report on {options.data.name}",
+            [("model", str(options.model)), ("texts", f"{len(texts)}, {says}")],
+            Judged(classifier, tested_rows(classifier, features, truth), texts, truth, predicted),
+        )
+        print(f"\nThe report is in {options.save_report}")
     if options.plot is not None:
         save_picture(options.plot, lambda: _draw(classifier, truth, predicted))
         print(f"\nThe confusion matrix is in {options.plot}")
@@ -91,41 +95,6 @@ def _asked(classifier: Any, truth: NDArray[Any], found: Any) -> str:
             f"{abs(to_person):.0f} go to a person"
         )
     return "\n".join(lines)
-
-
-def intents(classifier: Any) -> str | None:
-    """Tell how each intent fares, the worst first, by the texts that the fit held out; ``None`` if there are none.
-
-    Every known intent is there, also those that the test held out as open.
-    """
-    held = getattr(classifier, "held_out_", None)
-    if held is None:
-        return None
-    known, n_classes = ~held.is_open, len(classifier.classes_)
-    own, nearest = (classifier._encode(column[known]) for column in (held.label, held.nearest_class))
-    scores, weights = held.score[known], held.weight[known]
-    answers = np.where(scores < classifier.offset_ + classifier.class_offsets_[nearest], n_classes, nearest)
-    counts = np.zeros((n_classes, n_classes + 1))
-    np.add.at(counts, (own, answers), weights)
-    totals = counts.sum(axis=1)
-    shares = counts / np.maximum(totals, 1e-300)[:, np.newaxis]
-    right, rejected = shares.diagonal(), shares[:, -1]
-    confused = shares[:, :-1] - np.diag(right)
-    wrong = confused.sum(axis=1)  # never below 0, as a difference of sums may be
-    rows = [f"{'':32}{'texts':>6}{'right':>8}{'wrong':>7}{'to a person':>13}"]
-    for k in np.argsort(right, kind="stable"):
-        name = shortened(printable(classifier.classes_[k]), 30)
-        if not totals[k]:
-            rows.append(f"{name:32}     0  (none could be left out: add texts)")
-            continue
-        numbers = [f"{100 * share:.0f}" for share in (right[k], wrong[k], rejected[k])]
-        other = int(confused[k].argmax())
-        advice = [f"add texts, {FEWEST_OF_CLASS} or more"] if (own == k).sum() < FEWEST_OF_CLASS else []
-        if confused[k, other] >= _CONFUSED:
-            advice.append(f"often taken for {shortened(printable(classifier.classes_[other]), 30)}")
-        said = f"   {'; '.join(advice)}" if advice else ""
-        rows.append(f"{name:32}{(own == k).sum():6}{numbers[0]:>8}{numbers[1]:>7}{numbers[2]:>13}{said}")
-    return "\n".join(["Intents, the worst first, by training texts that were left out (of 100 of each):", "", *rows])
 
 
 def metrics(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> dict[str, float]:

@@ -19,6 +19,8 @@ from ._text_files.workbooks.write_workbook import SUFFIX
 
 #: What was asked of the run whose answers a folder holds, and which answers belong to which content of a file.
 _REQUEST, _ANSWERED = "predict.json", "predict.answered"
+#: Options that say where the model, the texts and the answers are, and what is printed beside them.
+_CHANGE_NO_ANSWER = {"command", "model", "revision", "data", "texts", "save", "out", "quiet"}
 #: A file that is being written, as ``replacing`` names it.
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 
@@ -136,9 +138,9 @@ def _has_answers(target: Path, source: Path, records: dict[str, list[dict[str, s
 
 
 def _request(options: argparse.Namespace, model_sha256: str) -> dict[str, Any]:
+    """Give all that the answers depend on: the model, and every option that is not known to change none."""
     return {"model_sha256": model_sha256} | {
-        name: getattr(options, name)
-        for name in ("scores", "explain", "json", "text_column", "encoding", "sheet", "keep_columns", "open_only")
+        name: value for name, value in vars(options).items() if name not in _CHANGE_NO_ANSWER
     }
 
 
@@ -163,7 +165,10 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
         before = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         before = None
-    if before != request:
+    # An option that there was not yet had its default, which is none.
+    if not isinstance(before, dict) or before != {
+        name: value for name, value in request.items() if value or name in before
+    }:
         what = (
             "another model"
             if isinstance(before, dict) and before.get("model_sha256") != request["model_sha256"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from .._version import __version__
 from ._file_options import add_columns, add_encoding, add_lines, add_text_column
 from ._parser import Parser
-from ._values import Commands, ReadShare, count, plot_file, seed, share
+from ._values import Commands, ReadShare, count, page_file, plot_file, seed, share
 
 #: The open label of a file whose owner says nothing else.
 OPEN_LABEL = "-1"
@@ -71,6 +71,7 @@ def _add_train(commands: Commands) -> None:
         action="store_true",
         help="first train without a quarter of the texts, and report on these; takes twice as long",
     )
+    _add_report_page(train)
     train.add_argument(
         "--rejection-rate",
         type=share,
@@ -93,6 +94,15 @@ def _add_train(commands: Commands) -> None:
     )
     train.add_argument("--model-name", metavar="MODEL", help="folder or name of another text model")
     _add_training(train)
+
+
+def _add_report_page(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--save-report",
+        type=page_file,
+        metavar="FILE.html",
+        help="write the figures to a page with pictures, too",
+    )
 
 
 def _add_table(command: argparse.ArgumentParser, help_of_data: str) -> None:
@@ -118,6 +128,7 @@ def _add_evaluate(commands: Commands) -> None:
     evaluate = commands.add_parser("evaluate", help="report the metrics of a model on the texts of a file")
     _add_model(evaluate)
     _add_table(evaluate, f"{_TABLE}; labels that the model does not know are open")
+    _add_report_page(evaluate)
     evaluate.add_argument(
         "--plot", type=plot_file, metavar="FILE.png", help="draw the confusion matrix (or .pdf, .svg)"
     )

@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
-from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from .._torch import machine
 from ._beside import Answering, answering_beside
 from ._given import LINES, in_groups, lines_of_input, noted, read_by, texts_of_file
 from ._many_files import answer_files
+from ._output import check_output
 from ._text_files.read import read_rows, read_texts
 from ._text_files.write import save_rows, write_rows
 
@@ -69,14 +69,12 @@ def predict(options: argparse.Namespace) -> None:
     if options.out is not None:
         answer_files(options, model.model_sha256, lambda path: answers(path, read(path)))
         return
-    if isinstance(sys.stdout, TextIOWrapper):
-        # Whatever the locale says: no character may end the stream.
-        sys.stdout.reconfigure(encoding=None if machine.is_terminal(sys.stdout) else "utf-8", errors="replace")
     written = _on_terminal if machine.is_terminal(sys.stdout) else str
     if given is None:
         given = lines_of_input() if machine.is_terminal(sys.stdin) else noted(lines_of_input())
     for line in answers(options.data, given):
         print(written(line), flush=size == 1)
+        check_output()
 
 
 def _whole(options: argparse.Namespace) -> Answering:

@@ -1,7 +1,7 @@
 """What limits cost, in a table for those who decide."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,27 +39,39 @@ def held_out_trade_off(classifier: Any) -> str | None:
     )
 
 
-def traffic_forecast(classifier: Any) -> str:
+class Forecast(NamedTuple):
+    """What is expected of users' messages by one limit."""
+
+    name: str
+    #: Of known messages the shares that are right, wrong and rejected; of new ones the share that is noticed.
+    answers: Sequence[Figure]
+    #: Shares of known and of new messages that are asked about.
+    asked: Sequence[Figure]
+
+
+def forecasts(classifier: Any) -> list[Forecast]:
     """Foretell how users' messages are answered: as fitted, and with the limit for the shares that operators have."""
     held, log, n_classes = ReferenceScores.of(classifier, "train"), Log.empty(), len(classifier.classes_)
     found, none = expected_traffic(held), log.scores
-    rows, questions = [], []
+
+    def of_limit(name: str, limit: float, asked: Sequence[Figure] | None = None) -> Forecast:
+        if asked is None:
+            zones = place_zones(held, found, none, limit, n_classes).zones
+            asked = foretell_questions(held, found, zones, n_classes)
+        return Forecast(name, foretell(held, found, limit, n_classes)[:4], asked)
+
+    rows = [of_limit("as fitted", 0.0)]
     if classifier.offset_:  # --rejection-rate has set it
-        rows.append(("as set", foretell(held, found, classifier.offset_, n_classes)))
-        questions.append(foretold_questions(classifier, held, found))
-    rows.append(("as fitted", foretell(held, found, 0.0, n_classes)))
-    zones = place_zones(held, found, none, 0.0, n_classes).zones
-    questions.append(foretell_questions(held, found, zones, n_classes))
+        rows.insert(0, of_limit("as set", classifier.offset_, foretold_questions(classifier, held, found)))
     for share in _SHARES:
         found = log.fit(held, share)
-        limit = place_limit(held, found, none, n_classes)
-        rows.append((f"limit for {100 * share:.0f} % new", foretell(held, found, limit, n_classes)))
-        zones = place_zones(held, found, none, limit, n_classes).zones
-        questions.append(foretell_questions(held, found, zones, n_classes))
-    asked = [
-        f"{name:18}" + "".join(f"{written(figure):>14}" for figure in each)
-        for (name, _), each in zip(rows, questions, strict=True)
-    ]
+        rows.append(of_limit(f"limit for {100 * share:.0f} % new", place_limit(held, found, none, n_classes)))
+    return rows
+
+
+def traffic_forecast(classifier: Any) -> str:
+    """Write how users' messages are expected to be answered."""
+    rows = forecasts(classifier)
     return "\n".join(
         [
             "What to expect of users' messages, each with an interval of 90 %. It is a forecast, not a test: users",
@@ -67,10 +79,10 @@ def traffic_forecast(classifier: Any) -> str:
             "",
             "                           of 100 known messages               of 100 new ones",
             "                        right        wrong     to a person         noticed",
-            *(f"{name:18}" + "".join(f"{written(figure):>14}" for figure in found[:4]) for name, found in rows),
+            *(f"{row.name:18}" + "".join(f"{written(figure):>14}" for figure in row.answers) for row in rows),
             "",
             _ASKED_OF,
-            *asked,
+            *(f"{row.name:18}" + "".join(f"{written(figure):>14}" for figure in row.asked) for row in rows),
         ]
     )
 
@@ -117,11 +129,17 @@ def written(figure: Figure) -> str:
 
 def tested_trade_off(classifier: Any, features: Any, y_true: Any, advice: str) -> str | None:
     """Tell what other limits cost on test texts; ``None`` unless some are known and some open."""
+    rows = tested_rows(classifier, features, y_true)
+    return None if rows is None else f"What other limits cost on these texts ({advice}):\n\n{_table(rows)}"
+
+
+def tested_rows(classifier: Any, features: Any, y_true: Any) -> dict[str, Any] | None:
+    """Give labels, answers and scores of test texts as ``held_out_rows`` does; ``None`` as above."""
     is_open = y_true == classifier.open_label_
     if is_open.all() or not is_open.any():
         return None
     nearest = classifier.predict_known(features)
-    rows = {
+    return {
         "y_true": y_true,
         "y_pred_known": nearest,
         "score": less_class_offsets(classifier, classifier.score_samples(features), nearest),
@@ -129,27 +147,50 @@ def tested_trade_off(classifier: Any, features: Any, y_true: Any, advice: str) -
         "open_label": classifier.open_label_,
         "labels": classifier.classes_,
     }
-    return f"What other limits cost on these texts ({advice}):\n\n{_table(rows)}"
 
 
-def _table(rows: Mapping[str, Any]) -> str:
-    """Lay the table out: a row for each rate, the fitted limit, and the present one if it was moved."""
+class Limit(NamedTuple):
+    """What one limit costs, of 100 texts."""
+
+    name: str
+    right: int
+    wrong: int
+    rejected: int
+    noticed: int
+    #: Whether it is that of the model.
+    is_own: bool
+
+
+def limits(rows: Mapping[str, Any]) -> list[Limit]:
+    """Give the limits of a few rates, the fitted one, and the present one if it was moved, in ascending order."""
     offset = float(rows["offset"])
     read = read_closed_set_rows(**{name: value for name, value in rows.items() if name != "offset"})
     offsets = np.unique([*read.score, np.inf, offset, 0.0])
     rejected, noticed, wrong = trade_off_at(read, offsets)
     lines = [(f"reject at most {100 * rate:2.0f} %", int((rejected <= rate + 1e-12).sum()) - 1) for rate in _RATES]
     lines.append(("as fitted", int(np.searchsorted(offsets, 0.0))))
-    present = int(np.searchsorted(offsets, offset))
     if offset != 0:
-        lines.append(("as set", present))
-    written = []
+        lines.append(("as set", int(np.searchsorted(offsets, offset))))
+    found = []
     for name, at in sorted(lines, key=lambda line: line[1]):
         known = of_hundred(np.round(1e6 * np.array([1 - wrong[at] - rejected[at], wrong[at], rejected[at]])).tolist())
-        mark = "   <- this model" if name == ("as fitted" if offset == 0 else "as set") else ""
-        found = 100 * noticed[at]
-        written.append(f"{name:19}{known[0]:7}{known[1]:8}{known[2]:14}{found:12.0f}{mark}")
-    return "\n".join([*_HEADER, *written])
+        is_own = name == ("as fitted" if offset == 0 else "as set")
+        found.append(Limit(name, known[0], known[1], known[2], round(100 * float(noticed[at])), is_own))
+    return found
+
+
+def _table(rows: Mapping[str, Any]) -> str:
+    """Lay the table of limits out."""
+    return "\n".join(
+        [
+            *_HEADER,
+            *(
+                f"{row.name:19}{row.right:7}{row.wrong:8}{row.rejected:14}{row.noticed:12}"
+                f"{'   <- this model' if row.is_own else ''}"
+                for row in limits(rows)
+            ),
+        ]
+    )
 
 
 def of_hundred(counts: Sequence[float]) -> list[int]:

@@ -20,18 +20,21 @@ from .._data_check.text_check import find_problems
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.supcon import SupConTextEncoder
 from .._encoders.text_features import embedding_once
+from .._held_out.kept import held_out_rows
 from .._samples.folds import validation_rows
 from .._torch.progress import progress_line
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from ..persistence._save import save_changed
 from ._ahead import check_folder
 from ._beside import warn_of_stale_export
-from ._evaluate import intents, metrics, report
+from ._evaluate import metrics, report
 from ._given import read_by
+from ._intents import intents
 from ._options import OPEN_LABEL
+from ._report_page import Judged, save_report
 from ._split import Split, split_table
 from ._text_files.read import LabelledTexts, read_table
-from ._trade_off import MEMBERS, held_out_trade_off, tested_trade_off, traffic_forecast
+from ._trade_off import MEMBERS, forecasts, held_out_trade_off, tested_rows, tested_trade_off, traffic_forecast
 from ._use import explained
 
 #: Share of each intent's texts that sets the limit.
@@ -49,6 +52,9 @@ class Tested(NamedTuple):
     report: str
     trade_off: str | None
     seconds: float | None
+    classifier: Any
+    #: Labels, answers and scores; ``None`` without known and open texts.
+    rows: dict[str, Any] | None
 
 
 @embedding_once()
@@ -56,8 +62,8 @@ def train(options: argparse.Namespace) -> None:
     """Train on all texts of a user's file, and keep the model."""
     replaced = check_folder(options.save, overwrite=options.overwrite)
     _check_text_model(options.model_name)
-    (texts, labels), facts = read(options)
-    trade_off = None
+    (texts, labels), facts, findings = read(options)
+    trade_off = tested = split = None
     if options.report:
         split = split_table(texts, labels, options.open_label, options.seed)
         print(split.note, *split.gaps, sep="\n", flush=True)
@@ -75,7 +81,31 @@ def train(options: argparse.Namespace) -> None:
         print(f"\n{trade_off}", flush=True)
         if estimated:  # what is forecast needs held-out texts, too
             print(f"\n{traffic_forecast(pipeline['clf'])}", flush=True)
+    if options.save_report is not None:
+        _save_report(options, pipeline["clf"], len(texts), findings, split, tested)
     keep(pipeline, options, facts, replaced)
+
+
+def _save_report(
+    options: argparse.Namespace,
+    classifier: Any,
+    n_texts: int,
+    findings: list[str],
+    split: Split | None,
+    tested: Tested | None,
+) -> None:
+    """Write the report: on the test texts where there are some, else on what the fit held out."""
+    try:
+        rows, expected = held_out_rows(classifier, "train"), forecasts(classifier)
+    except ValueError:  # a single intent, or one text of each
+        rows, expected = None, []
+    facts = [("data", options.data.name), ("texts", str(n_texts)), ("intents", str(len(classifier.classes_)))]
+    judged = Judged(classifier, rows, *[np.empty(0, dtype=object)] * 3)
+    if split is not None and tested is not None:
+        facts.append(("tested on", f"{len(split.test)} texts that a first model was trained without"))
+        judged = Judged(tested.classifier, tested.rows, split.test, split.test_labels, tested.predicted)
+    save_report(options.save_report, f"Report on {options.data.name}", facts, judged, expected, findings)
+    print(f"\nThe report is in {options.save_report}")
 
 
 def _check_text_model(name: str | None) -> None:
@@ -86,8 +116,10 @@ def _check_text_model(name: str | None) -> None:
             SupConTextEncoder(name, finetune="none", device="cpu").fit(["the first text"])
 
 
-def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArray[Any]], dict[str, Any]]:
-    """Read and check a user's file; the second of the results is what the saved model says of it."""
+def read(
+    options: argparse.Namespace,
+) -> tuple[tuple[NDArray[np.object_], NDArray[Any]], dict[str, Any], list[str]]:
+    """Read and check a user's file; gives also what the saved model says of it, and what the check found."""
     how = {"label_column": options.label_column, "language": options.language, **read_by(options)}
     given = read_table(options.data, kept=[options.open_label], **how)
     texts, labels = given.texts, given.labels
@@ -99,7 +131,7 @@ def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArra
         )
         raise ValueError(f"{str(options.data)!r} holds {found}; give it texts of at least one intent.")
     refuse_lookalikes(labels, options.open_label)
-    counts = _check_texts(given, options)
+    counts, findings = _check_texts(given, options)
     n_open = int((labels == options.open_label).sum())
     if n_open and not options.quiet:
         print(
@@ -112,11 +144,11 @@ def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArra
             f"No text of {str(options.data)!r} has the open label {options.open_label!r}; every label in it is a known "
             "intent."
         )
-    return (texts, labels), {"data": options.data.name, "n_texts": len(texts), "data_check": counts}
+    return (texts, labels), {"data": options.data.name, "n_texts": len(texts), "data_check": counts}, findings
 
 
-def _check_texts(given: LabelledTexts, options: argparse.Namespace) -> dict[str, int]:
-    """Say what may be wrong with the texts, one sentence a line, and count it by kind."""
+def _check_texts(given: LabelledTexts, options: argparse.Namespace) -> tuple[dict[str, int], list[str]]:
+    """Say what may be wrong with the texts, one sentence a line; gives it, and its numbers by kind."""
     progress_line(f"Checking {len(given.texts)} texts.", not options.quiet)
     found = find_problems(
         given.texts, given.labels, _encoder(options), options.open_label, given.numbers.tolist(), given.unit
@@ -134,7 +166,7 @@ def _check_texts(given: LabelledTexts, options: argparse.Namespace) -> dict[str,
         lines.append(f"{whose} equal texts, each of which counts once: nothing to do.")
     if lines and not options.quiet:
         print(*lines, sep="\n", file=sys.stderr, flush=True)
-    return counts
+    return counts, found.message.tolist()
 
 
 def run_test(
@@ -159,7 +191,8 @@ def run_test(
     facts["report"] = report(classifier, split.test_labels, predicted)
     facts["metrics"] = metrics(classifier, split.test_labels, predicted)
     trade_off = tested_trade_off(classifier, features, split.test_labels, "--rejection-rate sets a limit")
-    return Tested(predicted, facts["report"], trade_off, seconds)
+    rows = tested_rows(classifier, features, split.test_labels)
+    return Tested(predicted, facts["report"], trade_off, seconds, classifier, rows)
 
 
 def print_report(tested: Tested | None) -> None:

@@ -46,7 +46,16 @@ class ReadShare(argparse.Action):
 
 def plot_file(text: str) -> Path:
     """Read the name of a file for a picture, in a folder that exists."""
-    path = with_suffix(text, (".pdf", ".png", ".svg"))
+    return _in_folder(text, (".pdf", ".png", ".svg"))
+
+
+def page_file(text: str) -> Path:
+    """Read the name of a file for a page, in a folder that exists."""
+    return _in_folder(text, (".html",))
+
+
+def _in_folder(text: str, suffixes: tuple[str, ...]) -> Path:
+    path = with_suffix(text, suffixes)
     if not path.parent.is_dir():
         raise ArgumentTypeError(f"there is no folder {str(path.parent)!r} for {text!r}; create it, or use another")
     return path

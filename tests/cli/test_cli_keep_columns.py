@@ -106,6 +106,16 @@ def test_parquet_keeps_its_types(keeping, tmp_path, capsys):
     answered(capsys, keeping, tmp_path / "known.parquet", "--out", out, "--open-only")
     empty = pd.read_parquet(out / "known.parquet")
     assert (len(empty), empty.dtypes.to_dict()) == (0, found.dtypes.to_dict())
+    for text in ("wake me at six", "tell a joke"):  # answered, so that nothing is offered, or asked about
+        frame.assign(text=text).to_parquet(tmp_path / "asked.parquet")
+        frame.assign(text=text).to_json(tmp_path / "asked.jsonl", orient="records", lines=True, date_format="iso")
+        for name in ("asked.parquet", "asked.jsonl"):
+            answered(capsys, keeping, tmp_path / name, "--ask", "--out", tmp_path / text)
+        asked = pd.read_parquet(tmp_path / text / "asked.parquet")
+        lines = (tmp_path / text / "asked.jsonl").read_text(encoding="utf-8").splitlines()
+        names = ["action", "candidate_1", "candidate_2", "candidate_3"]
+        told = asked[names].astype(object).where(asked[names].notna(), None)
+        assert told.to_numpy().tolist() == [[json.loads(line)[name] for name in names] for line in lines]
     words = ["predict", "--model", str(keeping), "--data", str(tmp_path / "mine.parquet"), "--keep-columns"]
     assert main(words) == 2
     assert "--keep-columns writes parquet to files alone; pass --out with a folder" in capsys.readouterr().err

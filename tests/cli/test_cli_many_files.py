@@ -1,5 +1,6 @@
 """Promise: ``predict --out`` answers each file once, whole or not at all, and goes on where it was interrupted."""
 
+import argparse
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import pytest
 
 from skellipsoid import SupConTextEncoder, load, remove_classes, save
 from skellipsoid.cli import main
+from skellipsoid.cli._options import build_parser
 
 RUN = "import sys; from skellipsoid.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -192,12 +194,28 @@ def test_a_killed_run_goes_on(saved, parts, texts, tmp_path, fresh_environment):
     [
         (["--scores"], "holds answers of other options; choose a new folder, or remove that one."),
         (["--json"], "holds answers of other options"),
+        (["--ask"], "holds answers of other options"),
     ],
 )
 def test_answers_of_other_options_are_not_mixed(options, sentence, answer, capsys):
     assert answer() == 0
     assert answer(*options) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_every_option_that_may_change_an_answer_is_noted(answer, tmp_path):
+    """An earlier version did not note all of them: they had their defaults."""
+    assert answer() == 0
+    request = tmp_path / "out" / "predict.json"
+    noted = json.loads(request.read_text(encoding="utf-8"))
+    (actions,) = [each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction)]
+    options = {action.dest for action in actions.choices["predict"]._actions}
+    places = {"help", "model", "revision", "data", "texts", "save", "out", "quiet"}
+    assert noted.keys() == options - places | {"model_sha256"}
+    del noted["ask"]
+    request.write_text(json.dumps(noted), encoding="utf-8")
+    assert answer() == 0
+    assert answer("--ask") == 2
 
 
 def test_answers_of_another_model_are_not_mixed(answer, tmp_path, capsys):

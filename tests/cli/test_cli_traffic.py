@@ -244,7 +244,7 @@ def log(texts, open_texts, tmp_path):
     """A log with more than 50 different texts, most of them known."""
     path = tmp_path / "log.txt"
     lines = [f"{text} {word}" for word in ("please", "now", "") for text in texts] + open_texts
-    path.write_text("\n".join(lines), encoding="utf-8")
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
     return path
 
 
@@ -421,7 +421,7 @@ def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp
     assert watch(folder, log) == 0
     assert capsys.readouterr().out == f"These {len(lines)} texts are the reference; it is in {state}.\n"
     day = tmp_path / "day.txt"
-    day.write_text("\n".join(texts), encoding="utf-8")
+    day.write_text("\n".join([*texts, ""]), encoding="utf-8")
     for _ in range(2):  # the second time it is known already
         assert watch(folder, day) == 0
     reference.update(texts)
@@ -434,7 +434,7 @@ def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp
     assert main(["monitor", "--model", str(folder), "--data", str(day)]) == 0
     assert "given at the last call already, and is not counted again" in capsys.readouterr().err
     other = [f"{text} {i}" for i in range(40) for text in open_texts]
-    day.write_text("\n".join(other), encoding="utf-8")
+    day.write_text("\n".join([*other, ""]), encoding="utf-8")
     assert reference.update(other).alarm_
     assert watch(folder, day) == 3
     told = capsys.readouterr().out
@@ -453,7 +453,7 @@ def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp
 def test_an_interrupted_monitor_loses_nothing(folder, log, texts, tmp_path, capsys, monkeypatch):
     state, day = tmp_path / "new" / "state.json", tmp_path / "day.txt"
     assert watch(folder, log, "--state", state) == 0
-    day.write_text("\n".join(texts), encoding="utf-8")
+    day.write_text("\n".join([*texts, ""]), encoding="utf-8")
     before = state.read_bytes()
 
     def interrupt(_):

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 from pathlib import Path
 
@@ -101,12 +102,44 @@ def test_it_begins_anew_when_it_is_large_and_keeps_some_files(serve, tmp_path, e
     assert kept == texts[-len(kept) :]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full")
-def test_a_full_disk_ends_no_request(serve, exported, texts):
-    with serve(exported, log="/dev/full") as server:
+def test_a_log_that_cannot_be_written_ends_no_request(serve, tmp_path, exported, texts):
+    path = tmp_path / "volume" / "answers.jsonl"
+    path.parent.mkdir()
+    with serve(exported, log=path) as server:
+        assert server.post({"text": texts[0]})[0] == 200
+        shutil.rmtree(path.parent)
         assert {server.post({"text": text})[0] for text in texts[:5]} == {200}
         assert server.counter("log_errors_total") == 5
-        assert server.output.count(os.strerror(errno.ENOSPC)) == 1  # said once
+        assert server.output.count(os.strerror(errno.ENOENT)) == 1  # said once
+
+
+def test_what_is_no_file_is_one_sentence(tmp_path):
+    os.mkfifo(tmp_path / "pipe")  # nobody reads it: to open it would wait for ever
+    for path, kind in (
+        (tmp_path / "pipe", "a device or a pipe"),
+        (Path("/dev/null"), "a device or a pipe"),
+        (tmp_path, "a folder"),
+    ):
+        with pytest.raises(
+            OSError, match=f"^{re.escape(repr(str(path)))} is {kind}, where a log is to be written; name a file.$"
+        ):
+            log_at(path)
+
+
+def test_it_begins_anew_where_a_link_leads(tmp_path):
+    volume, path = tmp_path / "volume", tmp_path / "link.jsonl"
+    volume.mkdir()
+    path.symlink_to("volume/answers.jsonl")
+    log = log_at(path, log_bytes=200, log_files=20)
+    texts = [f"text {i}" for i in range(12)]
+    for text in texts:
+        log.write([text], [{"label": "a"}], "m")
+    log.close()
+    assert path.is_symlink()
+    assert {*tmp_path.iterdir()} == {volume, path}
+    files = sorted(volume.iterdir(), key=lambda file: file.stat().st_mtime_ns)
+    assert len(files) > 3
+    assert [line["text"] for file in files for line in lines_of(file)] == texts
 
 
 def log_at(path, told=pytest.fail, **options):

@@ -1,12 +1,14 @@
 """An operating point that cross-validation chooses: its folds, its groups, and the estimators around and inside it."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
@@ -188,6 +190,45 @@ def test_tuned_offset_is_live(blobs):
     tuned.estimator_.class_offsets_[0] = -0.1
     assert tuned.class_offsets_[0] == -0.1
     assert set_operating_point(tuned).offset_ == 0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_few_classes_and_classes_of_one_row_have_folds(blobs, n_classes):
+    X, y = blobs
+    X = np.concatenate([X[y < n_classes], X[y == 5][:1]])
+    y = np.append(y[y < n_classes], 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a class of one row
+        tuned = TunedOperatingPointCV(make_pipeline(PCA(4), QUICK)).fit(X, y)
+    assert np.isfinite(tuned.cv_results_["open_set_f1"]).all()
+    assert tuned.score(*(part[blobs[1] < n_classes] for part in blobs)) > 0.8
+    with pytest.raises(ValueError, match="fewer than two classes beside open samples"):
+        TunedOperatingPointCV(QUICK).fit(X, np.where(y == 0, 0, -1))
+
+
+def test_held_out_samples_and_forecasts_are_those_of_the_folds(blobs):
+    X, y = blobs
+    tuned = TunedOperatingPointCV(make_pipeline(PCA(4), QUICK), cv=3).fit(X, y)
+    held_out, results = tuned.estimator_[-1].held_out_, tuned.cv_results_
+    assert len(held_out.score) == len(X)
+    is_rejected = held_out.score < tuned.offset_
+    for is_open, name in ((False, "rejection_rate"), (True, "open_acceptance_rate")):
+        of_folds = np.mean(results[name])  # of folds that are nearly as large as each other
+        assert np.mean(is_rejected[held_out.is_open == is_open]) == pytest.approx(
+            1 - of_folds if is_open else of_folds, abs=0.02
+        )
+
+
+@pytest.mark.parametrize("inside", [lambda clf: clf, lambda clf: make_pipeline(StandardScaler(), clf)])
+def test_weights_reach_the_classifier(blobs, inside):
+    X, y = blobs
+    heavy = np.where(X[:, 0] > np.median(X[:, 0]), 1.0, 0.05)
+    found = [TunedOperatingPointCV(inside(QUICK), cv=3).fit(X, y, sample_weight=w) for w in (None, heavy)]
+    wanted = inside(QUICK)
+    name = "sample_weight" if wanted is QUICK else "ellipsoidopensetclassifier__sample_weight"
+    wanted = clone(wanted).fit(X, y, **{name: heavy})
+    np.testing.assert_allclose(found[1].score_samples(X), wanted.score_samples(X))
+    assert not np.allclose(found[0].score_samples(X), wanted.score_samples(X))
 
 
 def test_tuner_says_that_folds_have_few_rows(blobs):

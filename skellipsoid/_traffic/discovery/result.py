@@ -18,9 +18,9 @@ from ..._core.results import html_table
 _N_EXAMPLES = 3
 #: Columns of the two files that ``to_tsv`` writes.
 GROUP_COLUMNS = (
-    *("group", "proposed_name", "label", "rows", "distinct", "part_of", "mixed"),
+    *("group", "proposed_name", "label", "rows", "distinct", "part_of"),
     *(f"example_{i}" for i in range(1, _N_EXAMPLES + 1)),
-    *("members", "run"),
+    *("mixed", "members", "run"),
 )
 MEMBER_COLUMNS = ("group", "proposed_name", "label", "text", "score", "run")
 #: Names of columns, and rows.
@@ -143,10 +143,9 @@ class DiscoveredClasses:
 
         The file of groups has the columns ``group``, ``proposed_name``, ``label`` (empty: fill it in), ``rows`` and
         ``distinct`` (the number of samples, and of different ones), ``part_of`` (the known class that the group is
-        rather a part of, or empty; such groups come last), ``mixed`` (``"mixed"`` or empty; these come after
-        them), ``example_1`` to ``example_3`` (typical texts, or row
-        numbers), ``members`` (the name of the other file) and ``run`` (the same in both files, and another one for
-        other members).
+        rather a part of, or empty; such groups come last), ``example_1`` to ``example_3`` (typical texts, or row
+        numbers), ``mixed`` (``"mixed"`` or empty; these come after all others), ``members`` (the name of the other
+        file) and ``run`` (the same in both files, and another one for other members).
 
         The other file is named ``groups-members.tsv`` if ``path`` is ``groups.tsv``. It has a line for each different
         text of a group, the most typical first: ``group``, ``proposed_name``, ``label`` (empty), ``text`` (or the row
@@ -198,7 +197,7 @@ class DiscoveredClasses:
             part_of = _one_line(str(self.nearest_class[group])) if self.is_part[group] else ""
             examples += [""] * (_N_EXAMPLES - len(examples))
             mixed = "mixed" if self.is_mixed[group] else ""
-            groups.append([group, names[group], "", *counts, part_of, mixed, *examples, members_name, run])
+            groups.append([group, names[group], "", *counts, part_of, *examples, mixed, members_name, run])
         return (GROUP_COLUMNS, groups), ([*MEMBER_COLUMNS, *own], members)
 
 

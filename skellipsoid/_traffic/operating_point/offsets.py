@@ -1,7 +1,7 @@
 """Offsets from scores: below the offset samples are rejected, at a given rate."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,6 +129,16 @@ def offset_of_rate(
     return acceptance_offset(scores, rate)
 
 
+class HeldOutOfFold(NamedTuple):
+    """Test samples of a fold, as the fitted classifier keeps held-out samples."""
+
+    labels: NDArray[Any]  # (n_samples,)
+    is_known: NDArray[np.bool_]  # (n_samples,)
+    scores: NDArray[np.float64]  # (n_samples,)
+    first: NDArray[Any]  # (n_samples, n_first) labels of the first classes
+    compared: NDArray[np.float64]  # (n_samples, n_first) what is least of the class that comes first
+
+
 @dataclass(frozen=True)
 class Fold:
     """Scored test samples of a fold: classes as codes, ``n_classes`` is open."""
@@ -137,6 +147,7 @@ class Fold:
     nearest: NDArray[np.int64]
     scores: NDArray[np.floating]
     n_classes: int
+    held_out: HeldOutOfFold | None = None  # of a classifier whose folds score as the fit to all does
 
     @property
     def is_known(self) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,15 +15,18 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core.fitted_state import fit_context
-from ..._core.labels import as_labels, check_given
+from ..._core.labels import as_labels, cast_open_label, check_given
 from ..._core.pipelines import describe_lost_groups, duplicate_groups, fit_with_groups, read_estimator, split_estimator
 from ..._core.sklearn import HasMethods, Interval, take_rows
 from ..._core.state_rules import CLASSES, ESTIMATOR, LABEL, N_FEATURES, Rule, Sizes, optional
 from ..._core.validation import in_memory, only_column
 from ..._core.warn import warn
+from ..._held_out.table import N_FIRST
+from ..._samples.projections import projection_left_out
 from ...model_selection import OpenSetKFold
-from .offsets import Fold, acceptance_offset, check_rates, rejection_offset, select, warn_of_few
+from .offsets import Fold, HeldOutOfFold, acceptance_offset, check_rates, rejection_offset, select, warn_of_few
 from .set import open_set_classifier
+from .tuned_folds import deal, keep
 
 
 class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -51,8 +54,8 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     cv : cross-validation splitter, iterable of (train, test) or int, default=None
         An integer is the number of folds of ``OpenSetKFold(cv, shuffle=True, random_state=0)`` with the estimator's
-        open label; ``None`` is 5. Folds of ordinary splitters have no open samples, unless some samples have the open
-        label.
+        open label. ``None`` is five folds of this kind from two classes on, in which a class of a single group always
+        trains. Folds of ordinary splitters have no open samples, unless some samples have the open label.
 
     n_jobs : int, default=None
         Number of folds to fit in parallel, as in scikit-learn.
@@ -60,7 +63,8 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : estimator
-        Fitted on all samples, its offset set.
+        Fitted on all samples, its offset set. ``held_out_`` of the classifier, and so its p-values and forecasts, are
+        of the folds, if the classifier keeps held-out samples.
 
     offset_ : float
         The offset of the classifier in ``estimator_``. After ``fit`` it is the median of the folds' offsets.
@@ -137,7 +141,9 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Choose the offset by cross-validation, then fit on all samples.
 
         Parameters
@@ -152,6 +158,8 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Pipeline in a search. A search over a classifier that is in no Pipeline passes them to its splitter only,
             unless metadata routing is enabled. ``None``: the default folds keep equal texts, and duplicate samples of
             numbers, together.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights for the fits of the classifier. Test samples of the folds count the same.
 
         Returns
         -------
@@ -175,22 +183,20 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         open_label = open_set_classifier(self.estimator).open_label
         check_given(y, type(self).__name__)
         X, labels = in_memory(X, "X"), as_labels(y, warn=True)
-        X, labels, groups = indexable(X, labels, only_column(groups, "groups"))
+        X, labels, groups, weights = indexable(X, labels, only_column(groups, "groups"), sample_weight)
+        weights = None if weights is None else np.asarray(weights)
         warning = None if groups is None else describe_lost_groups(self.estimator)
         if warning is not None:
             warn(warning)
-        cv, together = 5 if self.cv is None else self.cv, groups
-        if isinstance(cv, Integral):
-            cv = OpenSetKFold(int(cv), shuffle=True, random_state=0, open_label=open_label)
-            # A splitter of the user gets the groups of the user.
-            together = duplicate_groups(X, labels) if groups is None else groups
-        parts = check_cv(cv, labels, classifier=True).split(X, labels, together)
+        parts = self._parts(X, labels, groups, open_label)
         folds: list[Fold] = Parallel(n_jobs=self.n_jobs)(
-            delayed(_score_fold)(clone(self.estimator), X, labels, groups, train, test) for train, test in parts
+            delayed(_score_fold)(clone(self.estimator), X, labels, groups, weights, train, test)
+            for train, test in parts
         )
         offsets = self._offsets(folds)
         offset = float(np.median(offsets))
-        estimator = fit_with_groups(clone(self.estimator), X, labels, groups)
+        with projection_left_out(bool(split_estimator(self.estimator)[0])):
+            estimator = fit_with_groups(clone(self.estimator), X, labels, groups, weights)
         self.estimator_ = estimator
         self.cv_results_ = {
             "offset": offsets,
@@ -200,11 +206,24 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         }
         fitted = open_set_classifier(estimator)
         fitted.offset_ = offset
+        keep(fitted, folds)
         self.classes_, self.open_label_ = fitted.classes_, fitted.open_label_
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         return self
+
+    def _parts(self, X: Any, labels: NDArray[Any], groups: Any, open_label: Any) -> Iterable[tuple[Any, Any]]:
+        """Rows to train on and to test, for each fold."""
+        if not (self.cv is None or isinstance(self.cv, Integral)):  # a splitter of the user: with groups of the user
+            parts: Iterable[tuple[Any, Any]] = check_cv(self.cv, labels, classifier=True).split(X, labels, groups)
+            return parts
+        together = duplicate_groups(X, labels) if groups is None else groups
+        if self.cv is None:
+            return deal(labels, cast_open_label(open_label, labels), together)
+        return OpenSetKFold(int(self.cv), shuffle=True, random_state=0, open_label=open_label).split(
+            X, labels, together
+        )
 
     def _offsets(self, folds: list[Fold]) -> NDArray[np.float64]:
         """Offset of each fold; with the warning that folds have few samples, at the caller of ``fit``."""
@@ -342,15 +361,18 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
 
 
-def _score_fold(estimator: Any, X: Any, labels: NDArray[Any], groups: Any, train: Any, test: Any) -> Fold:
-    of_train = None if groups is None else take_rows(groups, train)
-    fit_with_groups(estimator, take_rows(X, train), labels[train], of_train)
+def _score_fold(estimator: Any, X: Any, labels: NDArray[Any], groups: Any, weights: Any, train: Any, test: Any) -> Fold:
+    of_train = (None if given is None else take_rows(given, train) for given in (groups, weights))
+    with projection_left_out(bool(split_estimator(estimator)[0])):
+        fit_with_groups(estimator, take_rows(X, train), labels[train], *of_train)
     classifier, features = read_estimator(
         estimator, take_rows(X, test), ("score_samples", "predict_known"), "TunedOperatingPointCV"
     )
-    return Fold(
-        true=classifier._encode(labels[test]),
-        nearest=classifier._encode(classifier.predict_known(features)),
-        scores=classifier.score_samples(features),
-        n_classes=len(classifier.classes_),
-    )
+    true, scores = classifier._encode(labels[test]), classifier.score_samples(features)
+    held_out, is_known = None, true < len(classifier.classes_)
+    if getattr(classifier, "_scores_as_new", False) and getattr(classifier, "_held_out", None) is not None:
+        first, compared = classifier._in_order(features, N_FIRST)
+        first_labels = classifier.classes_[first]
+        held_out = HeldOutOfFold(labels[test], is_known, scores.astype(np.float64), first_labels, compared)
+    nearest = classifier._encode(classifier.predict_known(features))
+    return Fold(true, nearest, scores, len(classifier.classes_), held_out)

@@ -108,8 +108,10 @@ def _parquet(path: Path, example: dict[str, Any], answered: Answered) -> Iterato
     rows = arrow.array([row for row, _ in found], arrow.int64())
     table = parquet.read_table(arrow.BufferReader(read_bytes(path))).take(rows)
     for name, value in example.items():
-        kind = arrow.array([value]).type
-        table = table.append_column(name, arrow.array([answers[name] for _, answers in found], kind))
+        column = arrow.array([value, *(answers[name] for _, answers in found)])
+        if column.type == arrow.null():  # nothing says of which type they would be
+            column = column.cast(arrow.string())
+        table = table.append_column(name, column[1:])
     file = BytesIO()
     parquet.write_table(table, file)
     yield file.getvalue()

@@ -50,7 +50,13 @@ class AnswerLog:
 class _PrivateFile:
     """A file that its owner alone can read: ``answers.jsonl``, and ``answers.1.jsonl`` for the one before.
 
-    Other programs may move, remove or cut it; what is written goes to the file that has its name then.
+    Other programs may move, remove or cut it; what is written goes to the file that has its name then. Of a link that
+    is the file where it leads, and earlier files lie beside that.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be opened, or is a folder, a device or a pipe, which is not waited for.
     """
 
     def __init__(self, path: Path, most_bytes: int, n_files: int, on_error: Callable[[], object]) -> None:
@@ -100,6 +106,9 @@ class _PrivateFile:
                 if os.path.samestat(os.stat(self._path), os.fstat(self._file)):
                     return self._file
             self.close()
+        if self._path.exists() and not self._path.is_file():
+            kind = "a folder" if self._path.is_dir() else "a device or a pipe"
+            raise OSError(f"{str(self._path)!r} is {kind}, where a log is to be written; name a file.")
         self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         if os.fstat(self._file).st_size and not self._ends_with_a_line():
             os.write(self._file, b"\n")
@@ -112,14 +121,11 @@ class _PrivateFile:
 
     def _shift(self) -> None:
         """Give each file the name of the one before, and drop the last."""
-        numbered = [self._path, *map(self._earlier, range(1, self._n_files + 1))]
+        path = Path(os.path.realpath(self._path))
+        numbered = [path, *(_earlier(path, number) for number in range(1, self._n_files + 1))]
         for newer, older in reversed(list(pairwise(numbered))):
             with suppress(FileNotFoundError):
                 newer.replace(older)
-
-    def _earlier(self, number: int) -> Path:
-        """Put the number of an earlier file before the end of its name, by which programs know what it holds."""
-        return self._path.with_name(f"{self._path.stem}.{number}{self._path.suffix}")
 
     def _take_back(self, file: int, n_written: int) -> None:
         """Remove the part of a line that a full disk took, unless another server has written after it."""
@@ -127,3 +133,8 @@ class _PrivateFile:
             end = os.lseek(file, 0, os.SEEK_CUR)
             if os.fstat(file).st_size == end:
                 os.ftruncate(file, end - n_written)
+
+
+def _earlier(path: Path, number: int) -> Path:
+    """Put the number of an earlier file before the end of its name, by which programs know what it holds."""
+    return path.with_name(f"{path.stem}.{number}{path.suffix}")

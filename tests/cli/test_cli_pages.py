@@ -1,9 +1,10 @@
-"""Pages to label on, used by keyboard in a real browser, and what the commands make of what they save."""
+"""Pages in a real browser: to label on by keyboard, and of figures; and what the commands make of what they save."""
 
 import base64
 import json
 import re
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,38 @@ def test_review_says_what_its_page_holds_and_overwrites_none(saved, log, reviewe
     assert all(not any(message["nearest"]) for message in data["messages"])
     assert main(["review", *f"--model {saved} --data {log} --save {reviewed}".split()]) == 2
     assert "pass another file to --save" in capsys.readouterr().err
+
+
+def test_a_report_holds_the_figures_of_the_text(tiny_command, table, saved, texts, labels, open_texts, capsys):
+    command = f"train --data {table} --save model --finetune none --report --save-report train.html"
+    assert tiny_command(command.split()) == 0
+    text, data = capsys.readouterr().out, data_of(Path("train.html"))
+    limits = [[row[name] for name in ("right", "wrong", "rejected", "noticed")] for row in data["limit"]["rows"]]
+    assert [limit for limit in limits if f"{limit[0]:7}{limit[1]:8}{limit[2]:14}{limit[3]:12}" not in text] == []
+    assert limits
+    for row in data["forecasts"]:
+        for mean, low, high in row["figures"].values():
+            assert f"{mean} ({low}-{high})" in text
+    assert len(data["forecasts"]) == 4
+    assert "The report is in train.html" in text
+
+    rows = [*zip(texts, labels, strict=True), *((each, "-1") for each in open_texts), ("</script>", "light")]
+    Path("test.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in rows), encoding="utf-8")
+    assert tiny_command(f"evaluate --model {saved} --data test.tsv --save-report eval.html".split()) == 0
+    text, data = capsys.readouterr().out, data_of(Path("eval.html"))
+    model = load(saved)
+    answers = model.predict([text for text, _ in rows]).tolist()
+    wrong = {name: [] for name in {*labels, "-1"}}
+    for (text_, label), answer in zip(rows, answers, strict=True):
+        if answer != label:
+            wrong[label].append([text_, answer])
+    assert {row["name"]: row["missed"] for row in data["classes"]} == {name: wrong[name] for name in {*labels}}
+    assert data["opened"]["missed"] == wrong["-1"]
+    assert data["opened"]["noticed"] == len(open_texts) - len(wrong["-1"])
+    limits = [[row[name] for name in ("right", "wrong", "rejected", "noticed")] for row in data["limit"]["rows"]]
+    assert [limit for limit in limits if f"{limit[0]:7}{limit[1]:8}{limit[2]:14}{limit[3]:12}" not in text] == []
+    right = [row["right"] for row in data["classes"]]
+    assert right == sorted(right)
 
 
 def opened(browser, path, **options):
@@ -218,6 +251,29 @@ def test_two_thousand_messages_of_five_hundred_classes_are_labelled_at_once(brow
     page.context.close()
 
 
+def test_tables_of_a_report_are_sorted_and_its_limit_moves(browser, tiny_command, saved, tmp_path):
+    lines = [
+        ("wake me at six", "alarm"),
+        ("balance", "balance"),
+        ("rain", "weather"),
+        ("play jazz", "-1"),
+        ("lamp", "light"),
+    ]
+    Path("test.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in lines), encoding="utf-8")
+    assert tiny_command(f"evaluate --model {saved} --data test.tsv --save-report {tmp_path / 'eval.html'}".split()) == 0
+    page = opened(browser, tmp_path / "eval.html")
+    table = page.get_by_role("region", name="How each class fares")
+    for order in (False, True):
+        table.get_by_role("button", name="class").click()
+        names = table.locator("tbody tr td:first-child").all_text_contents()
+        assert names == sorted(["alarm", "balance", "light", "weather"], reverse=order)
+    before = page.locator("output").text_content()
+    page.get_by_label("another limit").fill("100")
+    assert page.locator("output").text_content() != before
+    assert page.wrong == []
+    page.context.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
 def test_pages_fit_the_screen_and_can_be_read_aloud(browser, reviewed, width, scheme, tmp_path):
@@ -235,11 +291,31 @@ def test_pages_fit_the_screen_and_can_be_read_aloud(browser, reviewed, width, sc
              [{"text": text, "score": "1", "copies": 2} for text in HOSTILE]}
             for i in range(5)
         ],
+        "title": "report", "facts": [["data", HOSTILE[0]]], "tested": 3, "forecasts": [
+            {"name": "as fitted", "figures": {name: [50, 20, 70] for name in ("right", "wrong", "noticed")}}
+        ],
+        "limit": {"edges": [-1, 0, 1], "known": [0.2, 0.8], "open": [0.9, 0.1], "offset": 0,
+                  "curve": [[-1, 90, 10, 0, 20], [0, 80, 5, 15, 70], [1, 0, 0, 100, None]],
+                  "rows": [{"name": "a", "right": 1, "wrong": 2, "rejected": 3, "noticed": 4, "is_own": True}]},
+        "opened": {"texts": 9, "noticed": 3, "missed": [[text, "a"] for text in HOSTILE]},
+        "pairs": [["a", "<b>", 3]], "findings": HOSTILE,
     }  # fmt: skip
-    for kind in ("review", "groups"):
-        write_page(tmp_path / f"{kind}.html", kind, kind, many)
+    classes = [
+        {
+            "name": name,
+            "texts": 3,
+            "right": 10 * i,
+            "wrong": 2,
+            "rejected": 3,
+            "advice": "x",
+            "missed": [[HOSTILE[i], "b"]],
+        }
+        for i, name in enumerate(NAMES)
+    ]
+    for kind, more in {"review": {}, "groups": {}, "report": {"classes": classes}}.items():
+        write_page(tmp_path / f"{kind}.html", kind, kind, many | more)
     keys = {"review.html": ["1", "/", "Escape", "n"], "groups.html": []}
-    for path in (reviewed, tmp_path / "review.html", tmp_path / "groups.html"):
+    for path in (reviewed, *(tmp_path / f"{kind}.html" for kind in ("review", "groups", "report"))):
         page = opened(browser, path, viewport={"width": width, "height": 800}, color_scheme=scheme)
         for key in ["", *keys.get(path.name, [])]:
             if key:
@@ -248,5 +324,5 @@ def test_pages_fit_the_screen_and_can_be_read_aloud(browser, reviewed, width, sc
             assert found.violations_count == 0, found.generate_report()
             assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         assert page.wrong == []
-        assert page.title() in ("40 messages to label", "review", "groups")
+        assert page.title() in ("40 messages to label", "review", "groups", "report")
         page.context.close()

@@ -1,0 +1,70 @@
+"""The folds of a tuned operating point: how samples are dealt, and what the fitted classifier keeps of them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._core.labels import positions
+from ..._held_out.table import KNOWN, OF_OTHER_CLASS, REAL, HeldOutTable, ranks_and_gaps
+from ..._samples.folds import fold_numbers
+from .offsets import Fold
+
+#: Folds where nobody says how many: five, by convention.
+N_FOLDS = 5
+
+Integers = NDArray[np.int64]
+
+
+def deal(labels: NDArray[Any], open_label: Any, groups: NDArray[Any] | None) -> Iterator[tuple[Integers, Integers]]:
+    """Deal samples and classes into folds, from two classes on: rows to train on and to test, for each fold.
+
+    A class with a single group is never tested as known. Open samples are in one test part each, and in no training.
+    """
+    rng = np.random.RandomState(0)
+    is_open = labels == open_label
+    classes = np.unique(labels[~is_open], return_inverse=True)[1].astype(np.int64)
+    if not len(classes) or not classes.any():
+        raise ValueError(
+            "y has fewer than two classes beside open samples, so that no fold can leave a class out; fit the "
+            "classifier itself, and set its limit by new samples (set_operating_point)."
+        )
+    known = np.flatnonzero(~is_open)
+    blocks = np.arange(len(labels)) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
+    order = rng.permutation(len(known))
+    folds = np.empty(len(known), dtype=np.int64)
+    folds[order] = fold_numbers(classes[order], blocks[known][order].astype(np.int64), N_FOLDS)
+    opened = rng.permutation(np.flatnonzero(is_open))
+    n_left_out = np.zeros(classes.max() + 1)
+    for fold in range(N_FOLDS):
+        tested, present = folds == fold, np.unique(classes[folds == fold])
+        # Those that were left out least often; two classes stay, or one of two.
+        present = rng.permutation(present)
+        n_most = max(1, min(round(len(n_left_out) / N_FOLDS), len(n_left_out) - 2))
+        lacks = present[np.argsort(n_left_out[present], kind="stable")][:n_most]
+        n_left_out[lacks] += 1
+        rows = np.sort(np.concatenate([known[tested], opened[fold::N_FOLDS]]))
+        if len(rows):
+            yield known[~tested & ~np.isin(classes, lacks)], rows
+
+
+def keep(classifier: Any, folds: list[Fold]) -> None:
+    """Let a classifier that keeps held-out samples keep those of the folds, so that its forecasts are of these.
+
+    Nothing changes where its scores are on another scale than those of the folds, or a fold held out nothing.
+    """
+    if any(fold.held_out is None for fold in folds) or getattr(classifier, "_held_out", None) is None:
+        return
+    n_classes = len(classifier.classes_)
+    parts = []
+    for held_out in (fold.held_out for fold in folds if fold.held_out is not None):
+        first, own = (positions(labels.ravel(), classifier.classes_) for labels in (held_out.first, held_out.labels))
+        first = first.reshape(held_out.first.shape)
+        ranks, gaps = ranks_and_gaps(first, held_out.compared, own)
+        kinds = np.where(held_out.is_known, KNOWN, np.where(own < n_classes, OF_OTHER_CLASS, REAL))
+        columns = 1 - held_out.scores, first[:, 0], own, np.ones(len(own)), np.arange(len(own))
+        parts.append(HeldOutTable(kinds, *columns, n_classes, ranks=ranks, gaps=gaps))
+    table = HeldOutTable.joined(parts)
+    if len(table.known):
+        classifier._keep_held_out(table, table.margins)

@@ -1,0 +1,167 @@
+"""The figures of ``train`` and ``evaluate`` as a page for who decides: those of the text, from the same functions."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._held_out.line import Figure
+from ..metrics._answers import read_closed_set_rows, trade_off_at
+from ._intents import Intent, advice_on, held_out_intents, rows_of_intents
+from ._pages.page import write_page
+from ._trade_off import Forecast, limits
+
+#: Bars of the histogram, points of the curve that the slider follows, and pairs of classes.
+_N_BARS, _N_POINTS, _MOST_PAIRS = 40, 101, 20
+
+
+class Judged(NamedTuple):
+    """What a report is on."""
+
+    classifier: Any
+    #: Labels, answers and scores, as ``held_out_rows`` gives them; ``None`` without known and open texts.
+    rows: Mapping[str, Any] | None
+    #: Test texts, the label of each, the open one where it is of no class, and the answer; none without a test.
+    texts: NDArray[Any]
+    truth: NDArray[Any]
+    predicted: NDArray[Any]
+
+
+def save_report(
+    path: Path,
+    title: str,
+    facts: Sequence[tuple[str, str]],
+    judged: Judged,
+    expected: Sequence[Forecast] = (),
+    findings: Sequence[str] = (),
+) -> None:
+    """Write the page.
+
+    Parameters
+    ----------
+    path : Path
+    title : str
+    facts : sequence of (name, value)
+        What the report is on.
+    judged : Judged
+    expected : sequence of Forecast, default=()
+        What is foretold of users' messages.
+    findings : sequence of str, default=()
+        What the check of the texts found.
+    """
+    data = {
+        "title": title,
+        "facts": [[name, value] for name, value in facts],
+        "tested": len(judged.texts),
+        "forecasts": [_forecast(row) for row in expected],
+        "limit": None if judged.rows is None else _limit(judged.rows),
+        "classes": _classes(judged),
+        "opened": _opened(judged),
+        "pairs": _pairs(judged),
+        "findings": list(findings),
+    }
+    write_page(path, "report", title, data)
+
+
+def _forecast(row: Forecast) -> dict[str, Any]:
+    names = ("right", "wrong", "to a person", "noticed", "known asked", "new asked")
+    figures = dict(zip(names, map(_figure, [*row.answers, *row.asked]), strict=True))
+    return {"name": row.name, "figures": figures}
+
+
+def _figure(figure: Figure) -> list[int]:
+    return [round(100 * share) for share in (figure.mean, figure.low, figure.high)]
+
+
+def _limit(rows: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the histogram of the scores, and what each limit costs."""
+    offset = float(rows["offset"])
+    read = read_closed_set_rows(**{name: value for name, value in rows.items() if name != "offset"})
+    scores, weights, known = read.score, read.problem.weight, read.is_known
+    low, high = np.quantile(scores, [0.005, 0.995])
+    low, high = min(float(low), offset), max(float(high), offset)
+    edges = np.linspace(low, high if high > low else low + 1, _N_BARS + 1)
+    within = np.clip(scores, edges[0], edges[-1])
+    points = np.unique(np.append(np.linspace(edges[0], edges[-1], _N_POINTS), offset))
+    rejected, noticed, wrong = trade_off_at(read, points)
+    curve = np.stack([points, 100 * (1 - wrong - rejected), 100 * wrong, 100 * rejected, 100 * noticed], axis=1)
+    bars = [np.histogram(within[part], edges, weights=weights[part])[0] for part in (known, ~known)]
+    return {
+        "edges": _plain(edges),
+        "known": _plain(bars[0] / max(bars[0].sum(), 1e-300)),
+        "open": _plain(bars[1] / max(bars[1].sum(), 1e-300)),
+        "offset": offset,
+        "curve": [_plain(point) for point in curve],
+        "rows": [row._asdict() for row in limits(rows)],
+    }
+
+
+def _plain(values: NDArray[np.float64]) -> list[float]:
+    """Round to what a picture shows."""
+    found: list[float] = np.round(values, 5).tolist()
+    return found
+
+
+def _codes(judged: Judged) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give the codes of the classes of known test texts, and those of the answers to them."""
+    classes = judged.classifier.classes_
+    known = np.isin(judged.truth, classes)
+    answered = np.isin(judged.predicted, classes)
+    answers = np.where(answered, np.searchsorted(classes, judged.predicted), len(classes))
+    return np.searchsorted(classes, judged.truth[known]), answers[known]
+
+
+def _classes(judged: Judged) -> list[dict[str, Any]]:
+    """Give the classes, the worst first, each with its test texts that go wrong."""
+    if len(judged.texts):
+        own, answers = _codes(judged)
+        found: list[Intent] = rows_of_intents(judged.classifier.classes_, own, answers, np.ones(len(own)))
+        found = [row for row in found if row.n_texts]
+    else:
+        found = held_out_intents(judged.classifier) or []
+    missed: dict[Any, list[list[str]]] = {row.label: [] for row in found}
+    for text, label, answer in zip(judged.texts, judged.truth.tolist(), judged.predicted.tolist(), strict=True):
+        if label != answer and label in missed:
+            missed[label].append([str(text), str(answer)])
+    return [
+        {
+            "name": str(row.label),
+            "texts": row.n_texts,
+            **{name: round(100 * getattr(row, name)) for name in ("right", "wrong", "rejected")},
+            "advice": "; ".join(advice_on(row, is_tested=len(judged.texts) > 0)),
+            "missed": missed[row.label],
+        }
+        for row in found
+    ]
+
+
+def _opened(judged: Judged) -> dict[str, Any] | None:
+    """Count the open test texts, and give those that are answered."""
+    is_open = judged.truth == judged.classifier.open_label_
+    if not is_open.any():
+        return None
+    answered = np.flatnonzero(is_open & (judged.predicted != judged.truth)).tolist()
+    missed = [[str(judged.texts[row]), str(judged.predicted[row])] for row in answered]
+    return {"texts": int(is_open.sum()), "noticed": int(is_open.sum()) - len(answered), "missed": missed}
+
+
+def _pairs(judged: Judged) -> list[list[Any]]:
+    """Give the pairs of classes that are taken for each other, the most frequent first: two names and a number."""
+    if len(judged.texts):
+        known = np.isin(judged.truth, judged.classifier.classes_)
+        own, answers = judged.truth[known], judged.predicted[known]
+    elif (held := getattr(judged.classifier, "held_out_", None)) is not None:
+        known = ~held.is_open & (held.score >= judged.classifier.offset_)
+        own, answers = held.label[known], held.nearest_class[known]
+    else:
+        return []
+    opened = judged.classifier.open_label_
+    pairs = Counter(
+        (str(label), str(answer))
+        for label, answer in zip(own.tolist(), answers.tolist(), strict=True)
+        if answer not in (label, opened)
+    )
+    return [[*pair, count] for pair, count in pairs.most_common(_MOST_PAIRS)]
