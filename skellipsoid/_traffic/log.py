@@ -6,9 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from .._core.characters import TIME
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.spelling import refuse_other_spellings, warn_of_strangers
+from .._core.texts import texts_of
 from .._core.validation import check_squares
+from .._core.warn import warn
 from .._ellipsoid.learned import (
     UNWEIGHTED,
     Learned,
@@ -199,6 +202,8 @@ def read_log(
         learned, nothing = learned_of(classifier), (np.zeros(0, dtype=bool), Log.empty().truth, np.zeros(0), UNWEIGHTED)
         return Log.empty() if learned is None else _beside_learned(classifier, learned, None, Log.empty(), nothing)
     classifier, features = read_estimator(estimator, X, MEMBERS, caller)
+    if (texts := texts_of(X)) and len(texts) > 1 and all(map(TIME.match, texts)):
+        warn("Each message begins with a time, which is read as a part of it; pass the messages alone.")
     check_squares(checked := classifier._validate_scored_data(features))
     log = Log.unlabelled(*score(classifier, features), *comparable(classifier, checked))
     log = log._replace(trained=find_trained(classifier, features))

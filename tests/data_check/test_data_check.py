@@ -1,6 +1,7 @@
 """The check of training texts: each kind of finding when it is there, none where it is not, in any order of rows."""
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -506,9 +507,45 @@ def test_a_string_open_label_beside_numeric_labels_is_refused(check, texts, labe
 
 def test_labels_that_join_others():
     labels = ["a", "b", "c", "a|b", "a, b", "['a', 'b']", "b; c", "a|x", "a b", "c/a"]
+    labels += ["['v', 'w']", "q|r", "r|s", "s|q", "billing | refund", "billing | invoice"]
     found = check_training_texts([f"text {i} of a few" for i in range(len(labels))], labels)
-    assert found.label[found.kind == "joined_labels"].tolist() == ["['a', 'b']", "a, b", "a|b", "b; c"]
+    assert found.label[found.kind == "joined_labels"].tolist() == [
+        *("['a', 'b']", "['v', 'w']", "a, b", "a|b", "b; c"),
+        *("q|r", "r|s", "s|q"),  # not a path whose first part comes again
+    ]
     assert found.message[list(found.kind).index("joined_labels")] == (
         "The label \"['a', 'b']\" in row 5 joins 'a' and 'b', but is trained as a class of its own; write one label "
         "for each text, or leave these texts out."
     )
+
+
+AROUND = {
+    "<p>{}</p><br>": "hold HTML, such as '<p>'",
+    "[{}](city) please": "hold marks of entities, such as '[",
+    '[{}]{{"entity": "city"}} please': "hold marks of entities, such as '[",
+    "[2026-01-03T10:22:31Z] user: {}": "begin with a time, such as '[2026-01-03T10:22",
+    "hello dear team, {}": "begin with the same words, 'hello dear team,'",
+    "{}\n--\nKind regards, Jane": "end with the same words, 'kind regards, jane'",
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_what_stands_around_the_words_of_users_is_found(check, texts, labels, around):
+    found = check([around.format(text) for text in texts], labels)
+    found = Bunch(**{name: values[found.kind == "markup"][0] for name, values in found.items()})
+    assert (found.rows, found.label) == (tuple(range(32)), None)
+    assert found.message.startswith(f"32 of 32 texts {AROUND[around]}")
+    assert "unlike messages of users; " in found.message
+    few = [around.format(text) if i < 2 else text for i, text in enumerate(texts)]
+    assert "markup" not in check(few, labels).kind
+
+
+def test_the_language_of_the_text_model_is_told_from_others(minilm):
+    encoder = SupConTextEncoder(minilm, finetune="none")
+    english = load_assistant_intents().data[:40].tolist()
+    german = ["Ich würde gern kündigen", "Wie hoch wäre die Gebühr für Überweisungen?"] * 10
+    french = ["Je voudrais annuler ma réservation", "Quel est le délai de livraison ?"] * 10
+    for texts, is_other in ((english, False), (german, True), (french, True), (german[:2], False)):
+        found = check_training_texts(texts, ["a", "b"] * (len(texts) // 2), encoder=encoder)
+        assert ("language" in found.kind) == is_other
+        assert not is_other or re.search(r"into [12]\.", found.message[list(found.kind).index("language")])
