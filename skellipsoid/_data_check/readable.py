@@ -14,9 +14,11 @@ from .._encoders.torch.tokens import Tokenizer
 #: A vocabulary lacks the script of texts of which so many pieces are unknown. Of English texts with the default model 0
 #: to .001 are, of Japanese, Chinese and Thai ones .2, .75 and 1.
 MOST_UNKNOWN = 0.1
-#: It lacks the words of texts that it cuts into so many pieces a word, and so short ones. English texts are in 1.1 to
+#: It lacks the words of texts that it cuts into so many pieces a word. English texts are in 1.1 to
 #: 1.6 pieces a word, Spanish, Portuguese, French, German and Russian ones in 1.7, 1.7 to 2.0, 1.9, 2.3 and 5.
-MOST_PIECES, SHORTEST = 1.5, 3.0
+MOST_PIECES = 1.5
+#: Tokens of a vocabulary of one language: fewer are none, more are of many.
+_OF_ONE_LANGUAGE = range(10_000, 60_000)
 #: Texts that tell the language, and letters of each; fewer texts do not tell it.
 _MOST_TEXTS, _MOST_LETTERS, _FEWEST = 200, 200, 20
 _ENGLISH = "en"
@@ -41,16 +43,15 @@ def find_unread(texts: Sequence[str], tokenizer: Tokenizer) -> Unread:
     n_pieces, n_unknown = tokenizer.pieces(texts)
     spoken = np.array([any(letter.isalnum() for letter in text) for text in texts], dtype=bool)
     lost = (n_unknown == n_pieces) | ~spoken
-    return Unread(np.flatnonzero(lost).tolist(), _language(texts, n_pieces, n_unknown))
+    return Unread(np.flatnonzero(lost).tolist(), _language(texts, n_pieces, n_unknown, len(tokenizer.tokenizer)))
 
 
-def _language(texts: Sequence[str], n_pieces: NDArray[np.int64], n_unknown: NDArray[np.int64]) -> str:
-    letters = sum(sum(letter.isalnum() for letter in text) for text in texts)
+def _language(texts: Sequence[str], n_pieces: NDArray[np.int64], n_unknown: NDArray[np.int64], n_tokens: int) -> str:
     total, n_words = int(n_pieces.sum()), sum(len(text.split()) for text in texts)
     if len(texts) < _FEWEST or not total or not n_words:
         return ""
     unknown, per_word = n_unknown.sum() / total, total / n_words
-    if unknown <= MOST_UNKNOWN and (per_word <= MOST_PIECES or letters / total >= SHORTEST):
+    if unknown <= MOST_UNKNOWN and (per_word <= MOST_PIECES or n_tokens not in _OF_ONE_LANGUAGE):
         return ""
     found = _code_of(texts)
     if found == _ENGLISH:
@@ -63,7 +64,7 @@ def _language(texts: Sequence[str], n_pieces: NDArray[np.int64], n_unknown: NDAr
     named = f" (they look like the language {found!r})" if found else ""
     return (
         f"The text model hardly knows the words of these texts{named}: {measured}; take a text model of their language "
-        '(see "Other languages" on the page Text of the guide).'
+        '(see "Other languages" on the page Recipes of the guide).'
     )
 
 

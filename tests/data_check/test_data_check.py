@@ -38,7 +38,7 @@ def check(tiny_model):
 
     def with_model(texts, y, **options):
         found = check_training_texts(texts, y, **{"encoder": SupConTextEncoder(tiny_model), **options})
-        rest = ~np.isin(found.kind, ["unread_texts", "other_language"])
+        rest = ~np.isin(found.kind, ["unread_texts", "language"])
         return type(found)(**{name: column[rest] for name, column in found.items()})
 
     return with_model
@@ -464,12 +464,13 @@ def test_without_the_default_model_lengths_are_not_checked(monkeypatch, tmp_path
 
 SPOKEN = {
     "pt": [
-        "onde está meu pacote",
+        "onde está a encomenda",
         "quero cancelar o pedido",
         "coloque um alarme para as seis",
         "qual é o saldo da conta",
     ],
     "de": ["wo bleibt meine Sendung", "Bestellung bitte stornieren", "den Wecker auf sechs Uhr stellen", "Kontostand"],
+    "fr": ["Je voudrais annuler ma réservation", "Quel est le délai de livraison ?", "annulez tout", "mon solde"],
     "ru": ["где моя посылка", "хочу отменить заказ", "поставь будильник на шесть", "какой баланс на счёте"],
     "th": ["ฉันต้องการเปลี่ยนที่อยู่จัดส่ง", "พัสดุของฉันอยู่ที่ไหน", "ยกเลิกคำสั่งซื้อ", "ตั้งปลุกหกโมง"],
     "zh": ["我的包裹在哪里", "我想取消订单", "请帮我设置闹钟", "我的账户余额是多少"],
@@ -484,7 +485,7 @@ def test_a_language_that_the_text_model_hardly_knows_is_said(minilm, language):
     del minilm
     said = [f"{text} {i}" for text in SPOKEN[language] for i in range(6)]
     findings = check_training_texts(said, np.repeat(["a", "b", "c", "d"], 6))
-    message = findings.message[findings.kind.tolist().index("other_language")]
+    message = findings.message[findings.kind.tolist().index("language")]
     assert f"look like the language {language!r}" in message
     assert "Other languages" in message
 
@@ -494,7 +495,7 @@ def test_english_texts_are_read_also_with_emoji_typos_and_codes(minilm):
     train = load_assistant_intents(subset="train")
     worn = [f"{text.swapcase()} 👍 :-) #{i:04} xK-{i}" if i % 2 else text for i, text in enumerate(train.data)]
     kinds = check_training_texts(worn, train.target).kind
-    assert not {"unread_texts", "other_language"} & {*kinds}
+    assert not {"unread_texts", "language"} & {*kinds}
     assert check_training_texts(train.data, train.target).kind.tolist() == []
 
 
@@ -558,9 +559,34 @@ def test_a_string_open_label_beside_numeric_labels_is_refused(check, texts, labe
 
 def test_labels_that_join_others():
     labels = ["a", "b", "c", "a|b", "a, b", "['a', 'b']", "b; c", "a|x", "a b", "c/a"]
+    labels += ["['v', 'w']", "q|r", "r|s", "s|q", "billing | refund", "billing | invoice"]
     found = check_training_texts([f"text {i} of a few" for i in range(len(labels))], labels)
-    assert found.label[found.kind == "joined_labels"].tolist() == ["['a', 'b']", "a, b", "a|b", "b; c"]
+    assert found.label[found.kind == "joined_labels"].tolist() == [
+        *("['a', 'b']", "['v', 'w']", "a, b", "a|b", "b; c"),
+        *("q|r", "r|s", "s|q"),  # not a path whose first part comes again
+    ]
     assert found.message[list(found.kind).index("joined_labels")] == (
         "The label \"['a', 'b']\" in row 5 joins 'a' and 'b', but is trained as a class of its own; write one label "
         "for each text, or leave these texts out."
     )
+
+
+AROUND = {
+    "<p>{}</p><br>": "hold HTML, such as '<p>'",
+    "[{}](city) please": "hold marks of entities, such as '[",
+    '[{}]{{"entity": "city"}} please': "hold marks of entities, such as '[",
+    "[2026-01-03T10:22:31Z] user: {}": "begin with a time, such as '[2026-01-03T10:22",
+    "hello dear team, {}": "begin with the same words, 'hello dear team,'",
+    "{}\n--\nKind regards, Jane": "end with the same words, 'kind regards, jane'",
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_what_stands_around_the_words_of_users_is_found(check, texts, labels, around):
+    found = check([around.format(text) for text in texts], labels)
+    found = Bunch(**{name: values[found.kind == "markup"][0] for name, values in found.items()})
+    assert (found.rows, found.label) == (tuple(range(32)), None)
+    assert found.message.startswith(f"32 of 32 texts {AROUND[around]}")
+    assert "unlike messages of users; " in found.message
+    few = [around.format(text) if i < 2 else text for i, text in enumerate(texts)]
+    assert "markup" not in check(few, labels).kind
