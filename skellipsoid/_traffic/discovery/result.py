@@ -105,12 +105,12 @@ class DiscoveredClasses:
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self)[1:-1])}</p>{html_table(self.table())}"
 
-    def in_order(self) -> list[int]:
+    def _in_order(self) -> list[int]:
         """Numbers of the groups in the order in which they are read: new ones, parts of known classes, mixed ones."""
         found: list[int] = np.lexsort((self.is_part, self.is_mixed)).tolist()
         return found
 
-    def different(self) -> NDArray[np.int64]:
+    def _different(self) -> NDArray[np.int64]:
         """Rows of the different samples that are in groups: group by group, the most typical of each first."""
         rows = np.flatnonzero((self.labels >= 0) & (self.first_rows == np.arange(len(self.labels))))
         return rows[np.lexsort((rows, -self.scores[rows], self.labels[rows]))]
@@ -181,7 +181,7 @@ class DiscoveredClasses:
         for name, cells in columns.items():
             taken = {*MEMBER_COLUMNS, *own, *columns} - {name}
             own[unused_name(f"log_{name}", taken) if name in MEMBER_COLUMNS else name] = cells
-        numbers = self.different()
+        numbers = self._different()
         names = [_one_line(name) for name in self.names]
         shown = {row: str(row) if self.texts is None else _one_line(self.texts[row]) for row in numbers.tolist()}
         lines = [(int(self.labels[row]), shown[row], f"{self.scores[row]:.4f}") for row in numbers.tolist()]
@@ -191,7 +191,7 @@ class DiscoveredClasses:
             [group, names[group], "", *line, run, *cells] for (group, *line), cells in zip(lines, further, strict=True)
         ]
         groups = []
-        for group in self.in_order():
+        for group in self._in_order():
             examples = [shown[row] for row in numbers[self.labels[numbers] == group][:_N_EXAMPLES].tolist()]
             counts = self.sizes[group], self.distinct_sizes[group]
             part_of = _one_line(str(self.nearest_class[group])) if self.is_part[group] else ""
