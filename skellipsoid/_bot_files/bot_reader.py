@@ -15,7 +15,7 @@ from .rasa import read_rasa
 
 #: Bytes of a file by which fastText is told.
 _HEAD = 4096
-_PAGE = "the page 'Coming from something else' of the guide"
+PAGE = "the page 'Coming from something else' of the guide"
 _READERS = (read_dialogflow, read_dialogflow_cx, read_rasa, read_luis)
 
 
@@ -93,7 +93,7 @@ def _found(path: Path, encoding: str | None) -> tuple[BotTexts, Members] | None:
     if found is None and suffix in {".yml", ".yaml"}:
         raise ValueError(
             f"{str(path)!r} is YAML without intents below 'nlu', as Rasa writes them; pass the file or folder that has "
-            f"them, or a table ({_PAGE})."
+            f"them, or a table ({PAGE})."
         )
     return (found, members) if found else None
 
@@ -103,7 +103,7 @@ def _of_several(path: Path, members: Members, encoding: str | None) -> tuple[Bot
     if found is None:
         raise ValueError(
             f"{str(path)!r} holds no training texts of a kind that is read; pass one file of texts and labels, or a "
-            f"Rasa project, a Dialogflow agent, or one folder or .txt file for each class ({_PAGE})."
+            f"Rasa project, a Dialogflow agent, or one folder or .txt file for each class ({PAGE})."
         )
     return found, members
 

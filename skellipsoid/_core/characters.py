@@ -13,6 +13,10 @@ _IGNORED = re.compile(
 )
 #: Control characters, line ends, what sets the direction of writing, and halves of characters.
 _OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+#: A date and a time, or a time, at the beginning of a line that a program logged.
+TIME = re.compile(
+    r"[\[(]?(?:\d{4}-\d\d-\d\d[T ]|\d\d?[./]\d\d?[./]\d{2,4},? |\d\d/\w{3}/\d{4}:)?\d\d?:\d\d(?::\d\d)?\b"
+)
 
 
 def is_unicode(text: str) -> bool:

@@ -1,6 +1,7 @@
 """Labels of a text with several, which a file wrote in one cell."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -8,7 +9,8 @@ from .findings import Finding, listed
 
 #: What stands between labels in a cell.
 _BETWEEN = re.compile(r"\s*[|;,+&\n]\s*|\s+/\s+")
-#: Brackets and quotes of a list that was written as text.
+#: A list of quoted labels, and its brackets and quotes.
+_LIST = re.compile(r"\s*[\[({]\s*['\"]")
 _OF_LIST = re.compile(r"^\s*[\[({]|[\])}]\s*$|['\"]")
 
 
@@ -17,8 +19,10 @@ def joined_labels(
 ) -> Iterator[Finding]:
     """Find labels that join at least two others, each of which is a label of its own or occurs in several joins."""
     parts_of = {label: _parts(label) for label in rows_of if isinstance(label, str) and label != open_label}
+    counts = Counter(part for label, parts in parts_of.items() if len(parts) > 1 for part in parts)
     for label, parts in sorted(parts_of.items()):
-        if len(parts) > 1 and all(part in rows_of for part in parts):
+        is_list = bool(_LIST.match(label))
+        if len(parts) > 1 and (is_list or all(part in rows_of or counts[part] > 1 for part in parts)):
             others = listed([repr(part) for part in parts])
             message = (
                 f"The label {label!r} in {place(rows_of[label])} joins {others}, but is "

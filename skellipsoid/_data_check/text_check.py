@@ -22,6 +22,8 @@ from .._encoders.torch.tokens import Tokenizer
 from .findings import Finding, as_bunch, grouped, listed, named_class, named_groups, named_rows
 from .headers import looks_like_header
 from .joined import joined_labels
+from .markup import markup
+from .readable import find_unread, unread_message
 
 #: Smallest number of different texts of a class; fewer do not determine its shape.
 FEWEST_TEXTS = 5
@@ -74,9 +76,14 @@ def check_training_texts(
           (NFKC). The rows are those of the rarer spellings. The checks below treat them as one label.
         - ``"conflicting_labels"``: equal texts with several labels, one finding for each set of labels.
         - ``"joined_labels"``: a label that joins others, such as ``"a|b"``, ``"a, b"`` or ``"['a', 'b']"`` beside
-          ``"a"`` and ``"b"``.
+          ``"a"`` and ``"b"``; also if they occur in joins alone.
         - ``"few_texts"``: a class of fewer than five different texts.
         - ``"empty_texts"``: texts without a visible character.
+        - ``"markup"``: a tenth of the texts or more hold HTML or marks of entities, or begin with a time; or half of
+          them begin or end with the same three words, as mails do.
+        - ``"unread_texts"``: texts of which the text model knows no letter or digit, such as emoji: it gives all
+          of them one vector.
+        - ``"language"``: texts of a language whose words the text model hardly knows.
         - ``"long_texts"``: texts with more tokens than the limit of the text model.
         - ``"exact_duplicates"``: equal texts of one label: the same after case folding, Unicode normalisation (NFKC)
           and white space.
@@ -143,7 +150,8 @@ def find_problems(
         *joined_labels(data.rows_of, data.open_label, data.place),
         *_few_texts(data),
         *_empty_texts(data),
-        *_long_texts(data, text_encoder, local=encoder is None),
+        *markup(data.texts, data.rows, data.place),
+        *_of_tokenizer(data, _tokenizer(text_encoder, local=encoder is None)),
         *_duplicates(data),
         *_variants(data),
     ]
@@ -286,10 +294,21 @@ def _empty_texts(data: _Data) -> Iterator[Finding]:
         yield Finding("empty_texts", rows, None, message)
 
 
-def _long_texts(data: _Data, encoder: SupConTextEncoder, *, local: bool) -> Iterator[Finding]:
-    tokenizer = _tokenizer(encoder, local=local)
+def _of_tokenizer(data: _Data, tokenizer: Tokenizer | None) -> Iterator[Finding]:
+    """Find what the text model cannot read."""
     if tokenizer is None:
         return
+    rows = [row for row in data.rows if data.plain[row]]
+    unread = find_unread([data.texts[row] for row in rows], tokenizer)
+    if lost := [rows[i] for i in unread.rows]:
+        message = unread_message(data.place(lost), [data.texts[row] for row in lost])
+        yield Finding("unread_texts", lost, None, message)
+    if unread.language:
+        yield Finding("language", rows, None, unread.language)
+    yield from _long_texts(data, tokenizer)
+
+
+def _long_texts(data: _Data, tokenizer: Tokenizer) -> Iterator[Finding]:
     counts = tokenizer.lengths([data.texts[row] for row in data.rows])
     rows = [row for row, count in zip(data.rows, counts, strict=True) if count > tokenizer.longest]
     if rows:

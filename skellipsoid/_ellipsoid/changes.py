@@ -286,6 +286,8 @@ def _begun(
         changed._expected = Expected.by(clf)._replace(projected=changed._expected.projected)
     if places is not None:
         changed.offset_, changed.traffic_, changed.asking_ = clf.offset_, clf.traffic_, clf.asking_
+        if clf._taught is not None:
+            changed._taught = clf._taught
         offsets, stays = np.full(len(classes), -np.inf), places >= 0
         np.maximum.at(offsets, places[stays], clf.class_offsets_[stays])
         changed.class_offsets_ = np.where(np.isfinite(offsets), offsets, 0.0)

@@ -78,6 +78,9 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         other values, and the same ``random_state``, then takes a fraction of the time. It holds training samples, and
         pickles, which execute code when they are read: use a folder that nobody else can write to or read. Without
         effect with a trainer.
+    verbose : int, default=0
+        Above 0, a fit of more than ten seconds shows on a terminal or in a notebook that it goes on. A trainer has its
+        own ``verbose``. It is not saved.
 
     Attributes
     ----------
@@ -156,6 +159,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         "device": [str, torch.device],
         "random_state": ["random_state"],
         "memory": [str, HasMethods(["cache"]), None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -173,6 +177,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
         memory: Any = None,
+        verbose: int | bool = 0,
     ) -> None:
         self.alpha = alpha
         self.beta = beta
@@ -186,6 +191,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         self.device = device
         self.random_state = random_state
         self.memory = memory
+        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     @one_thread_each()

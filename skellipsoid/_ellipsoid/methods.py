@@ -31,6 +31,7 @@ from .._samples.projections import Projection
 from .._samples.training_samples import TrainingSamples
 from .._samples.units import column_units
 from .._torch.devices import explain_out_of_memory, resolve_device, resolve_seed
+from .._torch.progress import fit_progress
 from .._torch.training_loop import History
 from .._version import __version__
 from .math.boundaries import Boundaries, Chosen, Fitted
@@ -59,6 +60,7 @@ class Method(ABC):
     duplicates: str
     device: torch.device
     memory: Any
+    verbose: int | bool
 
     @abstractmethod
     def needs(self, n_classes: int, n_samples: int, n_features: int) -> str:
@@ -140,13 +142,14 @@ class ClosedForm(Method):
         cached = check_memory(None if chosen else self.memory).cache(_prepared)
         projection = Projection((self.expected.projected or 0) if with_held_out else 0)
         made_by = _made_by()
-        prepared, folds = cached(
-            samples, len(classes), str(self.device), seed, chosen, made_by, with_held_out, projection
-        )
-        fitted = finish(prepared, self.alpha, self.expected._replace(projected=None))
-        if folds:
-            fresh = prepared.fresh if isinstance(prepared, Prepared) else None
-            fitted = resized(fitted, folds, self.alpha, self.expected, fresh)
+        with fit_progress(self.verbose):
+            prepared, folds = cached(
+                samples, len(classes), str(self.device), seed, chosen, made_by, with_held_out, projection
+            )
+            fitted = finish(prepared, self.alpha, self.expected._replace(projected=None))
+            if folds:
+                fresh = prepared.fresh if isinstance(prepared, Prepared) else None
+                fitted = resized(fitted, folds, self.alpha, self.expected, fresh)
         trains = samples.validates != 1
         warn_of_few(classes, samples.classes[trains], samples.groups[trains], fitted.degenerate)
         return fitted, samples
@@ -259,7 +262,8 @@ def method_of(classifier: Any) -> ClosedForm | Training:
     """Choose the fit that the parameters of a classifier ask for."""
     method = ClosedForm if classifier.trainer is None else Training
     given = classifier.alpha, classifier.beta, Expected.of(classifier), classifier.trainer, classifier.random_state
-    return method(*given, classifier.duplicates, resolve_device(classifier.device), classifier.memory)
+    device = resolve_device(classifier.device)
+    return method(*given, classifier.duplicates, device, classifier.memory, classifier.verbose)
 
 
 def read_validation(classifier: Any, X: ArrayLike | None, y: ArrayLike | None) -> tuple[NDArray[Any], Codes] | None:

@@ -27,6 +27,7 @@ from .._core.state_rules import (
     refuse,
     rising,
 )
+from .._held_out.kept import Placed
 from .._held_out.scores import Expected
 from .._samples.training_samples import TrainingSamples
 from .learned import Learned
@@ -139,6 +140,7 @@ STATE: dict[str, Rule | Record] = {
     "_expected": _EXPECTED,
     "traffic_": TRAFFIC,
     "asking_": ASKING,
+    "_taught": Record(Placed, nullable=True, required=False, offset=NUMBER, traffic=TRAFFIC, asking=ASKING),
     "n_iter_": COUNT,
     "loss_curve_": NUMBERS,
     "validation_scores_": or_none(NUMBERS),

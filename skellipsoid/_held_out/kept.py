@@ -1,7 +1,7 @@
 """The held-out scores that a fit keeps: known samples, and samples of classes that were held out."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.pipelines import less_class_offsets
 from .._core.results import Result
+
+
+class Placed(NamedTuple):
+    """Where a limit and its zones were placed, and for what traffic."""
+
+    offset: float
+    traffic: Mapping[str, float] | None = None
+    asking: Mapping[str, float] | None = None
 
 
 class KeepsHeldOutMixin:
@@ -27,6 +35,8 @@ class KeepsHeldOutMixin:
     traffic_: Mapping[str, float] | None = None
     #: Where it placed the zones of three answers; ``None``: as the fit expects the traffic.
     asking_: Mapping[str, float] | None = None
+    #: What the last learning placed, which ``set_operating_point`` goes back to; ``None``: the fitted boundary.
+    _taught: Placed | None = None
 
     @property
     def held_out_(self) -> Bunch | None:

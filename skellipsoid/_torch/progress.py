@@ -11,6 +11,10 @@ from typing import Any, TextIO
 from tqdm.std import tqdm
 
 from . import machine
+from .threads import counting
+
+#: Seconds of a fit from which on a bar is shown.
+LONG_FIT = 10
 
 #: For each block of ``quiet_libraries`` that runs, what restores the settings from before the first of them.
 _QUIET: list[Callable[[], None]] = []
@@ -37,6 +41,16 @@ def progress_bar(total: int, label: str, unit: str, verbose: int | bool, *, leas
     """
     is_wanted = (verbose or _SHOWN.get()) and total >= least
     return tqdm(total=total, desc=label, unit=unit, disable=not (is_wanted and _is_watched()))
+
+
+@contextmanager
+def fit_progress(verbose: int | bool) -> Iterator[None]:
+    """Show how many parts of a fit are computed, and since when, once it has taken ``LONG_FIT`` seconds."""
+    if not ((verbose or _SHOWN.get()) and _is_watched()):
+        yield
+        return
+    with tqdm(desc="Fitting", unit="part", delay=LONG_FIT) as bar, counting(bar.update):
+        yield
 
 
 def progress_line(line: str, verbose: int | bool) -> None:

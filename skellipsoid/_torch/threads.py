@@ -27,6 +27,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 #: Elements of a part below which a thread for it costs more than it gains.
 LEAST_OF_THREAD = 2**18
+#: Called after each part that is computed; ``None`` where nobody watches.
+_COUNT: contextvars.ContextVar[Callable[[], object] | None] = contextvars.ContextVar("count", default=None)
 
 
 class _Limits(threading.local):
@@ -60,6 +62,16 @@ def one_thread_each() -> Iterator[None]:
         _LIMITS.n_threads = None
 
 
+@contextmanager
+def counting(count: Callable[[], object]) -> Iterator[None]:
+    """Call ``count`` after each part that ``map_parts`` computes inside the block."""
+    before = _COUNT.set(count)
+    try:
+        yield
+    finally:
+        _COUNT.reset(before)
+
+
 def n_parts(n_elements: float) -> int:
     """Give the number of parts to divide a computation with so many elements into, one for each thread."""
     return max(1, min(_LIMITS.n_threads or 1, int(n_elements / LEAST_OF_THREAD)))
@@ -85,7 +97,7 @@ def map_parts(
     items = list(parts)
     n_threads = min(_LIMITS.n_threads or 1, len(items))
     if n_threads < 2 or n_elements < LEAST_OF_THREAD * len(items) or (device and device.type != "cpu"):
-        return [function(item) for item in items]
+        return _counted(map(function, items))
     context = contextvars.copy_context()
     inference, has_gradients = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
 
@@ -95,7 +107,16 @@ def map_parts(
             return context.copy().run(function, item)
 
     with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(compute, items))
+        return _counted(pool.map(compute, items))
+
+
+def _counted(results: Iterable[Result]) -> list[Result]:
+    found, count = [], _COUNT.get()
+    for result in results:
+        found.append(result)
+        if count is not None:
+            count()
+    return found
 
 
 @lru_cache

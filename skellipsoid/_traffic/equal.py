@@ -79,12 +79,17 @@ def said_of_contradictions(X: Any, rows: Integers, messages: Integers, labels: N
     is_contradicted = contradicted(messages, labels)
     one = int(is_contradicted.argmax())
     other = int(((messages == messages[one]) & (labels != labels[one])).argmax())
-    text = np.asarray(take_rows(X, rows[[one]]), dtype=object).ravel()[0]
-    both = name_rows(rows[[one, other]])
-    named = printable(shortened_repr(text)) if isinstance(text, str) else f"The message of {both}"
+    both = rows[[one, other]]
+    texts = [np.asarray(take_rows(X, both[[i]]), dtype=object).ravel()[0] for i in (0, 1)]
+    if not all(isinstance(text, str) for text in texts):
+        named = f"The message of {name_rows(both)} has"
+    elif texts[0] == texts[1]:
+        named = f"{printable(shortened_repr(texts[0]))} has"
+    else:
+        named = f"{' and '.join(printable(shortened_repr(text)) for text in texts)} have equal features, but"
     pair = " and ".join(printable(shortened_repr(labels[[row]].tolist()[0])) for row in (one, other))
     n_more = len(np.unique(messages[is_contradicted])) - 1
-    return f"{named} has the labels {pair}{f', and {n_more} more messages have several' if n_more else ''}"
+    return f"{named} the labels {pair}{f', and {n_more} more messages have several' if n_more else ''}"
 
 
 def refuse_contradictions(X: Any, rows: Integers, messages: Integers, labels: NDArray[Any]) -> None:

@@ -29,6 +29,7 @@ from .._ellipsoid.learned import (
     rounding_of,
     standardized,
 )
+from .._held_out.kept import Placed
 from .._held_out.line import place_limit
 from .._held_out.scores import Floats, Integers, ReferenceScores
 from .._held_out.zones import costs_of
@@ -257,9 +258,10 @@ def learn_from_traffic(
     learned.offset_ = place_limit(held_now, found, log.scores, len(learned.classes_))
     learned.traffic_ = found.traffic()
     learned.asking_ = zones_placed(learned, found, log.scores, *costs_of(classifier.asking_))
+    learned._taught = Placed(learned.offset_, learned.traffic_, learned.asking_)
     learned._learned = replace(learned._learned, scores=of_messages[0], right=of_messages[1])
-    was = foretold(classifier, held_out, before.fit(held_out), before.scores)
-    now = foretold(learned, held_now, found, log.scores)
+    was = foretold(classifier, held_out, before.fit(held_out), before.scores_of_messages())
+    now = foretold(learned, held_now, found, log.scores_of_messages())
     change = _described(classifier, learned, before, held_out, {"before": was, "after": now})
     change["n_trained"] = n_trained
     learned.changes_ = [*classifier.changes_, change]

@@ -6,9 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from .._core.pipelines import read_estimator
+from .._core.characters import TIME
+from .._core.pipelines import read_estimator, split_estimator
 from .._core.spelling import refuse_other_spellings, warn_of_strangers
+from .._core.texts import texts_of
 from .._core.validation import check_squares
+from .._core.warn import warn
 from .._ellipsoid.learned import (
     UNWEIGHTED,
     Learned,
@@ -63,6 +66,16 @@ class Log(NamedTuple):
         """Scores of the messages of this log that are not equal to training samples."""
         log = self.telling()
         return log.scores[: log.n_own]
+
+    def scores_of_messages(self) -> Floats | None:
+        """Scores of the log, whose messages forecasts are of; ``None`` where labels stand without a log of their own.
+
+        Labelled messages alone do not say how known and open messages lie beside each other in the log: forecasts are
+        then of the traffic to come.
+        """
+        log = self.telling()
+        is_alone = log.labels.labelled[: log.n_own].all()
+        return None if is_alone else log.scores[: log.n_own]
 
     def telling(self) -> "Log":
         """Give the log without messages that are equal to training samples."""
@@ -185,8 +198,12 @@ def read_log(
         for name, value in {"y": y, "sample_weight": sample_weight}.items():
             if value is not None:
                 raise ValueError(f"{name} belongs to the messages of a log, but there are none; pass X.")
-        return Log.empty()
+        classifier = split_estimator(estimator)[1]
+        learned, nothing = learned_of(classifier), (np.zeros(0, dtype=bool), Log.empty().truth, np.zeros(0), UNWEIGHTED)
+        return Log.empty() if learned is None else _beside_learned(classifier, learned, None, Log.empty(), nothing)
     classifier, features = read_estimator(estimator, X, MEMBERS, caller)
+    if (texts := texts_of(X)) and len(texts) > 1 and all(map(TIME.match, texts)):
+        warn("Each message begins with a time, which is read as a part of it; pass the messages alone.")
     check_squares(checked := classifier._validate_scored_data(features))
     log = Log.unlabelled(*score(classifier, features), *comparable(classifier, checked))
     log = log._replace(trained=find_trained(classifier, features))
@@ -244,7 +261,7 @@ def _beside_learned(
     They count once: of several equal ones, and of a label that is given again, nothing more is read.
     """
     n, labelled = len(log.scores), given[0]
-    found = find_learned(classifier, features)
+    found = find_learned(classifier, features) if n else np.zeros(0, dtype=np.int64)
     places, first = np.unique(found, return_index=True)
     elsewhere, here = np.setdiff1d(np.arange(len(learned)), places), found >= 0
     truth, weights, is_right = np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n, dtype=bool)

@@ -187,8 +187,13 @@ def zones_of(classifier: Any) -> Mapping[str, float] | None:
         return None
 
 
-def foretold(classifier: Any, held_out: ReferenceScores, found: LogModel, scores: Floats) -> dict[str, list[float]]:
-    """Foretell what a classifier does with messages: each share with its standard deviation."""
+def foretold(
+    classifier: Any, held_out: ReferenceScores, found: LogModel, scores: Floats | None
+) -> dict[str, list[float]]:
+    """Foretell what a classifier does with a log of these ``scores``, or with traffic to come.
+
+    Gives each share with its standard deviation.
+    """
     of_limit = foretell(held_out, found, classifier.offset_, len(classifier.classes_), scores)
     return of_limit.rounded() | foretold_questions(classifier, held_out, found, scores).rounded()
 

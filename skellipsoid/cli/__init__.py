@@ -31,7 +31,7 @@ _MODULE_OF = {
     "set_limit": "limit",
 }
 #: Commands that show how far they are with the texts of a file.
-_SHOW_BARS = {"add", "evaluate", "learn", "review", "traffic"}
+_SHOW_BARS = {"add", "evaluate", "learn", "merge", "remove", "review", "set_limit", "traffic"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

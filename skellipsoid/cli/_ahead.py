@@ -115,7 +115,7 @@ def _check_given(options: argparse.Namespace) -> None:
         _try(data, lambda: read_file(data, "message", "label", encoding=options.encoding, is_partial=True))
     elif label is not None:
         _try(data, lambda: _read_two(options, is_partial=True))
-    elif options.command != "predict":  # which reads it first
+    elif options.command not in ("predict", "monitor"):  # which read it first
         _try(data, lambda: read_rows(data, **read_by(options)))
 
 

@@ -202,4 +202,6 @@ def _told(classifier: Any, n_others: int, folder: Path) -> list[str]:
             f"Of the labelled known messages {100 * change['rejected']:.0f} % went to a person; "
             f"{100 * change['foretold']:.0f} % of the training samples did."
         )
+    if not n_others:
+        lines.append("What is foretold stands on these labels alone; with --log it is of the log, too.")
     return [*lines, before_and_after(change["before"], change["after"])]

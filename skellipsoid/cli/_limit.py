@@ -11,7 +11,7 @@ from .._core.warn import silenced
 from .._ellipsoid.learned import find_trained
 from .._held_out.kept import held_out_rows
 from .._held_out.scores import ReferenceScores, read_share
-from .._traffic.log import MEMBERS, read_log, score
+from .._traffic.log import MEMBERS, Log, read_log, score
 from .._traffic.operating_point import set_operating_point
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from .._traffic.operating_point.set import open_set_classifier
@@ -45,7 +45,6 @@ def set_limit(options: argparse.Namespace) -> None:
             classifier, log, labels, open_share=options.open_share, sample_weight=weights, miss_rate=options.miss_rate
         )  # with nothing, as fitted; with a rate of misses alone, the limit stays
     stays = classifier.offset_ == offset and np.array_equal(classifier.class_offsets_, of_classes)
-    learned = getattr(classifier, "traffic_", None)
     if stays and _state(classifier) == _state(former) and options.save is None:
         print(f"The limit stays {_named(offset)}; nothing is written.")
         return
@@ -55,12 +54,12 @@ def set_limit(options: argparse.Namespace) -> None:
         moves = f"The limit stays {_named(offset)}"
     change = _change_of(before, _effect(classifier, log))
     save_where_asked(model, manifest, options)
-    said = None if log is None else said_of_trained(int((find_trained(classifier, log) >= 0).sum()), len(log))
-    print(f"{moves}{change}.{_learned(learned, labels)}{_asked(classifier, options.miss_rate)}")
-    if said is not None:
-        print(said)
-    if learned is not None and (log is not None or options.open_share is not None):
-        print(_foretold(classifier, (log, labels, weights), options.open_share, former))
+    of_log = change if log is not None else ""  # a share that somebody told is no finding
+    found = _learned(classifier, labels) if options.open_share is None else ""
+    print(f"{moves}{of_log}.{found}{_asked(classifier, options.miss_rate)}")
+    lines = [] if log is None else [said_of_trained(int((find_trained(classifier, log) >= 0).sum()), len(log))]
+    lines.append(_foretold(classifier, (log, labels, weights), options.open_share, former))
+    print(*filter(None, [*lines, change if log is None and not stays else None]), sep="\n")
 
 
 def _state(classifier: Any) -> tuple[Any, Any]:
@@ -80,22 +79,36 @@ def _asked(classifier: Any, miss_rate: float | None) -> str:
     )
 
 
-def _learned(learned: Any, labels: Any) -> str:
-    """Say what share the limit is for."""
-    if learned is None:
-        return ""
+def _learned(classifier: Any, labels: Any) -> str:
+    """Say what share labels tell."""
     n_labels = 0 if labels is None else sum(label is not None for label in labels)
-    source = f", by {n_labels} labels and the log" if n_labels else ""
-    return f" Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % are new{source}."
+    if not n_labels:
+        return ""
+    low, high = (100 * classifier.traffic_[name] for name in ("low", "high"))
+    return f" Between {low:.0f} and {high:.0f} % are new, by {n_labels} labels and the log."
 
 
-def _foretold(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: Any) -> str:
-    """Tell what the former and the present limit do, by the same model of the traffic."""
-    held = ReferenceScores.of(classifier, "set-limit")
+def _foretold(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: Any) -> str | None:
+    """Tell what the former and the present limit do, by the same model of the traffic; ``None`` if nothing says it."""
+    try:
+        held = ReferenceScores.of(classifier, "set-limit")
+    except (TypeError, ValueError):
+        return None
     with silenced():  # the labels were read before
         log = read_log(classifier, *given, "set-limit")
-    found = log.fit(held, None if share is None else read_share(share))
-    return before_and_after(*(foretold(each, held, found, log.own_scores) for each in (former, classifier)))
+    found = log.fit(held, _share_known(classifier, log, share, held))
+    scores = log.scores_of_messages()
+    return before_and_after(*(foretold(each, held, found, scores) for each in (former, classifier)))
+
+
+def _share_known(classifier: Any, log: Log, told: Any, held: ReferenceScores) -> Any:
+    """Give the open share that is told now, that labels tell (``None``), that was set before, or that is expected."""
+    if told is not None:
+        return read_share(told)
+    if len(log.telling().truth):
+        return None
+    traffic = classifier.traffic_
+    return held.expected.open_share if traffic is None else (traffic["low"], traffic["high"])
 
 
 def _set_rate(classifier: Any, rate: float) -> None:
@@ -141,6 +154,7 @@ def _change_of(before: list[float], after: list[float]) -> str:
     if len(before) == 1:
         return f": {after[0]:.1f} % of these texts are answered open instead of {before[0]:.1f} %"
     return (
-        f": of 100 known texts {after[0]:.0f} instead of {before[0]:.0f} go to a person, of 100 unknown ones "
-        f"{after[1]:.0f} instead of {before[1]:.0f} are noticed (estimated with held-out texts and intents)"
+        f"Of 100 training texts that the fit held out {after[0]:.0f} instead of {before[0]:.0f} go to a person, of 100 "
+        f"of intents that it held out {after[1]:.0f} instead of {before[1]:.0f} are noticed: users' messages lie "
+        "farther out."
     )

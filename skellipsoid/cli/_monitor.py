@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +10,22 @@ import numpy as np
 from .._core.characters import printable
 from .._core.files import replacing
 from .._core.pipelines import fingerprint, less_class_offsets, split_estimator
-from .._core.warn import warn
 from .._traffic.monitor import OpenShareMonitor
 from ..persistence._folder import locked
 from ..persistence._kinds import check_state
-from ._given import texts_of_file, with_content
+from ._given import read_by, with_content
+from ._growing_log import LastLog, read_growing, texts_since
 from ._use import load_model
 
 
 def monitor(options: argparse.Namespace) -> bool:
     """Take a log as the reference, or compare it with the reference; returns whether there is an alarm."""
-    texts = with_content(texts_of_file(options))
+    how = read_by(options)
+    texts = with_content(None if options.data is None else read_growing(options.data, **how))
     model = load_model(options.model)[0]
     folder = options.model if options.model.name else options.model.absolute()
     path: Path = options.state or folder.with_name(f"{folder.name}.monitor.json")
-    log = sha256("\n".join(texts).encode(errors="replace")).hexdigest()
+    log = LastLog.of(texts, options.data)
     with locked(path.absolute().parent):  # two calls at once would lose a log
         if not path.exists():
             if not texts:
@@ -36,10 +36,8 @@ def monitor(options: argparse.Namespace) -> bool:
             print(f"These {watching.n_reference_} texts are the reference; it is in {path}.")
             return False
         watching, last = _read(path, model)
-        if texts and log == last:
-            warn("This log was given at the last call already, and is not counted again.")
-        elif texts:
-            _write(path, watching.update(texts), log)
+        if since := texts_since(last, texts, options.data, **how):
+            _write(path, watching.update(since), log)
     print(_described(watching, path))
     return watching.alarm_
 
@@ -62,7 +60,7 @@ def _described(watching: OpenShareMonitor, path: Path) -> str:
     )
 
 
-def _write(path: Path, watching: OpenShareMonitor, log: str) -> None:
+def _write(path: Path, watching: OpenShareMonitor, log: LastLog) -> None:
     """Write the state all at once."""
     state = {}
     for name in watching._state:
@@ -70,19 +68,27 @@ def _write(path: Path, watching: OpenShareMonitor, log: str) -> None:
         if isinstance(value, np.ndarray):
             value = {"dtype": value.dtype.str, "shape": value.shape, "values": value.ravel().tolist()}
         state[name] = value
-    written = json.dumps({"format": "skellipsoid monitor", "last_log_sha256": log, "state": state})
+    last = {f"last_log_{name}": value for name, value in log._asdict().items()}
+    written = json.dumps({"format": "skellipsoid monitor", **last, "state": state})
     with replacing(path) as partial:
         partial.write_text(f"{written}\n", encoding="utf-8")
 
 
-def _read(path: Path, model: Any) -> tuple[OpenShareMonitor, str]:
-    """Read the state of a model, and the hash of the last log."""
+def _last_log(stored: dict[str, Any]) -> LastLog:
+    n_texts = stored.get("last_log_n_texts")
+    if n_texts is not None and (type(n_texts) is not int or n_texts < 0):
+        raise ValueError("the number of texts is none")
+    return LastLog(str(stored["last_log_sha256"]), n_texts, stored.get("last_log_path"))
+
+
+def _read(path: Path, model: Any) -> tuple[OpenShareMonitor, LastLog]:
+    """Read the state of a model, and what it says of the last log."""
     watching = OpenShareMonitor(model)
     if not path.is_file():  # a device would be read for ever
         raise ValueError(f"--state {str(path)!r} is no file; pass another --state.")
     try:
         stored = json.loads(path.read_bytes())
-        state, last = stored["state"], str(stored["last_log_sha256"])
+        state, last = stored["state"], _last_log(stored)
         is_same = state["_fingerprint"] == fingerprint(model)
         for name in OpenShareMonitor._state if is_same else ():
             value = state[name]

@@ -258,7 +258,7 @@ def _add_set_limit(commands: Commands) -> None:
     limit.add_argument(
         "--undo",
         action="store_true",
-        help="the limit as it was fitted; one of train --rejection-rate is dropped, too",
+        help="the limit that the training, or the last learn, has placed; one of train --rejection-rate is dropped",
     )
 
 

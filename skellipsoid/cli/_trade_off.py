@@ -52,16 +52,20 @@ class Forecast(NamedTuple):
 def forecasts(classifier: Any) -> list[Forecast]:
     """Foretell how users' messages are answered: as fitted, and with the limit for the shares that operators have."""
     held, log, n_classes = ReferenceScores.of(classifier, "train"), Log.empty(), len(classifier.classes_)
-    found = expected_traffic(held)
-    of_limit = foretell(held, found, classifier.offset_, n_classes)
-    rows = [Forecast("as fitted", of_limit[:4], foretold_questions(classifier, held, found))]
+    found, none = expected_traffic(held), log.scores
+
+    def of_limit(name: str, limit: float, asked: Sequence[Figure] | None = None) -> Forecast:
+        if asked is None:
+            zones = place_zones(held, found, none, limit, n_classes).zones
+            asked = foretell_questions(held, found, zones, n_classes)
+        return Forecast(name, foretell(held, found, limit, n_classes)[:4], asked)
+
+    rows = [of_limit("as fitted", 0.0)]
+    if classifier.offset_:  # --rejection-rate has set it
+        rows.insert(0, of_limit("as set", classifier.offset_, foretold_questions(classifier, held, found)))
     for share in _SHARES:
         found = log.fit(held, share)
-        limit = place_limit(held, found, log.scores, n_classes)
-        of_limit = foretell(held, found, limit, n_classes)
-        zones = place_zones(held, found, log.scores, limit, n_classes).zones
-        asked = foretell_questions(held, found, zones, n_classes)
-        rows.append(Forecast(f"limit for {100 * share:.0f} % new", of_limit[:4], asked))
+        rows.append(of_limit(f"limit for {100 * share:.0f} % new", place_limit(held, found, none, n_classes)))
     return rows
 
 

@@ -63,7 +63,7 @@ def _write_groups(groups: DiscoveredClasses, path: Path, columns: dict[str, list
 
 def _write_page(groups: DiscoveredClasses, options: argparse.Namespace, classifier: Any) -> None:
     """Write the groups with all of their messages to a page."""
-    rows = groups.different()
+    rows = groups._different()
     copies = np.bincount(groups.first_rows[groups.labels >= 0], minlength=len(groups.labels))
     members: dict[int, list[dict[str, Any]]] = {group: [] for group in range(groups.n_groups)}
     for row in rows.tolist():
@@ -88,7 +88,7 @@ def _write_page(groups: DiscoveredClasses, options: argparse.Namespace, classifi
                 "mixed": bool(groups.is_mixed[group]),
                 "members": members[group],
             }
-            for group in groups.in_order()
+            for group in groups._in_order()
         ],
     }
     write_page(options.save, "groups", f"{groups.n_groups} groups of what is new", data)
@@ -113,7 +113,7 @@ def _described_groups(groups: DiscoveredClasses, path: Path) -> str:
     n_open, n_grouped = int(groups.is_open.sum()), int(groups.sizes.sum())
     if not groups.n_groups:
         return f"No group was found among the {n_open} texts that are answered open; {path} has none"
-    names = ", ".join(printable(groups.names[group]) for group in groups.in_order()[:_N_INTENTS])
+    names = ", ".join(printable(groups.names[group]) for group in groups._in_order()[:_N_INTENTS])
     found = f"{n_grouped} of the {n_open} texts that are answered open are in {numbered(groups.n_groups, 'group')}"
     found += f", the largest: {names}"
     if n_parts := int(groups.is_part.sum()):

@@ -243,13 +243,14 @@ def fit_with_features(
     texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace
 ) -> tuple[Pipeline, NDArray[Any]]:
     """Fit encoder and classifier, and give the features of the texts too, which a Pipeline computes and drops."""
-    classifier = EllipsoidOpenSetClassifier(open_label=options.open_label, random_state=options.seed)
+    how = {"open_label": options.open_label, "random_state": options.seed, "verbose": int(not options.quiet)}
+    classifier = EllipsoidOpenSetClassifier(**how)
     pipeline = Pipeline([("enc", _encoder(options)), ("clf", classifier)])
     with catch_warnings():
         filterwarnings("ignore", "Trained as a class, but a usual name")  # the check of the texts says it
         features = pipeline["enc"].fit_transform(texts, labels)
         pipeline["clf"].fit(features, labels)
-    return pipeline.set_params(enc__verbose=0), features
+    return pipeline.set_params(enc__verbose=0, clf__verbose=0), features
 
 
 def _encoder(options: argparse.Namespace) -> SupConTextEncoder:

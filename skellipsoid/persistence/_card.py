@@ -160,7 +160,7 @@ def _parameters(parts: list[tuple[str, Any]]) -> str:
         for key, value in part.get_params(deep=False).items():
             if isinstance(part, TunedOperatingPointCV) and (key == "estimator" or value is None):
                 continue
-            if key == "memory":  # a folder of this machine, which load leaves out
+            if key in ("memory", "verbose"):  # of this machine, and of one's wish
                 continue
             if key == "model_name":
                 value = shown_name(value)

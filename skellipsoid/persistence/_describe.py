@@ -84,7 +84,7 @@ def _describe_part(
     rules = rules_of(estimator)
     for name, value in vars(estimator).items():
         what = f"{name} of {type(estimator).__name__}"
-        if name == "memory":  # a folder of this machine
+        if name == "memory" or (name == "verbose" and "memory" in parameters):  # of this machine, and of one's wish
             continue
         if name in parameters:
             described["parameters"][name] = part.encode(value, name, what)

@@ -244,7 +244,7 @@ def log(texts, open_texts, tmp_path):
     """A log with more than 50 different texts, most of them known."""
     path = tmp_path / "log.txt"
     lines = [f"{text} {word}" for word in ("please", "now", "") for text in texts] + open_texts
-    path.write_text("\n".join(lines), encoding="utf-8")
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
     return path
 
 
@@ -283,11 +283,13 @@ def test_training_texts_in_a_log_are_said(tiny_model, texts, labels, open_texts,
     assert f"{n_trained} {said}" in out
     assert "% of the other messages are new." in out
     # A limit beyond all scores is finite, and is named in words.
-    beyond = set_operating_point(load(tmp_path / "model"), texts, rejection_rate=1.0)
+    beyond = load(tmp_path / "model")
+    learned = beyond[-1].offset_
+    beyond = set_operating_point(beyond, texts, rejection_rate=1.0)
     assert beyond.predict(texts).tolist() == ["-1"] * len(texts)
     save(beyond, tmp_path / "model", overwrite=True)
     assert main(["set-limit", *model, "--undo"]) == 0
-    assert "The limit moves from where every message is open to 0.000 (as fitted)" in capsys.readouterr().out
+    assert f"The limit moves from where every message is open to {learned:.3f}.\n" in capsys.readouterr().out
 
 
 def find_trained_texts(folder, lines):
@@ -315,7 +317,7 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
         offset = np.sort(model[-1].held_out_scores_)[len(texts) // 4 - 1]
     else:
         offset = wanted()[-1].offset_
-    learned = set_operating_point(model)[-1].traffic_ if wanted is None else wanted()[-1].traffic_
+    learned = None if wanted is None else wanted()[-1].traffic_
     set_operating_point(model)
     model[-1].offset_ = -0.5
     save(model, folder, overwrite=True, provenance=provenance)
@@ -325,20 +327,21 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
     assert found[-1].traffic_ == learned
     assert json.loads((folder / "skellipsoid.json").read_bytes())["provenance"] == provenance
     said = capsys.readouterr().out.splitlines()
-    if learned is not None:
-        asked, both = said.pop(), said.pop()
-        assert asked.startswith("Asked about by predict --ask, of 100 known: ")
-        assert asked.count(" ± ") == 4
-        assert both.startswith("Of 100 known messages to come, right: ")
-        assert both.count(" ± ") == 8  # of right, wrong, to a person and noticed, before and now
-    *said, told = said
-    assert len(said) == (option == "labels")
+    if option == "labels":
+        said.pop(0)  # of labels that are no class
+    told, both, asked, *training = said  # every limit is told by the forecast of the traffic
+    assert asked.startswith("Asked about by predict --ask, of 100 known: ")
+    assert asked.count(" ± ") == 4
+    assert both.startswith("Of 100 known messages to come, right: ")
+    assert both.count(" ± ") == 8  # of right, wrong, to a person and noticed, before and now
     fitted = " (as fitted)" if offset == 0 else ""
-    assert told.startswith(f"The limit moves from -0.500 to {offset:.3f}{fitted}: ")
-    if learned is not None:
+    assert told.startswith(f"The limit moves from -0.500 to {offset:.3f}{fitted}")
+    if option == "labels":
         limits = f" Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % are new"
-        by_labels = f", by {sum(label is not None for label in y)} labels and the log"
-        assert told.endswith(f".{limits}{by_labels if option == 'labels' else ''}.")
+        assert told.endswith(f".{limits}, by {sum(label is not None for label in y)} labels and the log.")
+    else:
+        assert "are new" not in told  # it was told
+    assert len(training) == ("--data" not in options)
     if "--data" in options:
         shares = [100 * np.mean(each.predict(lines) == "-1") for each in (found, model)]
         assert ": {:.1f} % of these texts are answered open instead of {:.1f} %.".format(*shares) in told
@@ -346,7 +349,8 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
         rows = found[-1].held_out_
         rejected = 100 * np.average(rows.score < offset, weights=rows.weight * ~rows.is_open)
         noticed = 100 * np.average(rows.score < offset, weights=rows.weight * rows.is_open)
-        numbers = [float(number) for number in re.findall(r" (\d+) instead", told)]
+        assert training[0].startswith("Of 100 training texts that the fit held out ")
+        numbers = [float(number) for number in re.findall(r" (\d+) instead", training[0])]
         assert numbers == pytest.approx([rejected, noticed], abs=0.5)
     assert main(["set-limit", "--model", str(folder), "--undo"]) == 0
     assert np.mean(load(folder).predict(lines) == "-1") == before
@@ -366,11 +370,9 @@ def test_a_rate_of_misses_keeps_the_limit_and_with_undo_goes_back(folder, capsys
     save(model, folder, overwrite=True)
     assert main(["set-limit", "--model", str(folder), "--miss-rate", "0.5"]) == 0
     learned = model[-1].traffic_
-    told = f"Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % are new. Of known texts about "
     said = capsys.readouterr().out
-    assert said.startswith(f"The limit stays {model[-1].offset_:.3f}: ")
-    assert told in said
-    assert said.count("\n") == 1  # no forecast by what was not learned
+    assert said.startswith(f"The limit stays {model[-1].offset_:.3f}. Of known texts about ")
+    assert said.count("\n") == 3  # and the forecast
     found = load(folder)[-1]
     assert (found.offset_, found.traffic_) == (model[-1].offset_, learned)
     assert found.asking_["miss_rate"] == 0.5
@@ -419,7 +421,7 @@ def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp
     assert watch(folder, log) == 0
     assert capsys.readouterr().out == f"These {len(lines)} texts are the reference; it is in {state}.\n"
     day = tmp_path / "day.txt"
-    day.write_text("\n".join(texts), encoding="utf-8")
+    day.write_text("\n".join([*texts, ""]), encoding="utf-8")
     for _ in range(2):  # the second time it is known already
         assert watch(folder, day) == 0
     reference.update(texts)
@@ -432,7 +434,7 @@ def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp
     assert main(["monitor", "--model", str(folder), "--data", str(day)]) == 0
     assert "given at the last call already, and is not counted again" in capsys.readouterr().err
     other = [f"{text} {i}" for i in range(40) for text in open_texts]
-    day.write_text("\n".join(other), encoding="utf-8")
+    day.write_text("\n".join([*other, ""]), encoding="utf-8")
     assert reference.update(other).alarm_
     assert watch(folder, day) == 3
     told = capsys.readouterr().out
@@ -451,7 +453,7 @@ def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp
 def test_an_interrupted_monitor_loses_nothing(folder, log, texts, tmp_path, capsys, monkeypatch):
     state, day = tmp_path / "new" / "state.json", tmp_path / "day.txt"
     assert watch(folder, log, "--state", state) == 0
-    day.write_text("\n".join(texts), encoding="utf-8")
+    day.write_text("\n".join([*texts, ""]), encoding="utf-8")
     before = state.read_bytes()
 
     def interrupt(_):

@@ -13,8 +13,9 @@ import warnings
 import numpy as np
 import pytest
 
-from skellipsoid import EllipsoidOpenSetClassifier, load, save
+from skellipsoid import EllipsoidOpenSetClassifier, load, save, set_operating_point
 from skellipsoid.cli import main, run_program
+from skellipsoid.cli._trade_off import traffic_forecast
 
 # train
 
@@ -184,6 +185,11 @@ def test_without_training_the_encoder_the_rejection_rate_holds_on_all_texts(tiny
     scores, offset = load(folder)["clf"].held_out_scores_, load(folder)["clf"].offset_
     # With 32 texts and a quarter, the eighth lowest score is the limit, so that seven of them are below it.
     assert int((scores < offset).sum()) == 7
+    # The row of the fitted limit has the figures of a model with that limit.
+    of_set, of_fit = out.split("What to expect")[1].split("as set ")[1].split("as fitted ")[:2]
+    assert of_set.split("\n")[0].split() != of_fit.split("\n")[0].split()
+    model = set_operating_point(load(folder))
+    assert of_fit.split("\n")[0] == traffic_forecast(model["clf"]).split("as fitted ")[1].split("\n")[0]
 
 
 def test_a_rejection_rate_needs_texts_to_hold_out(tiny_model, tmp_path, capsys):

@@ -36,6 +36,16 @@ def test_a_path_into_one_record_of_a_list_counts_the_others(tmp_path):
         read(path)
 
 
+def test_cats_of_spacy_are_refused_with_the_page_that_reads_them(tmp_path):
+    cats = [{"greet": 1.0, "bye": 0.0}, {"greet": 0, "bye": 1}]
+    records = [{"text": f"text number {i}", "cats": each} for i, each in enumerate(cats)]
+    with pytest.raises(ValueError, match=r"name of the one that is 1 \(the page 'Coming from something else'"):
+        read(lines(tmp_path / "cats.jsonl", *records))
+    (tmp_path / "cats.json").write_text(json.dumps([[each["text"], {"cats": each["cats"]}] for each in records]))
+    with pytest.raises(ValueError, match=r"is an array with spaCy's cats \(the page 'Coming from something else'"):
+        read(tmp_path / "cats.json")
+
+
 def test_choices_of_prodigy_need_no_name(tmp_path):
     tasks = [
         {"text": f"text number {i}", "options": [{"id": "a"}], "accept": ["ab"[i % 2]], "answer": "accept"}

@@ -31,10 +31,15 @@ KINDS = [
 
 @pytest.fixture(scope="module")
 def check(tiny_model):
-    """Check by the tiny model, which reads 64 tokens: ``check(texts, y, **options)``."""
+    """Check by the tiny model, which reads 64 tokens: ``check(texts, y, **options)``.
+
+    It knows few words. What a model cannot read is left out here, and has tests with a real one.
+    """
 
     def with_model(texts, y, **options):
-        return check_training_texts(texts, y, **{"encoder": SupConTextEncoder(tiny_model), **options})
+        found = check_training_texts(texts, y, **{"encoder": SupConTextEncoder(tiny_model), **options})
+        rest = ~np.isin(found.kind, ["unread_texts", "language"])
+        return type(found)(**{name: column[rest] for name, column in found.items()})
 
     return with_model
 
@@ -418,7 +423,7 @@ def test_no_weights_are_read(warm_python, tiny_model, tmp_path):
 def test_every_holder_of_an_encoder_tells_the_limit(tiny_model, texts, labels):
     encoder = SupConTextEncoder(tiny_model, max_length=20)
     pipe = Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier())])
-    long, y = [*texts, "snow " * 19], [*labels, "weather"]
+    long, y = [*texts, "rain " * 19], [*labels, "weather"]
     for holder in (
         encoder,
         pipe,
@@ -427,7 +432,7 @@ def test_every_holder_of_an_encoder_tells_the_limit(tiny_model, texts, labels):
         GridSearchCV(pipe, {"clf__beta": [0.5]}),
         TunedOperatingPointCV(pipe),
     ):
-        assert "than the 20 that" in only(check_training_texts(long, y, encoder=holder), "long_texts").message
+        assert "than the 20 that" in check_training_texts(long, y, encoder=holder).message[0]
 
 
 def test_a_fitted_encoder_tells_by_its_own_model(build_model, tmp_path, texts, labels):
@@ -435,9 +440,9 @@ def test_a_fitted_encoder_tells_by_its_own_model(build_model, tmp_path, texts, l
     encoder = SupConTextEncoder(folder, finetune="head", max_iter=1, random_state=0).fit(texts, labels)
     carried = pickle.dumps(encoder)
     (tmp_path / "model").rename(tmp_path / "elsewhere")
-    long, y = [*texts, "snow " * 39], [*labels, "weather"]
+    long, y = [*texts, "rain " * 39], [*labels, "weather"]
     for fitted in (encoder, pickle.loads(carried)):
-        assert "than the 40 that" in only(check_training_texts(long, y, encoder=fitted), "long_texts").message
+        assert "than the 40 that" in check_training_texts(long, y, encoder=fitted).message[0]
     with pytest.raises(OSError, match="is no folder here"):
         check_training_texts(long, y, encoder=SupConTextEncoder(folder))
 
@@ -457,12 +462,60 @@ def test_without_the_default_model_lengths_are_not_checked(monkeypatch, tmp_path
         check_training_texts(long, y, encoder=SupConTextEncoder())
 
 
+SPOKEN = {
+    "pt": [
+        "onde está a encomenda",
+        "quero cancelar o pedido",
+        "coloque um alarme para as seis",
+        "qual é o saldo da conta",
+    ],
+    "de": ["wo bleibt meine Sendung", "Bestellung bitte stornieren", "den Wecker auf sechs Uhr stellen", "Kontostand"],
+    "fr": ["Je voudrais annuler ma réservation", "Quel est le délai de livraison ?", "annulez tout", "mon solde"],
+    "ru": ["где моя посылка", "хочу отменить заказ", "поставь будильник на шесть", "какой баланс на счёте"],
+    "th": ["ฉันต้องการเปลี่ยนที่อยู่จัดส่ง", "พัสดุของฉันอยู่ที่ไหน", "ยกเลิกคำสั่งซื้อ", "ตั้งปลุกหกโมง"],
+    "zh": ["我的包裹在哪里", "我想取消订单", "请帮我设置闹钟", "我的账户余额是多少"],
+    "ja": ["私の荷物はどこですか", "注文をキャンセルしたいです", "六時に目覚ましをかけて", "口座の残高を教えて"],
+    "ar": ["أين طردي الآن", "أريد إلغاء الطلب", "اضبط المنبه على السادسة", "ما هو رصيد حسابي"],
+    "el": ["πού είναι το δέμα μου", "θέλω να ακυρώσω την παραγγελία", "ξύπνα με στις έξι", "ποιο είναι το υπόλοιπο"],
+}
+
+
+@pytest.mark.parametrize("language", SPOKEN)
+def test_a_language_that_the_text_model_hardly_knows_is_said(minilm, language):
+    del minilm
+    said = [f"{text} {i}" for text in SPOKEN[language] for i in range(6)]
+    findings = check_training_texts(said, np.repeat(["a", "b", "c", "d"], 6))
+    message = findings.message[findings.kind.tolist().index("language")]
+    assert f"look like the language {language!r}" in message
+    assert "Other languages" in message
+
+
+def test_english_texts_are_read_also_with_emoji_typos_and_codes(minilm):
+    del minilm
+    train = load_assistant_intents(subset="train")
+    worn = [f"{text.swapcase()} 👍 :-) #{i:04} xK-{i}" if i % 2 else text for i, text in enumerate(train.data)]
+    kinds = check_training_texts(worn, train.target).kind
+    assert not {"unread_texts", "language"} & {*kinds}
+    assert check_training_texts(train.data, train.target).kind.tolist() == []
+
+
+def test_texts_of_which_the_text_model_knows_nothing_are_named(minilm, texts, labels):
+    del minilm
+    lost = ["👍", "🎉🎉", "ยกเลิกคำสั่งซื้อ", "?!", "…"]
+    found = only(check_training_texts([*texts, *lost], [*labels, *labels[:5]]), "unread_texts")
+    assert found.rows == tuple(range(32, 37))
+    assert found.message == (
+        "The text model knows no letter or digit of 5 texts in rows 32, 33, 34, 35, 36, such as '👍', '🎉🎉', "
+        "'ยกเลิกคำสั่งซื้อ', so that they are all alike to it; leave them out, or take a text model that reads them."
+    )
+
+
 def test_the_open_label_is_that_of_the_encoder_unless_given(tiny_model, texts, labels, open_texts):
     encoder = SupConTextEncoder(tiny_model, open_label="oos")
     more, y = [*texts, *open_texts], [*labels, *["oos"] * 6]
-    assert check_training_texts(more, y, encoder=encoder).kind.tolist() == []
-    assert check_training_texts(more, y, encoder=make_pipeline(encoder, LogisticRegression())).kind.tolist() == []
-    assert check_training_texts(more, y, encoder=encoder, open_label=-1).kind.tolist() == ["open_label"]
+    assert "open_label" not in check_training_texts(more, y, encoder=encoder).kind
+    assert "open_label" not in check_training_texts(more, y, encoder=make_pipeline(encoder, LogisticRegression())).kind
+    assert "open_label" in check_training_texts(more, y, encoder=encoder, open_label=-1).kind
 
 
 # What is refused
@@ -506,9 +559,34 @@ def test_a_string_open_label_beside_numeric_labels_is_refused(check, texts, labe
 
 def test_labels_that_join_others():
     labels = ["a", "b", "c", "a|b", "a, b", "['a', 'b']", "b; c", "a|x", "a b", "c/a"]
+    labels += ["['v', 'w']", "q|r", "r|s", "s|q", "billing | refund", "billing | invoice"]
     found = check_training_texts([f"text {i} of a few" for i in range(len(labels))], labels)
-    assert found.label[found.kind == "joined_labels"].tolist() == ["['a', 'b']", "a, b", "a|b", "b; c"]
+    assert found.label[found.kind == "joined_labels"].tolist() == [
+        *("['a', 'b']", "['v', 'w']", "a, b", "a|b", "b; c"),
+        *("q|r", "r|s", "s|q"),  # not a path whose first part comes again
+    ]
     assert found.message[list(found.kind).index("joined_labels")] == (
         "The label \"['a', 'b']\" in row 5 joins 'a' and 'b', but is trained as a class of its own; write one label "
         "for each text, or leave these texts out."
     )
+
+
+AROUND = {
+    "<p>{}</p><br>": "hold HTML, such as '<p>'",
+    "[{}](city) please": "hold marks of entities, such as '[",
+    '[{}]{{"entity": "city"}} please': "hold marks of entities, such as '[",
+    "[2026-01-03T10:22:31Z] user: {}": "begin with a time, such as '[2026-01-03T10:22",
+    "hello dear team, {}": "begin with the same words, 'hello dear team,'",
+    "{}\n--\nKind regards, Jane": "end with the same words, 'kind regards, jane'",
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_what_stands_around_the_words_of_users_is_found(check, texts, labels, around):
+    found = check([around.format(text) for text in texts], labels)
+    found = Bunch(**{name: values[found.kind == "markup"][0] for name, values in found.items()})
+    assert (found.rows, found.label) == (tuple(range(32)), None)
+    assert found.message.startswith(f"32 of 32 texts {AROUND[around]}")
+    assert "unlike messages of users; " in found.message
+    few = [around.format(text) if i < 2 else text for i, text in enumerate(texts)]
+    assert "markup" not in check(few, labels).kind

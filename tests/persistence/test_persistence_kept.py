@@ -108,9 +108,11 @@ def test_a_kept_model_answers_as_it_did(name, tmp_path):
 def entries(value):
     """What stands in a description, without its numbers."""
     if isinstance(value, dict):
-        # A memory and the sheets of labels are written where a model has learned, units of columns where a fit found
-        # some; models of the format without them load as they were.
-        return {name: entries(item) for name, item in value.items() if name not in ("memory", "sheets", "units")}
+        # A memory, sheets of labels and what these placed are written where a model has learned, units of columns where
+        # a fit found some; models of the format without them load as they were.
+        return {
+            name: entries(item) for name, item in value.items() if name not in ("memory", "sheets", "units", "_taught")
+        }
     if isinstance(value, list):
         return [entries(item) for item in value if isinstance(item, dict)]
     return None

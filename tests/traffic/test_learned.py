@@ -1,5 +1,6 @@
 """Messages that were learned: not offered again, counted once, and no part of what scores are to tell."""
 
+import copy
 import re
 
 import numpy as np
@@ -139,6 +140,23 @@ def test_the_line_of_the_same_log_stays_where_learning_placed_it(world, taught):
     set_operating_point(model, log, labels, sample_weight=weights)
     assert model.offset_ == pytest.approx(before, abs=0.02)
     model.offset_ = before
+
+
+def test_a_limit_that_is_set_starts_from_what_was_learned_and_goes_back_to_it(world, taught, tmp_path):
+    clf, log, truth, _ = world
+    model = copy.deepcopy(taught[0])
+    learned = model.offset_, model.traffic_, model.asking_
+    wide = estimate_open_share(clf, log)
+    set_operating_point(model, open_share=(wide.low, wide.high))  # tells nothing that the labels do not tell better
+    assert model.traffic_["known_shift"] == pytest.approx(learned[1]["known_shift"], abs=0.25)
+    told = model.traffic_
+    set_operating_point(model, log[truth != -1], rejection_rate=0.1)
+    assert model.traffic_ == told  # a rate tells nothing of the traffic
+    skellipsoid.save(model, tmp_path / "model")
+    for each in (model, skellipsoid.load(tmp_path / "model")):
+        set_operating_point(each)
+        assert (each.offset_, each.traffic_, each.asking_) == learned
+    assert set_operating_point(skellipsoid.refresh(model)).offset_ == 0  # chosen anew
 
 
 def test_the_monitor_leaves_learned_messages_out(world, taught):

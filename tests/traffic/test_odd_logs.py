@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sklearn.pipeline import make_pipeline
 
 from skellipsoid import (
     EllipsoidOpenSetClassifier,
+    SupConTextEncoder,
     choose_to_label,
     estimate_open_share,
     learn_from_traffic,
@@ -151,3 +153,10 @@ def test_what_is_no_copy_of_a_training_sample(fitted):
     whole = np.random.default_rng(0).integers(8, size=(400, 3)) + 9 * (np.arange(400)[:, np.newaxis] % 2)
     counted = EllipsoidOpenSetClassifier(random_state=0).fit(whole, np.arange(400) % 2)
     assert (find_trained(counted, whole) == -1).all()
+
+
+def test_a_log_of_lines_with_times_is_said(tiny_model, texts, labels):
+    pipe = make_pipeline(SupConTextEncoder(tiny_model, finetune="none"), EllipsoidOpenSetClassifier(random_state=0))
+    pipe.fit(texts, labels)
+    with pytest.warns(UserWarning, match="Each message begins with a time, which is read as a part of it"):
+        estimate_open_share(pipe, [f"2026-11-02 10:00:0{i % 10} {text}" for i, text in enumerate(texts)])

@@ -388,3 +388,14 @@ def test_samples_whose_scores_are_infinite_leave_the_limit_finite():
         assert (clf.predict(log[-30:]) == -1).all()
     probabilities = predict_open_proba(clf, log)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+
+
+def test_a_limit_that_rejects_or_accepts_everything_is_told(traffic):
+    clf, log, truth = traffic[:3]
+    with pytest.warns(UserWarning, match=r"^A rejection rate of 1 rejects every sample: all answers are open"):
+        assert (set_operating_point(clf, log, truth, rejection_rate=1.0).predict(log) == -1).all()
+    with pytest.warns(UserWarning, match=r"^An acceptance rate of 1 accepts every sample: no answer is open"):
+        assert (set_operating_point(clf, log, truth, open_acceptance_rate=1.0).predict(log) != -1).all()
+    with pytest.warns(UserWarning, match=r"^The limit rejects \d\d % of the known samples that the fit held out; pass"):
+        set_operating_point(clf, open_share=0.2, cost_open=1e9)
+    set_operating_point(clf)

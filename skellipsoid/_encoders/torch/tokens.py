@@ -1,7 +1,7 @@
 """Number of tokens of texts, and the limit of a text model, without loading the model's weights."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,12 +90,19 @@ class Tokenizer(NamedTuple):
 
     def lengths(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """Count the tokens of each text behind the prompt before truncation, special ones included."""
-        counts: list[int] = []
+        return np.array([len(ids) for ids in self._ids([self.prompt + text for text in texts])], dtype=np.int64)
+
+    def pieces(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Count the pieces of each text, without special ones, and those of them that the vocabulary does not have."""
+        unknown, n_special = self.tokenizer.unk_token_id, len(next(self._ids([""])))
+        counts = [(len(ids) - n_special, ids.count(unknown)) for ids in self._ids(texts)]
+        found = np.array(counts, dtype=np.int64).reshape(-1, 2)
+        return found[:, 0], found[:, 1]
+
+    def _ids(self, texts: Sequence[str]) -> Iterator[list[int]]:
         for start in range(0, len(texts), WINDOW):
-            window = [self.prompt + text for text in texts[start : start + WINDOW]]
-            window = [text.lower() for text in window] if self.lower else window
-            counts += [len(ids) for ids in encode(self.tokenizer, window)]
-        return np.array(counts, dtype=np.int64)
+            window = texts[start : start + WINDOW]
+            yield from encode(self.tokenizer, [text.lower() for text in window] if self.lower else window)
 
 
 def _hub_folder(name: str, *, local: bool) -> Path:

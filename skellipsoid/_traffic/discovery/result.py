@@ -18,9 +18,9 @@ from ..._core.results import html_table
 _N_EXAMPLES = 3
 #: Columns of the two files that ``to_tsv`` writes.
 GROUP_COLUMNS = (
-    *("group", "proposed_name", "label", "rows", "distinct", "part_of", "mixed"),
+    *("group", "proposed_name", "label", "rows", "distinct", "part_of"),
     *(f"example_{i}" for i in range(1, _N_EXAMPLES + 1)),
-    *("members", "run"),
+    *("mixed", "members", "run"),
 )
 MEMBER_COLUMNS = ("group", "proposed_name", "label", "text", "score", "run")
 #: Names of columns, and rows.
@@ -105,12 +105,12 @@ class DiscoveredClasses:
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self)[1:-1])}</p>{html_table(self.table())}"
 
-    def in_order(self) -> list[int]:
+    def _in_order(self) -> list[int]:
         """Numbers of the groups in the order in which they are read: new ones, parts of known classes, mixed ones."""
         found: list[int] = np.lexsort((self.is_part, self.is_mixed)).tolist()
         return found
 
-    def different(self) -> NDArray[np.int64]:
+    def _different(self) -> NDArray[np.int64]:
         """Rows of the different samples that are in groups: group by group, the most typical of each first."""
         rows = np.flatnonzero((self.labels >= 0) & (self.first_rows == np.arange(len(self.labels))))
         return rows[np.lexsort((rows, -self.scores[rows], self.labels[rows]))]
@@ -143,10 +143,9 @@ class DiscoveredClasses:
 
         The file of groups has the columns ``group``, ``proposed_name``, ``label`` (empty: fill it in), ``rows`` and
         ``distinct`` (the number of samples, and of different ones), ``part_of`` (the known class that the group is
-        rather a part of, or empty; such groups come last), ``mixed`` (``"mixed"`` or empty; these come after
-        them), ``example_1`` to ``example_3`` (typical texts, or row
-        numbers), ``members`` (the name of the other file) and ``run`` (the same in both files, and another one for
-        other members).
+        rather a part of, or empty; such groups come last), ``example_1`` to ``example_3`` (typical texts, or row
+        numbers), ``mixed`` (``"mixed"`` or empty; these come after all others), ``members`` (the name of the other
+        file) and ``run`` (the same in both files, and another one for other members).
 
         The other file is named ``groups-members.tsv`` if ``path`` is ``groups.tsv``. It has a line for each different
         text of a group, the most typical first: ``group``, ``proposed_name``, ``label`` (empty), ``text`` (or the row
@@ -182,7 +181,7 @@ class DiscoveredClasses:
         for name, cells in columns.items():
             taken = {*MEMBER_COLUMNS, *own, *columns} - {name}
             own[unused_name(f"log_{name}", taken) if name in MEMBER_COLUMNS else name] = cells
-        numbers = self.different()
+        numbers = self._different()
         names = [_one_line(name) for name in self.names]
         shown = {row: str(row) if self.texts is None else _one_line(self.texts[row]) for row in numbers.tolist()}
         lines = [(int(self.labels[row]), shown[row], f"{self.scores[row]:.4f}") for row in numbers.tolist()]
@@ -192,13 +191,13 @@ class DiscoveredClasses:
             [group, names[group], "", *line, run, *cells] for (group, *line), cells in zip(lines, further, strict=True)
         ]
         groups = []
-        for group in self.in_order():
+        for group in self._in_order():
             examples = [shown[row] for row in numbers[self.labels[numbers] == group][:_N_EXAMPLES].tolist()]
             counts = self.sizes[group], self.distinct_sizes[group]
             part_of = _one_line(str(self.nearest_class[group])) if self.is_part[group] else ""
             examples += [""] * (_N_EXAMPLES - len(examples))
             mixed = "mixed" if self.is_mixed[group] else ""
-            groups.append([group, names[group], "", *counts, part_of, mixed, *examples, members_name, run])
+            groups.append([group, names[group], "", *counts, part_of, *examples, mixed, members_name, run])
         return (GROUP_COLUMNS, groups), ([*MEMBER_COLUMNS, *own], members)
 
 

@@ -56,13 +56,17 @@ def rejection_offset(scores: NDArray[np.floating], rate: float) -> float:
             "offset can be chosen by them; check the units of X."
         )
     beyond = most_beyond(len(scores), rate)
-    return finite(np.sort(scores)[max(beyond, 0)] if beyond < len(scores) else scores.dtype.type(np.inf))
+    if beyond == len(scores):
+        warn(f"A rejection rate of {rate:g} rejects every sample: all answers are open; pass a smaller rate.")
+        return finite(scores.dtype.type(np.inf))
+    return finite(np.sort(scores)[max(beyond, 0)])
 
 
 def acceptance_offset(scores: NDArray[np.floating], rate: float) -> float:
     """Smallest offset that accepts new samples at most at the ``rate``; with too few scores one above the highest."""
     beyond = most_beyond(len(scores), rate)
     if beyond == len(scores):
+        warn(f"An acceptance rate of {rate:g} accepts every sample: no answer is open; pass a smaller rate.")
         return finite(scores.dtype.type(-np.inf))
     # A score equal to the offset is accepted, so the offset is the next number above the first rejected score.
     first_rejected = np.sort(scores)[::-1][max(beyond, 0)]

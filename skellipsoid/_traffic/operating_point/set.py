@@ -14,13 +14,16 @@ from ..._core.open_set_classifier import BaseOpenSetClassifier
 from ..._core.pipelines import split_estimator
 from ..._core.validation import is_number
 from ..._core.warn import warn
-from ..._held_out.kept import KeepsHeldOutMixin
+from ..._held_out.kept import KeepsHeldOutMixin, Placed
 from ..._held_out.line import place_limit
 from ..._held_out.log_model import LogModel
 from ..._held_out.scores import ReferenceScores, read_share
 from ..log import Log, read_log
 from ..predict_set import read_asking, zones_placed
 from .offsets import check_rates, offset_of_rate
+
+#: A limit that rejects, or accepts, so much of what it is not for is told.
+NEARLY_ALL = 0.8
 
 
 def set_operating_point(
@@ -52,7 +55,8 @@ def set_operating_point(
     - with a rate, and samples that it refers to;
     - with ``miss_rate`` or ``ask_costs`` alone: the limit stays, and the zones around it are placed for what was
       learned of the traffic;
-    - with nothing else, ``set_operating_point(clf)``: back to the fitted boundary.
+    - with nothing else, ``set_operating_point(clf)``: back to what the fit, or the last :func:`learn_from_traffic`,
+      placed.
 
     Read more in the :ref:`User Guide <line_for_traffic>`.
 
@@ -98,10 +102,11 @@ def set_operating_point(
         The same estimator. Its classifier's ``traffic_`` says what was learned: a dict with ``open_share`` and its
         limits ``low`` and ``high``; ``known_shift``, how much farther out than held-out samples known messages lie, and
         ``known_spread``; ``open_place``, how far below these open ones lie, and ``open_width``. The unit is a standard
-        deviation of the held-out samples. ``None`` after a rate, and as fitted. :func:`predict_open_proba` uses it.
+        deviation of the held-out samples. ``None`` as fitted; a rate leaves it. :func:`predict_open_proba` uses it.
         ``asking_`` says where the zones are (``low``, ``high``, ``gap``) and what they are expected to do: of known
         messages the shares ``served`` with the right answer, answered ``wrong``, ``asked`` and ``missed``, of open ones
-        ``open_asked`` and ``open_answered``. ``None`` after a rate, as fitted, and if no held-out samples tell it.
+        ``open_asked`` and ``open_answered``. ``None`` after a rate, as fitted, and if no held-out samples tell it: then
+        they follow the limit. What was learned before counts, also where a share is told.
 
     Raises
     ------
@@ -122,7 +127,8 @@ def set_operating_point(
         If labels are read as open that are neither a class nor the open label. If there are fewer samples than a rate
         needs: 1 / rate − 1. The warning says which rates so few can keep. If the labelled known messages lie farther
         out than held-out training samples: then the fit predicted too few rejections. If three classes cannot keep
-        ``miss_rate``: the warning says which rate they can keep, and that one is kept.
+        ``miss_rate``: the warning says which rate they can keep, and that one is kept. If the limit rejects or accepts
+        nearly everything, by a rate of 1, or by costs that differ too much.
 
     Notes
     -----
@@ -170,22 +176,24 @@ def set_operating_point(
     if rate is not None:
         of_share = {"open_share": open_share, "cost_open": cost_open, "cost_reject": cost_reject}
         _check_only_a_rate(rate, X, of_share | {"sample_weight": sample_weight})
-        offset, traffic = offset_of_rate(estimator, X, y, rejection_rate, open_acceptance_rate), None
+        offset = offset_of_rate(estimator, X, y, rejection_rate, open_acceptance_rate)
+        back = Placed(offset, getattr(classifier, "traffic_", None))
     elif X is None and open_share is None:
         _check_share_is_there(costs, y)
-        offset, traffic = 0.0, None
+        back = getattr(classifier, "_taught", None) or Placed(0.0)
     else:
         held_out = ReferenceScores.of(classifier, "set_operating_point")
         log, found = _fit_log(held_out, estimator, X, y, sample_weight, open_share)
         offset = place_limit(held_out, found, log.own_scores, len(classifier.classes_), costs)
-        traffic = found.traffic()
+        back = Placed(offset, found.traffic())
+        _warn_of_all(held_out, offset)
     placed = copy(classifier)
     if not limit_stays:
-        placed.offset_, placed.class_offsets_ = offset, np.zeros(len(placed.classes_))
+        placed.offset_, placed.class_offsets_ = back.offset, np.zeros(len(placed.classes_))
     if isinstance(placed, KeepsHeldOutMixin):
-        placed.traffic_ = placed.traffic_ if limit_stays else traffic
-        is_as_fitted = found is None and asked_by == (None, None)  # then the zones follow the limit
-        placed.asking_ = None if is_as_fitted else zones_placed(placed, found, log.own_scores, *asked_by)
+        placed.traffic_ = placed.traffic_ if limit_stays else back.traffic
+        is_back = found is None and asked_by == (None, None)  # without zones of their own they follow the limit
+        placed.asking_ = back.asking if is_back else zones_placed(placed, found, log.own_scores, *asked_by)
     classifier.__dict__.update(vars(placed))  # all at once
     return estimator
 
@@ -211,6 +219,17 @@ def _fit_log(
     if log.n_new and (shifted := log.shift_seen(held_out)) is not None:
         warn(shifted)
     return log, found
+
+
+def _warn_of_all(held_out: ReferenceScores, offset: float) -> None:
+    """Warn if a limit rejects nearly all held-out known samples, or accepts nearly all of held-out classes."""
+    rejected = np.average(held_out.known < offset, weights=held_out.weights)
+    accepted = np.average(held_out.opened >= offset, weights=held_out.open_weights) if len(held_out.opened) else 0.0
+    advice = "pass costs that differ less, or another open_share"
+    if rejected >= NEARLY_ALL:
+        warn(f"The limit rejects {100 * rejected:.0f} % of the known samples that the fit held out; {advice}.")
+    elif accepted >= NEARLY_ALL:
+        warn(f"The limit accepts {100 * accepted:.0f} % of the samples whose class the fit held out; {advice}.")
 
 
 def _check_costs(cost_open: Any, cost_reject: Any) -> tuple[float, float] | None:

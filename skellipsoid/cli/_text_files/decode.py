@@ -4,6 +4,8 @@ import codecs
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from ..._core.characters import printable
@@ -29,6 +31,31 @@ _ENOUGH_LINES = 50
 _SPLIT = re.compile("[a-z\xdf-\xff][\xa1\xa7\xa9\xac\xae\xb1-\xb3\xb5\xb6\xb8\xb9\xbc-\xbf][a-z\xdf-\xff]")
 #: Letters of a line that a message shows.
 _MOST_LETTERS = 60
+
+
+#: Whether the last line of a file is left out if it has no end.
+_WHOLE = ContextVar("whole", default=False)
+
+
+@contextmanager
+def whole_lines() -> Iterator[None]:
+    """Read files to their last line end inside the block: another program may be writing the line behind it."""
+    before = _WHOLE.set(True)
+    try:
+        yield
+    finally:
+        _WHOLE.reset(before)
+
+
+def _whole(content: bytes, path: Path) -> bytes:
+    """Cut a line without an end off, unless it is the only one, the end of a cell of several lines, or of an array."""
+    whole, end, last = content.rpartition(b"\n")
+    is_record = path.suffix.lower() == ".json" or content.lstrip(codecs.BOM_UTF8 + b" \t\r\n").startswith(b"[")
+    is_of_cell = last.count(b'"') % 2 and not last.startswith(b"{")
+    if not end or not last.strip(b"\0 \t\r") or is_record or is_of_cell:
+        return content
+    warn("The last line of the log has no end yet, and is left for the next call.")
+    return whole + end
 
 
 class UnclearEncodingError(ValueError):
@@ -59,6 +86,8 @@ def decode_file(
     """
     content = read_bytes(path)
     check_is_text(content, path)
+    if _WHOLE.get():
+        content = _whole(content, path)
     if content.startswith(_UTF_16):
         lines = _decoded(content, "utf-16", path)
         if encoding is not None and "utf16" not in re.sub(r"[-_]", "", encoding.lower()):

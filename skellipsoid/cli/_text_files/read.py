@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._bot_files.bot_reader import read_bot
-from ..._core.characters import is_visible
+from ..._bot_files.bot_reader import PAGE, read_bot
+from ..._core.characters import TIME, is_visible
 from ..._core.files import unguarded
 from ..._core.messages import named, say_empty
 from ..._core.warn import LossWarning, silenced, warn
@@ -36,10 +36,6 @@ _EXACT_FLOATS = 2**sys.float_info.mant_dig
 _WHOLE = re.compile(r"([-+]?\d+)\.0+")
 #: Paths into objects that a message names.
 _MOST_PATHS = 5
-#: A date and a time, or a time, at the beginning of a line that a program logged.
-_TIME = re.compile(
-    r"[\[(]?(?:\d{4}-\d\d-\d\d[T ]|\d\d?[./]\d\d?[./]\d{2,4},? |\d\d/\w{3}/\d{4}:)?\d\d?:\d\d(?::\d\d)?\b"
-)
 #: What programs write for a missing label.
 _MISSING = {
     *("NaN", "nan", "-NaN", "-nan", "NA", "<NA>", "N/A", "n/a", "NaT", "NULL", "Null", "null", '""', "''", r"\N"),
@@ -206,7 +202,7 @@ def read_rows(
                 filled = list(every)
             say_empty([numbers[i] for i in sorted(set(every) - set(filled))], path)
             texts = [lines[i] for i in filled]
-            if len(texts) > 1 and all(_TIME.match(text.lstrip()) for text in texts if text.strip()):
+            if len(texts) > 1 and all(TIME.match(text.lstrip()) for text in texts if text.strip()):
                 warn(
                     f"Each line of {str(path)!r} begins with a time, which is read as a part of the message; write the "
                     "messages alone to a file, or to a column of a table.",
@@ -337,7 +333,9 @@ def check_cells(table: Table, path: Path, column: int, kept: Collection[str] = (
             continue  # of a tool: one label counts, several do not
         if not is_scalar(row[column]):
             found, remedy = f"a {type(row[column]).__name__}", "choose another column"
-            if paths := [each for each in paths_into(row[column]) if each]:
+            if _are_cats(row[column]):
+                remedy = f"of classes with numbers, as in spaCy's cats, write the name of the one that is 1 ({PAGE})"
+            elif paths := [each for each in paths_into(row[column]) if each]:
                 named_paths = ", ".join(repr(f"{table.names[column]}.{each}") for each in paths[:_MOST_PATHS])
                 remedy = f"name a path into it instead, such as {named_paths}"
         elif isinstance(row[column], float) and row[column].is_integer() and abs(row[column]) >= _EXACT_FLOATS:
@@ -348,6 +346,12 @@ def check_cells(table: Table, path: Path, column: int, kept: Collection[str] = (
             f"Column {table.titled(column)} of {str(path)!r} holds {found} in {table.unit} {number}, but a text or a "
             f"label is needed; {remedy}."
         )
+
+
+def _are_cats(cell: Any) -> bool:
+    """Whether a cell is an object of numbers from 0 to 1 or truths, by the names of classes."""
+    values = list(cell.values()) if isinstance(cell, dict) else []
+    return bool(values) and all(isinstance(value, int | float) and 0 <= value <= 1 for value in values)
 
 
 def _say_missing(table: Table, path: Path, cells: list[str], what: str, remedy: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._bot_files.bot_reader import PAGE
 from ..._core.characters import is_unicode
 from ..._core.messages import named
 from ..._core.warn import warn
@@ -137,6 +138,8 @@ def _objects(lines: list[str], path: Path) -> list[tuple[int, dict[str, Any]]]:
 def _checked(record: Any, place: str, path: Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         kind = {list: "an array", str: "a string", type(None): "null"}.get(type(record), "a number")
+        if isinstance(record, list) and any(isinstance(part, dict) and "cats" in part for part in record):
+            kind = f"an array with spaCy's cats ({PAGE} turns them into labels)"
         raise ValueError(  # noqa: TRY004 - the file is wrong, not an argument
             f"{place} of {str(path)!r} is {kind}, but must be a JSON object with a text and a label; correct it."
         )
