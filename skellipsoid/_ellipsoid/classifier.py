@@ -251,8 +251,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         UserWarning
             If -1 may be a class: only the classes 0 and 1, or fewer than two, remain beside open samples. If outliers,
             or duplicates in ``X_val``, are dropped. If a class is a single group. If a whitening was fitted to ``X``
-            (:ref:`projections`), if ``X`` holds word counts (:ref:`tfidf`), or if less than an eighth of the
-            samples of held-out classes is detected.
+            (:ref:`projections`), or if ``X`` holds word counts (:ref:`tfidf`).
         """
         if self.trainer is not None:
             validate_params(self.trainer)

@@ -134,13 +134,6 @@ def test_word_counts_warn_with_what_is_expected_and_lose_words_in_folds():
     assert np.mean(classifier.predict(new) == -1) == pytest.approx(detected, abs=0.25)
 
 
-def test_features_that_say_nothing_warn_with_what_is_detected():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(240, 3)), np.arange(240) % 6
-    with pytest.warns(UserWarning, match="open samples will look known: of 100 samples of held-out classes"):
-        EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
-
-
 @pytest.mark.parametrize("n_classes", [1, 2])
 def test_few_classes_behind_a_projection_fit(n_classes, data):
     X, y, *_ = data
