@@ -141,6 +141,8 @@ def naming_rows(X: Any) -> Iterator[None]:
                 "X holds a list or an array in some of its cells, but features must be numbers; pass a column of "
                 "vectors alone, such as X['embedding']."
             ) from None
+        if "Found array with dim" in str(error):
+            raise ValueError(f"{error} Pass X.reshape(len(X), -1) for one row a sample.") from None
         if text := _TEXT.search(str(error)):
             raise ValueError(
                 f"X holds the text {cut(text[1], _LONGEST_TEXT)!r}, but features must be numbers (could not convert "

@@ -116,8 +116,8 @@ def before_and_after(before: Mapping[str, Sequence[float]], after: Mapping[str, 
         return f"{was} before, {now} now"
 
     return (
-        f"Of 100 known messages to come, right: {both('right')}; wrong: {both('wrong')}; to a person: "
-        f"{both('rejected')}. Of 100 new ones, noticed: {both('noticed')}.\n"
+        f"Of 100 known messages to come (± a standard deviation), right: {both('right')}; wrong: {both('wrong')}; "
+        f"to a person: {both('rejected')}. Of 100 new ones, noticed: {both('noticed')}.\n"
         f"Asked about by predict --ask, of 100 known: {both('asked')}; of 100 new: {both('open_asked')}."
     )
 

@@ -128,7 +128,9 @@ def test_learn_takes_the_labels_of_a_workbook(folder, log, texts, labels, tmp_pa
     fill_in(review, [truth.get(text, "-1: none of these") for text in shown])
     weights = list(map(float, table.named_cells("weight")))
     model = load(folder)
-    wanted = learn_from_traffic(model, shown, [truth.get(text, "-1") for text in shown], sample_weight=weights)
+    rest = [text for text in log.texts if text not in shown]  # equal to others by the text model
+    y = np.array([*(truth.get(text, "-1") for text in shown), *[None] * len(rest)], dtype=object)
+    wanted = learn_from_traffic(model, [*shown, *rest], y, sample_weight=[*weights, *[1] * len(rest)])
     content = review.read_bytes()
     assert main(["review", *words, "--data", str(log.path), "--save", str(review)]) == 2
     assert "labels, which --save would overwrite" in capsys.readouterr().err
