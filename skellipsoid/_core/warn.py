@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
-from typing import Any
-from weakref import WeakSet
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 #: Packages through which a call of the user comes here.
 _PASSED = {"skellipsoid", "skellipsoid_bench", "sklearn", "contextlib", "joblib"}
@@ -31,32 +31,49 @@ def silenced() -> Iterator[None]:
         _SILENT.reset(before)
 
 
-#: Searches that were warned; in a worker process, where no search is, the process.
-_WARNED: "WeakSet[Any]" = WeakSet()
-
-
 class _Worker:
     """Stands for a process that fits candidates of a search elsewhere."""
 
 
 _WORKER = _Worker()
+#: Where in this package each search was warned; in a worker process, where no search is, the process.
+_WARNED: "WeakKeyDictionary[Any, set[tuple[str, int]]]" = WeakKeyDictionary()
+
+
+class _Place(NamedTuple):
+    """Where in a search of scikit-learn a warning comes."""
+
+    #: The search, and what stands for it in a worker process; ``None`` outside of candidates.
+    search: Any
+    is_fit: bool
+
+    @classmethod
+    def now(cls) -> "_Place":
+        frame: FrameType | None = sys._getframe(1)
+        is_candidate, is_fit, search = False, False, None
+        while frame is not None and search is None:
+            name = frame.f_globals.get("__name__", "")
+            if not is_candidate:
+                is_fit |= frame.f_code.co_name == "fit"
+                is_candidate = name == "sklearn.model_selection._validation" and bool(frame.f_locals.get("parameters"))
+            if name.startswith("sklearn.model_selection._search") and hasattr(frame.f_locals.get("self"), "refit"):
+                search = frame.f_locals["self"]
+            frame = frame.f_back
+        return cls((_WORKER if search is None else search) if is_candidate else None, is_fit)
+
+    def is_first(self, caller: FrameType) -> bool:
+        """Whether this place of the package has not warned in this search yet."""
+        kinds, kind = _WARNED.setdefault(self.search, set()), (caller.f_code.co_filename, caller.f_lineno)
+        is_new = kind not in kinds
+        kinds.add(kind)
+        return is_new
 
 
 def warn_in_search(message: str) -> None:
     """Warn, once in a search of scikit-learn, and not outside of one."""
-    frame: FrameType | None = sys._getframe(1)
-    is_candidate, search = False, None
-    while frame is not None and search is None:
-        name, variables = frame.f_globals.get("__name__", ""), frame.f_locals
-        if name == "sklearn.model_selection._validation" and variables.get("parameters"):
-            is_candidate = True
-        if name.startswith("sklearn.model_selection._search") and hasattr(variables.get("self"), "refit"):
-            search = variables["self"]
-        frame = frame.f_back
-    key = _WORKER if search is None else search
-    if is_candidate and key not in _WARNED:
-        _WARNED.add(key)
-        warn(message)
+    place = _Place.now()
+    if place.search is not None and not _SILENT.get() and place.is_first(sys._getframe(1)):
+        _warn(message, UserWarning)
 
 
 def scored_estimator() -> Any:
@@ -70,9 +87,22 @@ def scored_estimator() -> Any:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line that called this package, also through a Pipeline or a search."""
+    """Warn at the line that called this package, also through a Pipeline or a search.
+
+    Of the candidates of a search each place warns once: the fits of those on parts of the samples say nothing where the
+    fit on all follows.
+    """
     if _SILENT.get():
         return
+    place = _Place.now()
+    is_repeated = place.search is not None and (
+        (place.is_fit and bool(getattr(place.search, "refit", False))) or not place.is_first(sys._getframe(1))
+    )
+    if not is_repeated:
+        _warn(message, category)
+
+
+def _warn(message: str, category: type[Warning]) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_globals.get("__name__", "").split(".")[0] in _PASSED and frame.f_back is not None:
         level, frame = level + 1, frame.f_back

@@ -74,7 +74,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
     elif options.command in ("train", "demo"):
         check_folder(save, overwrite=options.overwrite)
     elif save is not None:
-        check_folder(save, overwrite=False)
+        check_folder(save, overwrite=None)
     if state is not None:
         real_file(state)
     out = getattr(options, "out", None)
@@ -99,6 +99,10 @@ def _check_given(options: argparse.Namespace) -> None:
             what = {"--encoding": "is that", "--sheet": "names a sheet"}.get(name, "names a column")
             raise ValueError(f"{name} {what} of the file of --data; pass a file, or leave {name} out.")
     log = getattr(options, "log", None)
+    if options.command == "learn" and log is None:
+        for name, value in {"--sheet": options.sheet, "--text-column": options.text_column}.items():
+            if value:
+                raise ValueError(f"{name} is that of the log; pass --log, or leave {name} out.")
     if log is not None:
         _try(log, lambda: read_rows(log, **read_by(options)))
     if data is None or (options.command == "predict" and options.out is not None):
@@ -213,10 +217,10 @@ def _check_export(options: argparse.Namespace) -> None:
     raise ValueError(msg)
 
 
-def check_folder(folder: Path | None, *, overwrite: bool) -> str | None:
+def check_folder(folder: Path | None, *, overwrite: bool | None) -> str | None:
     """Refuse a folder that the model cannot be written to, before hours of training.
 
-    Gives the hash of the model that is to be replaced, if there is one.
+    Gives the hash of the model that is to be replaced, if there is one. ``None``: the command replaces none.
     """
     if folder is None:
         if overwrite:
@@ -238,8 +242,10 @@ def check_folder(folder: Path | None, *, overwrite: bool) -> str | None:
     return replaced
 
 
-def _check_replaced(folder: Path, *, overwrite: bool) -> str:
+def _check_replaced(folder: Path, *, overwrite: bool | None) -> str:
     """Refuse what exists, unless it is a saved model that may be replaced; gives its hash."""
+    if overwrite is None:
+        raise FileExistsError(f"{str(folder)!r} exists; pass a new folder to --save.")
     if not overwrite:
         raise FileExistsError(
             f"{str(folder)!r} exists; pass --overwrite to replace a model that was saved there, or another folder."

@@ -266,8 +266,9 @@ def _add_review(commands: Commands) -> None:
     review = commands.add_parser(
         "review",
         help="choose messages of a log to label, and write them to a file with what the model proposes",
-        description="Thirty labelled messages tell where the limit belongs. They are drawn along the score; their "
-        "weights undo that.",
+        description="Thirty labelled messages tell where the limit belongs. They are drawn along the score. The "
+        "column weight undoes that: it says, in thousandths, for how many messages of the log each stands; leave it as "
+        "it is.",
     )
     _add_model(review)
     add_lines(review, "read the texts of a file instead of lines from standard input; its other columns are kept")

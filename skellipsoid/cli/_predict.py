@@ -15,9 +15,10 @@ from typing import Any
 
 from .._core.characters import printable
 from .._core.messages import numbered
+from .._core.warn import warn
 from .._torch import machine
 from ._beside import Answering, answering_beside
-from ._given import LINES, in_groups, lines_of_input, noted, read_by, texts_of_file
+from ._given import LINES, NO_TEXT, in_groups, lines_of_input, noted, read_by, texts_of_file
 from ._many_files import answer_files
 from ._output import check_output
 from ._text_files.read import read_rows, read_texts
@@ -45,6 +46,8 @@ def predict(options: argparse.Namespace) -> None:
     given: Any = options.texts or None
     if options.out is None and not options.texts:
         given = read(options.data) if options.keep_columns else texts_of_file(options)
+        if options.data is not None and not (given[1] if options.keep_columns else given):
+            warn(f"{str(options.data)!r} {NO_TEXT}.")
     model = answering_beside(options) or _whole(options)
     size = 1 if given is None and options.out is None and machine.is_terminal(sys.stdin) else LINES
 

@@ -154,7 +154,7 @@ def _check_explained(pipeline: Any, options: argparse.Namespace) -> None:
             f"leave --{asked[0]} out."
         )
     elif options.explain and not len(_kept_texts(pipeline)):
-        msg = f"--explain prints training texts, but the model in {folder!r} holds none; train it with --keep-texts."
+        msg = f"--explain prints training texts, but the model in {folder!r} holds none; use train --keep-texts."
     else:
         return
     raise ValueError(msg)

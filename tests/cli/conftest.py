@@ -1,7 +1,9 @@
 """A user's file, the tiny text model, and a model that was saved."""
 
+import argparse
 import io
 import pickle
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -10,9 +12,10 @@ import pytest
 from export_helpers import damage
 from sklearn.pipeline import Pipeline
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, save
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, cli, save
 from skellipsoid._onnx import export as _export
 from skellipsoid.cli import main
+from skellipsoid.cli._options import build_parser
 
 
 class Bytes(io.TextIOWrapper):
@@ -121,3 +124,29 @@ def only_export(model, alone):
     """The model, which nothing can load any more, beside what it was: its export alone can answer."""
     damage(model)
     return model
+
+
+@pytest.fixture(scope="package")
+def options_of():
+    """Names of the options of each command."""
+    (actions,) = [each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction)]
+    return {name: {*parser._option_string_actions} for name, parser in actions.choices.items()}
+
+
+@pytest.fixture(autouse=True)
+def only_options_that_there_are(options_of, monkeypatch):
+    """What a command says names no option that it lacks, in whichever test it is raised."""
+    commands, run, say = [], cli._run, cli._say
+
+    def noted_run(options):
+        commands.append(options.command)
+        return run(options)
+
+    def checked_say(program, message):
+        for other, option in re.findall(r"(?:\b([a-z-]+) )?(?<![\w-])(--[a-z][a-z-]*)", message):
+            of = other if other in options_of else commands[-1] if commands else None
+            assert of is None or option in options_of[of], f"{of} has no {option}: {message}"
+        say(program, message)
+
+    monkeypatch.setattr(cli, "_run", noted_run)
+    monkeypatch.setattr(cli, "_say", checked_say)

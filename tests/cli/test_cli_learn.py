@@ -111,7 +111,7 @@ def test_review_and_learn_are_those_of_python(folder, log, tmp_path, capsys):
     )
     told = found[-1].changes_[-1]
     assert out[2].startswith(f"Of the labelled known messages {100 * told['rejected']:.0f} % went to a person; ")
-    assert out[3].startswith("Of 100 known messages to come, right: ")
+    assert out[3].startswith("Of 100 known messages to come (± a standard deviation), right: ")
     assert out[3].count(" ± ") == 8
     assert out[4].startswith(
         "Asked about by predict --ask, of 100 known: {:.0f} ± ".format(100 * told["before"]["asked"][0])

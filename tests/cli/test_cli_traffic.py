@@ -332,7 +332,7 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
     told, both, asked, *training = said  # every limit is told by the forecast of the traffic
     assert asked.startswith("Asked about by predict --ask, of 100 known: ")
     assert asked.count(" ± ") == 4
-    assert both.startswith("Of 100 known messages to come, right: ")
+    assert both.startswith("Of 100 known messages to come (± a standard deviation), right: ")
     assert both.count(" ± ") == 8  # of right, wrong, to a person and noticed, before and now
     fitted = " (as fitted)" if offset == 0 else ""
     assert told.startswith(f"The limit moves from -0.500 to {offset:.3f}{fitted}")

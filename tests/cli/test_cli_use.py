@@ -177,7 +177,7 @@ def test_the_nearest_training_texts_are_the_reason(tiny_model, table, texts, lab
 def test_reasons_need_a_model_that_keeps_texts(saved, give_input, capsys):
     give_input("wake me at six\n")
     assert main(["predict", "--model", str(saved), "--explain"]) == 2
-    sentence = f"but the model in {str(saved)!r} holds none; train it with --keep-texts.\n"
+    sentence = f"but the model in {str(saved)!r} holds none; use train --keep-texts.\n"
     assert capsys.readouterr().err == f"skellipsoid: --explain prints training texts, {sentence}"
 
 

@@ -1,0 +1,95 @@
+"""Promise: what a command says names only options that it has, and says each thing once and plainly.
+
+``conftest.only_options_that_there_are`` checks what any test of the command makes it say.
+"""
+
+import shutil
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+
+from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid.cli import main
+from skellipsoid.model_selection import OpenSetKFold
+
+#: What is wrong with a file or an option of it, and a part of what is said.
+ODD = {
+    "no encoding": (["--encoding", "nope"], "--encoding 'nope' is not known"),
+    "another encoding": ([], "name the encoding of the file with --encoding"),
+    "no sheet": (["--sheet", "nope"], "--sheet"),
+    "no column": (["--text-column", "nope"], "'nope'"),
+    "no label column": (["--label-column", "nope"], "'nope'"),
+    "a language": (["--language", "xx"], "--language"),
+}
+
+
+@pytest.mark.parametrize(("odd", "said"), ODD.values(), ids=ODD)
+def test_each_command_that_reads_a_file_names_options_that_it_has(odd, said, saved, options_of, tmp_path, capsys):
+    """The odd files and options go through all commands that can raise what is said of them."""
+    shutil.copytree(saved, tmp_path / "model")
+    path = tmp_path / "log.csv"
+    path.write_text("message,label\nwake me at six,alarm\nrain tomorrow,weather\n", encoding="utf-8")
+    if not odd:  # a few lines are of another encoding
+        lines = [*("привет,свет\n".encode() for _ in range(28)), *[b"caf\xe9,alarm\n"] * 3]
+        path.write_bytes(b"message,label\n" + b"".join(lines))
+    model, raised = ["--model", str(tmp_path / "model")], set()
+    more = {
+        "compare": ["--before", model[1], "--after", model[1]],
+        "review": [*model, "--save", str(tmp_path / "sheet.tsv")],
+        "set-limit": [*model, "--open-share", "0.2"],
+        "train": ["--save", str(tmp_path / "new")],
+        "demo": [],
+    }
+    for name, options in options_of.items():
+        if "--data" in options and {*odd[:1]} <= options:
+            words = [name, *more.get(name, model), "--data", str(path), *odd]
+            assert main(words) == 2, words
+            err = capsys.readouterr().err
+            assert said in err or (name == "learn" and f"{odd[0]} is that of the log; pass --log" in err), words
+            raised.add(name)
+    assert len(raised) >= 3
+
+
+@pytest.mark.parametrize("command", ["set-limit", "learn", "add", "remove", "merge"])
+def test_a_folder_that_exists_is_no_place_for_a_changed_model(command, saved, tmp_path, capsys):
+    words = {
+        "set-limit": ["--open-share", "0.2"],
+        "learn": ["--data", "no.csv"],
+        "add": ["--data", "no.csv"],
+        "remove": ["--labels", "light"],
+        "merge": ["--labels", "light", "--into", "lamp"],
+    }[command]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").touch()
+    assert main([command, "--model", str(saved), *words, "--save", str(tmp_path / "other")]) == 2
+    assert "other' exists; pass a new folder to --save." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("way", ["file", "rows", "input"])
+def test_predict_says_that_a_file_is_empty(way, saved, tmp_path, capsys, give_input):
+    (tmp_path / "empty.csv").write_text("", encoding="utf-8")
+    give_input(b"")
+    words = {"file": ["--data", str(tmp_path / "empty.csv")], "input": []}
+    words["rows"] = [*words["file"], "--keep-columns"]
+    assert main(["predict", "--model", str(saved), *words[way]]) == 0
+    out, err = capsys.readouterr()
+    assert (out, err.count("holds no text, and nothing is answered.")) == ("", 1)
+
+
+@pytest.mark.parametrize("refit", [True, False])
+def test_a_search_warns_once(refit, recwarn):
+    """Of what it fits on parts of the samples nothing is said where the fit on all follows."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(5), [12, 9, 7, 5, 4])
+    X = rng.normal(size=(len(y), 6)) + 5 * rng.normal(size=(5, 6))[y]
+    search = GridSearchCV(
+        EllipsoidOpenSetClassifier(random_state=0),
+        {"beta": [0.2, 0.5]},
+        cv=OpenSetKFold(3),
+        scoring="accuracy",
+        refit=refit,
+    )
+    search.fit(X, y)
+    (said,) = [str(each.message) for each in recwarn if "fewer than 10 different" in str(each.message)]
+    assert said.startswith("4 of 5 classes") == refit
