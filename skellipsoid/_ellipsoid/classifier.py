@@ -27,9 +27,10 @@ from .._torch.threads import one_thread_each
 from . import scoring, state
 from .attributes import BoundaryAttributesMixin
 from .elidecide import EliDecide
+from .expectation import warn_of_expectation
 from .learned import Learned
 from .math.boundaries import Fitted
-from .methods import method_of, read_validation, warn_of_projection
+from .methods import method_of, read_validation
 
 
 class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, BoundaryOpenSetClassifier):
@@ -249,8 +250,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         -----
         UserWarning
             If -1 may be a class: only the classes 0 and 1, or fewer than two, remain beside open samples. If outliers,
-            or duplicates in ``X_val``, are dropped. If a class is a single group. If the columns are uncorrelated and
-            have equal variances: a whitening was fitted to ``X`` (:ref:`projections`).
+            or duplicates in ``X_val``, are dropped. If a class is a single group. If a whitening was fitted to ``X``
+            (:ref:`projections`), or if ``X`` holds word counts (:ref:`tfidf`).
         """
         if self.trainer is not None:
             validate_params(self.trainer)
@@ -260,8 +261,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         n_classes, validation = len(self.classes_), read_validation(self, X_val, y_val)
         projection = Projection.NONE if self.trainer is not None else find_projection(X, codes)
         if allows_for(projection):
-            self._expected = self._expected._replace(projected=True)
-            warn_of_projection(projection)
+            self._expected = self._expected._replace(projected=int(projection))
         if self.outliers == "drop":
             used = without_outliers(X, codes, used, n_classes)
         self._norm_range = usual_norms(select_rows(X, used), codes[used])
@@ -280,6 +280,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         self._kept = samples if self.keep_samples else None
         self.offset_, self.class_offsets_ = 0.0, np.zeros(n_classes)
         self.changes_, self._learned = [], None
+        if self.trainer is None:
+            warn_of_expectation(self, samples.groups, samples.classes)
         return self
 
     def _store(

@@ -27,7 +27,7 @@ from .._core.warn import warn
 from .._held_out.scores import Expected
 from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.duplicates import equal_samples, find_duplicates
-from .._samples.projections import REMEDY, Projection, describe
+from .._samples.projections import Projection
 from .._samples.training_samples import TrainingSamples
 from .._samples.units import column_units
 from .._torch.devices import explain_out_of_memory, resolve_device, resolve_seed
@@ -140,11 +140,11 @@ class ClosedForm(Method):
         # After an earlier fit, nothing is drawn but which of very many samples are held out.
         seed = 0 if chosen else resolve_seed(self.random_state)
         cached = check_memory(None if chosen else self.memory).cache(_prepared)
-        leaves_out = bool(self.expected.projected) and with_held_out
+        projection = Projection((self.expected.projected or 0) if with_held_out else 0)
         made_by = _made_by()
         with fit_progress(self.verbose):
             prepared, folds = cached(
-                samples, len(classes), str(self.device), seed, chosen, made_by, with_held_out, leaves_out
+                samples, len(classes), str(self.device), seed, chosen, made_by, with_held_out, projection
             )
             fitted = finish(prepared, self.alpha, self.expected._replace(projected=None))
             if folds:
@@ -182,7 +182,7 @@ def _prepared(
     chosen: Chosen | None,
     made_by: tuple[str, ...],
     with_held_out: bool,
-    leaves_out: bool,
+    projection: Projection,
 ) -> tuple[Prepared | Spheres, list[Fold]]:
     """Compute what does not depend on α and β, of arguments that have a hash; ``made_by`` is what computes it."""
     samples, fresh = training.as_tensors(n_classes, torch.device(device)), None
@@ -191,7 +191,7 @@ def _prepared(
         samples, fresh = samples.where(~validates), samples.where(validates)
     opened = torch.from_numpy(training.open_features).to(device)
     prepared = prepare(samples, opened, seed, chosen, fresh, with_held_out)
-    return prepared, leave_out_folds(samples, opened, seed, chosen) if leaves_out else []
+    return prepared, leave_out_folds(samples, opened, seed, projection, chosen) if projection else []
 
 
 class Training(Method):
@@ -295,12 +295,6 @@ def warn_of_flat(history: History, n_steps: int) -> None:
             "rejected; raise max_iter or learning_rate of EliDecide, pass X_val, or use trainer=None.",
             ConvergenceWarning,
         )
-
-
-def warn_of_projection(projection: Projection) -> None:
-    """Warn of a whitening that was fitted to the samples: folds that leave it out show a part of its effect only."""
-    if projection == Projection.WHITENED:
-        warn(f"{describe(projection)}; {REMEDY}.")
 
 
 def warn_of_few(

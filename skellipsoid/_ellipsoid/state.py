@@ -118,7 +118,7 @@ _EXPECTED = Record(
     open_share=Rule("a share, or a tuple of two that rise", _is_share),
     known_shift=or_none(NUMBER),
     open_weight=Rule("a number of at least 0", lambda value: is_number(value) and value >= 0),
-    projected=optional(or_none(Rule("True", lambda value: value is True))),
+    projected=optional(or_none(Rule("the number of a projection", lambda value: value in (1, 2, 3, 4)))),
 )
 #: Fitted attributes, and what each must be to be loaded.
 STATE: dict[str, Rule | Record] = {

@@ -22,8 +22,8 @@ class Expected(NamedTuple):
     open_share: Share = TRAFFIC
     known_shift: float | None = None  # None: as messages of users lie, which the prior says
     open_weight: float = 1.0  # of an accepted open sample, against a rejected known one
-    # Whether a projection was fitted to the training samples: then held-out classes alone say where open samples lie.
-    projected: bool | None = None
+    # Projection that was fitted to the training samples: then held-out classes alone say where open samples lie.
+    projected: int | None = None
 
     @classmethod
     def by(cls, classifier: Any) -> "Expected":

@@ -1,4 +1,4 @@
-"""Columns that show which transformer was fitted to these very samples: PCA and its kin leave them uncorrelated."""
+"""Columns that show which transformer was fitted to these very samples: PCA and its kin, or word counts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +15,8 @@ ROUNDING = 0.0025
 BY_CHANCE = 1e-4
 #: Standard deviations of whitened columns differ by this share of the smallest at most.
 EQUAL = 1e-2
+#: Words: most of so many columns or more are 0 in all samples but this share.
+FEWEST_WORDS, RARE = 50, 0.05
 #: Columns that are looked at before all.
 FIRST = 8
 
@@ -26,6 +28,7 @@ class Projection(IntEnum):
     CENTRED = 1  # PCA: the covariance is diagonal
     NOT_CENTRED = 2  # TruncatedSVD: the second moments are
     WHITENED = 3  # the covariance is the identity times a number: FastICA, PCA(whiten=True), a scaler behind a PCA
+    VOCABULARY = 4  # word counts: a word that no sample has is no column
 
 
 #: What to do where it costs accuracy.
@@ -41,6 +44,11 @@ def describe(projection: Projection) -> str:
         return (
             "The columns of X are uncorrelated and have equal variances, as a whitened PCA or an ICA leaves the "
             "samples that it was fitted to, so that new open samples look much more known than held-out ones"
+        )
+    if projection == Projection.VOCABULARY:
+        return (
+            "Most columns of X are 0 in most samples, as word counts are, so that little is left of new open samples: "
+            "what is in no training sample is in no column"
         )
     return (
         "The columns of X are uncorrelated, as PCA, TruncatedSVD or KernelPCA leaves the samples that it was fitted "
@@ -73,6 +81,8 @@ def find_projection(features: NDArray[np.floating], classes: NDArray[np.int64]) 
     Linear discriminant analysis is not to be taken for one: it gives a column less than there are classes, and whitens
     the samples of these, but for its own shrinkage.
     """
+    if are_words(features):
+        return Projection.VOCABULARY
     found = _find(features)
     if found and classes.any():
         if features.shape[1] == classes.max():
@@ -81,6 +91,14 @@ def find_projection(features: NDArray[np.floating], classes: NDArray[np.int64]) 
         if _find(features - means[classes]) == Projection.WHITENED:
             return Projection.NONE
     return found
+
+
+def are_words(features: NDArray[np.floating]) -> bool:
+    """Whether columns look like word counts: none is negative, and most are 0 nearly everywhere."""
+    if features.shape[1] < FEWEST_WORDS or not len(features) or features.min() < 0:
+        return False
+    shares = (features != 0).mean(axis=0)
+    return bool(np.median(shares[shares > 0]) < RARE) if shares.any() else False
 
 
 def _find(features: NDArray[np.floating]) -> Projection:

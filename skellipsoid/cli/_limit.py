@@ -19,7 +19,7 @@ from .._traffic.predict_set import foretold
 from .._traffic.share import said_of_trained
 from ..metrics._answers import read_closed_set_rows, trade_off_at
 from ._change import save_where_asked
-from ._trade_off import before_and_after
+from ._trade_off import before_and_after, too_few
 from ._use import load_model, log_of_file, weights_of
 
 #: Limits beyond are those of the rates 0 and 1.
@@ -96,6 +96,8 @@ def _foretold(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: 
         return None
     with silenced():  # the labels were read before
         log = read_log(classifier, *given, "set-limit")
+    if not len(log.telling().truth) and (sentence := too_few(held)) is not None:
+        return sentence
     found = log.fit(held, _share_known(classifier, log, share, held))
     scores = log.scores_of_messages()
     return before_and_after(*(foretold(each, held, found, scores) for each in (former, classifier)))

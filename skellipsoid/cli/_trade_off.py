@@ -16,6 +16,8 @@ from ..metrics._answers import read_closed_set_rows, trade_off_at
 
 #: Shares of known texts that the table's rows reject at most.
 _RATES = (0.02, 0.05, 0.1, 0.2)
+#: With fewer held-out texts, intervals of 90 % held in 0 to 75 % of trainings, by the figure and the number of texts.
+FEWEST_HELD_OUT = 20
 #: Shares of new messages that are forecast.
 _SHARES = (0.05, 0.2, 0.5)
 #: What a test calls of a classifier.
@@ -39,6 +41,17 @@ def held_out_trade_off(classifier: Any) -> str | None:
     )
 
 
+def too_few(held: ReferenceScores) -> str | None:
+    """Say that so few texts were held out that a forecast of them does not hold; ``None`` if they are enough."""
+    n = len(held.known)
+    if n >= FEWEST_HELD_OUT:
+        return None
+    return (
+        f"What users will see is not forecast: the training held out {n} texts, and fewer than {FEWEST_HELD_OUT} do "
+        "not tell it; add texts to each intent, or label 30 messages (see review --help)."
+    )
+
+
 class Forecast(NamedTuple):
     """What is expected of users' messages by one limit."""
 
@@ -52,6 +65,8 @@ class Forecast(NamedTuple):
 def forecasts(classifier: Any) -> list[Forecast]:
     """Foretell how users' messages are answered: as fitted, and with the limit for the shares that operators have."""
     held, log, n_classes = ReferenceScores.of(classifier, "train"), Log.empty(), len(classifier.classes_)
+    if too_few(held):
+        return []
     found, none = expected_traffic(held), log.scores
 
     def of_limit(name: str, limit: float, asked: Sequence[Figure] | None = None) -> Forecast:
@@ -72,6 +87,8 @@ def forecasts(classifier: Any) -> list[Forecast]:
 def traffic_forecast(classifier: Any) -> str:
     """Write how users' messages are expected to be answered."""
     rows = forecasts(classifier)
+    if not rows:
+        return str(too_few(ReferenceScores.of(classifier, "train")))
     return "\n".join(
         [
             "What to expect of users' messages, each with an interval of 90 %. It is a forecast, not a test: users",
@@ -93,6 +110,8 @@ def forecast_sentence(classifier: Any) -> str | None:
         held = ReferenceScores.of(classifier, "demo")
     except ValueError:
         return None
+    if (sentence := too_few(held)) is not None:
+        return sentence
     found = expected_traffic(held)
     of_limit = foretell(held, found, classifier.offset_, len(classifier.classes_))
     right, wrong, rejected, noticed = map(_limits, of_limit[:4])

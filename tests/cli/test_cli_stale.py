@@ -137,6 +137,9 @@ def test_in_place_of_a_damaged_export_the_model_answers(name, part, damage, mode
         part = f"The model in {{}} lacks its file '{name}' ({os.strerror(errno.ENOENT)}), so the model"
     elif damage == "half" and name == MANIFEST:
         part = f"{MANIFEST}' is damaged ("
+    elif damage == "half":
+        n_bytes = len(content) // 2, len(content)
+        part = part.replace("its SHA-256 differs", "it has {} bytes, but must have {}".format(*n_bytes))
     assert part.format(repr(str(model / "onnx"))) in err
     # Of a manifest that cannot be read, nothing says who wrote it.
     assert err.endswith(remedy(model, is_ours=(name, damage) != (MANIFEST, "half")))

@@ -192,6 +192,21 @@ def test_without_training_the_encoder_the_rejection_rate_holds_on_all_texts(tiny
     assert of_fit.split("\n")[0] == traffic_forecast(model["clf"]).split("as fitted ")[1].split("\n")[0]
 
 
+def test_of_few_texts_nothing_is_promised(tiny_model, texts, labels, tmp_path, capsys):
+    path, folder = tmp_path / "few.tsv", tmp_path / "model"
+    names = sorted(set(labels))[:2]
+    of = {name: [text for text, label in zip(texts, labels, strict=True) if label == name][:3] for name in names}
+    rows = [f"{text}\t{name}" for name in names for text in of[name]]
+    path.write_text("\n".join(rows), encoding="utf-8")
+    assert train(tiny_model, path, "--save", folder, "--finetune", "none") == 0
+    out = capsys.readouterr().out
+    assert "What users will see is not forecast: the training held out 6 texts, and fewer than 20 do not tell it" in out
+    assert main(["set-limit", "--model", str(folder), "--open-share", "0.1"]) == 0
+    said = capsys.readouterr().out
+    assert "is not forecast" in said
+    assert "±" not in said
+
+
 def test_a_rejection_rate_needs_texts_to_hold_out(tiny_model, tmp_path, capsys):
     path = tmp_path / "few.tsv"
     path.write_text("wake me\talarm\nlights off\tlight\n", encoding="utf-8")

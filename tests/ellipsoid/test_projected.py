@@ -71,7 +71,7 @@ def test_folds_are_left_out_of_means_shapes_and_projection(data):
     X, y, *_ = data
     features = PCA(0.95).fit_transform(X)
     samples = Samples.of(torch.from_numpy(features), torch.from_numpy(y))
-    folds = leave_out_folds(samples, torch.empty(0, features.shape[1]), 0)
+    folds = leave_out_folds(samples, torch.empty(0, features.shape[1]), 0, Projection.CENTRED)
     assert sum(len(fold.tested) for fold in folds) == len(X)
     assert sorted(np.concatenate([np.setdiff1d(y, fold.classes) for fold in folds])) == list(range(8))
     for fold in folds:
@@ -109,6 +109,29 @@ def test_whitened_columns_warn_and_all_projections_are_findings(data):
         EllipsoidOpenSetClassifier(random_state=0).fit(whitened, y)
     for features in (whitened, PCA(20).fit_transform(X)):
         assert check_training_features(features, y).kind.tolist() == ["projected_columns"]
+
+
+def test_word_counts_warn_with_what_is_expected_and_lose_words_in_folds():
+    """Each class has words of its own beside common ones; those of a new class are no column."""
+    rng = np.random.default_rng(0)
+    words = [np.concatenate([np.arange(30), 30 + 40 * k + np.arange(40)]) for k in range(12)]
+    y = np.repeat(np.arange(12), 24)
+    counts = np.zeros((len(y), 30 + 40 * 12))
+    for row, k in enumerate(y):
+        counts[row, rng.choice(words[k], 6, replace=False)] = 1
+    X = counts / np.linalg.norm(counts, axis=1, keepdims=True)
+    known = y < 8
+    vocabulary = X[known].any(axis=0)
+    message = r"0 in most samples.* of 100 samples of held-out classes, \d+ are detected.*Word counts"
+    with pytest.warns(UserWarning, match=message):
+        classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X[known][:, vocabulary], y[known])
+    assert classifier.column_units_ is None
+    held_out = classifier.held_out_
+    detected = np.mean(held_out.score[held_out.is_open] < 0)
+    new = X[~known][:, vocabulary]
+    lengths = np.linalg.norm(new, axis=1, keepdims=True)
+    new = np.divide(new, lengths, out=new, where=lengths > 0)
+    assert np.mean(classifier.predict(new) == -1) == pytest.approx(detected, abs=0.25)
 
 
 @pytest.mark.parametrize("n_classes", [1, 2])

@@ -9,6 +9,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
@@ -217,6 +218,15 @@ def test_held_out_samples_and_forecasts_are_those_of_the_folds(blobs):
         assert np.mean(is_rejected[held_out.is_open == is_open]) == pytest.approx(
             1 - of_folds if is_open else of_folds, abs=0.02
         )
+
+
+def test_a_discriminant_analysis_that_overfits_in_the_folds_lowers_no_offset():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(6), 20)
+    X = rng.normal(size=(6, 60))[y] + rng.normal(size=(120, 60))
+    tuned = TunedOperatingPointCV(make_pipeline(LinearDiscriminantAnalysis(), QUICK)).fit(X, y)
+    assert np.median(tuned.cv_results_["offset"]) < 0
+    assert tuned.offset_ == 0
 
 
 @pytest.mark.parametrize("inside", [lambda clf: clf, lambda clf: make_pipeline(StandardScaler(), clf)])

@@ -3,10 +3,11 @@
 PCA keeps the directions in which its samples vary most. A class that is left out to stand in for open samples was among
 these samples, and so was each known one: the projection kept directions for them which a new sample loses. So folds of
 samples and of classes are left out of the means, the shapes and the projection. Of the covariance of the others those
-directions are kept in which the variance is at least that of the last component of the projection.
+directions are kept in which the variance is at least that of the last component of the projection. Of word counts,
+words are kept that any of the others has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from ..._held_out.line import limit_of
 from ..._held_out.scores import Expected
 from ..._held_out.table import BOUNDARY_TOLERANCE, KNOWN, OF_OTHER_CLASS, REAL, TINY, HeldOutTable, ranks_and_gaps
 from ..._samples.folds import fold_numbers
+from ..._samples.projections import Projection
 from ..._samples.samples import Integers, Samples
 from .boundaries import Boundaries, Chosen, Fitted
 from .closed_form import Prepared, finish, prepare
@@ -27,6 +29,8 @@ from .closed_form import Prepared, finish, prepare
 N_FOLDS = 4
 #: Rounding: a direction is kept if its variance is at least this share of that of the last component.
 ENOUGH = 0.999
+#: Rounding: lengths that differ by this share of them are equal.
+SAME_LENGTH = 1e-3
 
 
 class Fold(NamedTuple):
@@ -38,7 +42,9 @@ class Fold(NamedTuple):
     opened: Tensor  # (n_open, n_features) real open samples, likewise
 
 
-def leave_out_folds(samples: Samples, real_open: Tensor, seed: int, given: Chosen | None = None) -> list[Fold]:
+def leave_out_folds(
+    samples: Samples, real_open: Tensor, seed: int, projection: Projection, given: Chosen | None = None
+) -> list[Fold]:
     """Prepare the fits of the folds; none where nothing can be left out.
 
     Parameters
@@ -46,6 +52,8 @@ def leave_out_folds(samples: Samples, real_open: Tensor, seed: int, given: Chose
     samples : Samples
     real_open : Tensor of shape (n_open, n_features)
     seed : int
+    projection : Projection
+        What shows.
     given : Chosen, optional
         By an earlier fit. Nothing is chosen then.
     """
@@ -55,8 +63,8 @@ def leave_out_folds(samples: Samples, real_open: Tensor, seed: int, given: Chose
     folds[order] = fold_numbers(classes[order], samples.blocks[order], N_FOLDS)
     class_folds = rng.permutation(np.arange(samples.n_classes) % N_FOLDS)
     open_folds = rng.permutation(np.arange(len(real_open)) % N_FOLDS)
-    least = float(_covariance(samples)[0].diagonal().min())
-    found = []
+    make = _words_of if projection == Projection.VOCABULARY else _components_of
+    of_all, found = make(samples), []
     for fold in range(N_FOLDS):
         tested, stays = folds == fold, (folds != fold) & (class_folds[classes] != fold)
         if not tested.any() or not stays.any():
@@ -66,7 +74,7 @@ def leave_out_folds(samples: Samples, real_open: Tensor, seed: int, given: Chose
             samples.where(torch.from_numpy(stays).to(on)),
             samples.where(torch.from_numpy(tested).to(on)),
             real_open[torch.from_numpy(open_folds == fold).to(on)],
-            least,
+            of_all,
             seed,
             given,
         )
@@ -75,20 +83,22 @@ def leave_out_folds(samples: Samples, real_open: Tensor, seed: int, given: Chose
     return found
 
 
+#: Gives features in what a projection of some samples keeps; ``None`` where that is nothing.
+_Projected = Callable[[Tensor], Tensor]
+
+
 def _leave_out(
-    rest: Samples, tested: Samples, opened: Tensor, least: float, seed: int, given: Chosen | None
+    rest: Samples,
+    tested: Samples,
+    opened: Tensor,
+    of_all: Callable[[Samples], _Projected | None],
+    seed: int,
+    given: Chosen | None,
 ) -> Fold | None:
     """Prepare the fit to the ``rest``; ``None`` if none of its classes has a spread."""
-    covariance, mean = _covariance(rest)
-    values, vectors = torch.linalg.eigh(covariance)
-    kept = vectors[:, values >= ENOUGH * least]
-    if not kept.shape[1]:  # of a single sample
+    projected = of_all(rest)
+    if projected is None:
         return None
-
-    def projected(features: Tensor) -> Tensor:
-        found: Tensor = (features.double() - mean) @ kept
-        return found.to(features.dtype)
-
     numbers, classes = torch.unique(rest.classes, return_inverse=True)
     of_rest = replace(rest, features=projected(rest.features), classes=classes, n_classes=len(numbers))
     prepared = prepare(of_rest, projected(opened)[:0], seed, given)
@@ -96,6 +106,44 @@ def _leave_out(
         return None
     tested = replace(tested, features=projected(tested.features))
     return Fold(prepared, numbers.cpu().numpy(), tested, projected(opened))
+
+
+def _components_of(samples: Samples) -> Callable[[Samples], _Projected | None]:
+    """Keep directions in which the others vary as much as all samples do along their last component."""
+    least = float(_covariance(samples)[0].diagonal().min())
+
+    def of_rest(rest: Samples) -> _Projected | None:
+        covariance, mean = _covariance(rest)
+        values, vectors = torch.linalg.eigh(covariance)
+        kept = vectors[:, values >= ENOUGH * least]
+        if not kept.shape[1]:  # of a single sample
+            return None
+        return lambda features: ((features.double() - mean) @ kept).to(features.dtype)
+
+    return of_rest
+
+
+def _words_of(samples: Samples) -> Callable[[Samples], _Projected | None]:
+    """Keep words that the others have; where rows have one length, it is that of the words that are left."""
+    zero = samples.features.amin(dim=0)
+    lengths = torch.linalg.vector_norm(samples.features - zero, dim=1)
+    are_normalized = bool(lengths.max() - lengths.min() <= SAME_LENGTH * lengths.max())
+
+    def of_rest(rest: Samples) -> _Projected | None:
+        kept = (rest.features - zero).amax(dim=0) > 0
+        if not kept.any():
+            return None
+
+        def projected(features: Tensor) -> Tensor:
+            found = (features - zero)[:, kept]
+            if not are_normalized:
+                return found
+            own = torch.linalg.vector_norm(found, dim=1, keepdim=True)
+            return torch.where(own > 0, found * (lengths.max() / own), found)
+
+        return projected
+
+    return of_rest
 
 
 def _covariance(samples: Samples) -> tuple[Tensor, Tensor]:

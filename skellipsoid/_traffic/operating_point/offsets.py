@@ -147,6 +147,7 @@ class Fold:
     nearest: NDArray[np.int64]
     scores: NDArray[np.floating]
     n_classes: int
+    n_features: int = 0
     held_out: HeldOutOfFold | None = None  # of a classifier whose folds score as the fit to all does
 
     @property

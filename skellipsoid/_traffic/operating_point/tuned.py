@@ -26,7 +26,7 @@ from ..._samples.projections import projection_left_out
 from ...model_selection import OpenSetKFold
 from .offsets import Fold, HeldOutOfFold, acceptance_offset, check_rates, rejection_offset, select, warn_of_few
 from .set import open_set_classifier
-from .tuned_folds import deal, keep
+from .tuned_folds import are_discriminants, deal, keep
 
 
 class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -67,8 +67,8 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         of the folds, if the classifier keeps held-out samples.
 
     offset_ : float
-        The offset of the classifier in ``estimator_``. After ``fit`` it is the median of the folds' offsets.
-        :func:`set_operating_point` changes it.
+        The offset of the classifier in ``estimator_``. After ``fit`` it is the median of the folds' offsets; at least 0
+        behind a linear discriminant analysis. :func:`set_operating_point` changes it.
 
     class_offsets_ : ndarray of shape (n_classes,)
         Added to ``offset_`` for each class; zeros after ``fit``.
@@ -194,9 +194,11 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             for train, test in parts
         )
         offsets = self._offsets(folds)
-        offset = float(np.median(offsets))
         with projection_left_out(bool(split_estimator(self.estimator)[0])):
             estimator = fit_with_groups(clone(self.estimator), X, labels, groups, weights)
+        offset, fitted = float(np.median(offsets)), open_set_classifier(estimator)
+        if self.rejection_rate is None and self.open_acceptance_rate is None and are_discriminants(fitted, folds):
+            offset = max(offset, 0.0)
         self.estimator_ = estimator
         self.cv_results_ = {
             "offset": offsets,
@@ -204,7 +206,6 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             "open_acceptance_rate": np.array([fold.share_accepted(offset, known=False) for fold in folds]),
             "open_set_f1": np.array([fold.f1(offset) for fold in folds]),
         }
-        fitted = open_set_classifier(estimator)
         fitted.offset_ = offset
         keep(fitted, folds)
         self.classes_, self.open_label_ = fitted.classes_, fitted.open_label_
@@ -375,4 +376,5 @@ def _score_fold(estimator: Any, X: Any, labels: NDArray[Any], groups: Any, weigh
         first_labels = classifier.classes_[first]
         held_out = HeldOutOfFold(labels[test], is_known, scores.astype(np.float64), first_labels, compared)
     nearest = classifier._encode(classifier.predict_known(features))
-    return Fold(true, nearest, scores, len(classifier.classes_), held_out)
+    n_features = getattr(classifier, "n_features_in_", 0)
+    return Fold(true, nearest, scores, len(classifier.classes_), n_features, held_out)

@@ -49,6 +49,17 @@ def deal(labels: NDArray[Any], open_label: Any, groups: NDArray[Any] | None) -> 
             yield known[~tested & ~np.isin(classes, lacks)], rows
 
 
+def are_discriminants(classifier: Any, folds: list[Fold]) -> bool:
+    """Whether the features are of a linear discriminant analysis: one column fewer than there are classes, everywhere.
+
+    It overfits more where samples are left out, so that folds reject more known samples than the fit to all will.
+    """
+    n_columns, n_all = getattr(classifier, "n_features_in_", 0), len(classifier.classes_)
+    of_folds = {(fold.n_features, fold.n_classes) for fold in folds}
+    leaves_out = any(n_classes < n_all for _, n_classes in of_folds)
+    return leaves_out and all(n_features == n_classes - 1 for n_features, n_classes in {*of_folds, (n_columns, n_all)})
+
+
 def keep(classifier: Any, folds: list[Fold]) -> None:
     """Let a classifier that keeps held-out samples keep those of the folds, so that its forecasts are of these.
 
