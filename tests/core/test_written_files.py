@@ -25,7 +25,7 @@ def save(path, text="wake me", name="a"):
     numbers = np.zeros(1, dtype=int)
     found = DiscoveredClasses(
         *(numbers, numbers == 0, one, np.array([text], dtype=object), [name], 1 + numbers, 1 + numbers, one, no_words),
-        *([numbers], np.array(["light"]), one, numbers > 0, numbers),
+        *([numbers], np.array(["light"]), one, numbers > 0, numbers > 0, numbers),
     )
     found.to_tsv(path)
 
