@@ -139,3 +139,16 @@ def test_what_an_older_version_saved_has_one_sheet(once):
     assert (found.weights == 1).all()
     assert (found.sheets == 0).all()
     assert clone(once).get_params() == once.get_params()
+
+
+def test_a_sheet_without_known_messages_does_not_foretell_the_end_of_a_good_model():
+    rng = np.random.default_rng(3)
+    means, y = rng.normal(size=(8, 6)) * 3, np.repeat(np.arange(6), 40)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(means[y] + rng.normal(size=(240, 6)), y)
+    model = learn_from_traffic(clf, means[6] + 1e-2 * rng.normal(size=(8, 6)), [-1] * 8)
+    truth = rng.integers(6, size=2000)
+    new = means[truth] + rng.normal(size=(2000, 6))
+    for when, each in (("before", clf), ("after", model)):
+        right, error = model.changes_[-1][when]["right"]
+        assert abs(right - np.mean(each.predict(new) == truth)) < 2 * error
+        assert 0.03 < error < 0.3
