@@ -7,8 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from sklearn.pipeline import Pipeline
 
-from skellipsoid import load
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, add_classes, load, save
 from skellipsoid._core.pipelines import split_estimator
 from skellipsoid.cli import main
 from skellipsoid.cli._pages.page import write_page
@@ -107,6 +108,23 @@ def test_a_report_holds_the_figures_of_the_text(tiny_command, table, saved, text
     assert [limit for limit in limits if f"{limit[0]:7}{limit[1]:8}{limit[2]:14}{limit[3]:12}" not in text] == []
     right = [row["right"] for row in data["classes"]]
     assert right == sorted(right)
+
+
+def test_a_page_names_the_nearest_training_text_of_each_candidate(tiny_model, texts, labels, open_texts, log, tmp_path):
+    encoder = SupConTextEncoder(tiny_model, finetune="none", keep_texts=True)
+    model = Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=0))]).fit(texts, labels)
+    save(add_classes(model, open_texts, ["music"] * len(open_texts)), tmp_path / "model")
+    command = f"review --model {tmp_path / 'model'} --data {log} --text-column text -n 40 --save {tmp_path / 'a.html'}"
+    assert main(command.split()) == 0
+    data, own = data_of(tmp_path / "a.html"), {(text, label) for text, label in zip(texts, labels, strict=True)}
+    assert "training texts" in data["notice"]
+    for message in data["messages"]:
+        for name, nearest in zip(message["candidates"], message["nearest"], strict=True):
+            assert (nearest, name) in own or (nearest in ("", *open_texts) and name == "music")
+    assert main([*command.replace("a.html", "b.html").split(), "--no-neighbours"]) == 0
+    without = data_of(tmp_path / "b.html")
+    assert "training texts" not in without["notice"]
+    assert not any(any(message["nearest"]) for message in without["messages"])
 
 
 def opened(browser, path, **options):
