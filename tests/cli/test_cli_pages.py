@@ -218,8 +218,13 @@ def test_nearly_equal_names_are_said(browser, reviewed):
     page = opened(browser, reviewed)
     known = data_of(reviewed)["classes"][0]
     page.keyboard.press("n")
-    page.keyboard.type(f"{known.upper()}!")
-    page.get_by_text("Nearly the name of").wait_for()
+    for name in (f"{known}s", f"{known[:2]}{known[3:]}", known[1] + known[0] + known[2:], f"{known.upper()}!"):
+        page.get_by_label("name of the new class").fill(name)
+        page.get_by_text("There is a name like this").wait_for()
+    page.get_by_label("name of the new class").fill("refund")
+    page.get_by_text("With this message 1 of the 5").wait_for()
+    page.get_by_label("name of the new class").fill(f"{known.upper()}!")
+    page.get_by_text("There is a name like this").wait_for()
     page.get_by_role("button", name=f"take {known}").click()
     assert known in page.locator("nav button").first.text_content()
     page.context.close()
@@ -286,7 +291,7 @@ def test_tables_of_a_report_are_sorted_and_its_limit_moves(browser, tiny_command
         names = table.locator("tbody tr td:first-child").all_text_contents()
         assert names == sorted(["alarm", "balance", "light", "weather"], reverse=order)
     before = page.locator("output").text_content()
-    page.get_by_label("another limit").fill("100")
+    page.get_by_label("Move the limit").fill("100")
     assert page.locator("output").text_content() != before
     assert page.wrong == []
     page.context.close()
