@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._containers import stack_vectors
+from ._containers import in_memory, stack_vectors
 
 #: What NumPy casts to numbers without an error, but is none.
 _NO_NUMBERS = (np.datetime64, np.timedelta64, np.complexfloating)
@@ -19,7 +19,7 @@ def check_features(X: Any, n_features: int) -> NDArray[Any]:
     ValueError
         If they are no finite numbers, or not as many as the model takes.
     """
-    features = np.asarray(stack_vectors(X))
+    features = np.asarray(stack_vectors(in_memory(X, "X")))
     if not features.ndim:
         raise ValueError(
             f"X is a {type(X).__name__}, but must be a table of features; pass an array of two dimensions."
