@@ -7,10 +7,10 @@ It works on the copy with mutants that ``mutants.py make FOLDER`` writes, and go
     python studies/suite_proofs.py table FOLDER > results/suite_proofs.tsv  # a line for each function of tests
     python studies/suite_proofs.py choose FOLDER  # the functions that the cheapest set does without
 
-A function of tests stands for its cases, of which at most ``--cases`` are measured, evenly drawn; the seconds are scaled
-to all. What a fixture of a module or session comes to, all tests that use it come to. What runs in other processes is
-not seen: such a function may prove more than its line says, so that its tests are kept or read by a person. The set is
-greedy: the function with the most new branches and mutants a second is taken next, a mutant counting as many branches.
+A function of tests stands for its cases, of which at most ``--cases`` are measured, evenly drawn; its seconds are those
+of all. What a fixture of a module or session comes to, all tests that use it come to. What runs in other processes is
+not seen: such a function may prove more than its line says, so that a person decides. The set is greedy: the function
+with the most new branches and mutants a second is taken next, a mutant counting as several branches.
 """
 
 import argparse
