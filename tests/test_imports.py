@@ -185,32 +185,6 @@ def test_no_room_imports_from_one_above_it():
                 assert ROOMS.index(inner[0]) <= ROOMS.index(own), f"{path} imports {name}"
 
 
-<<<<<<< HEAD
-=======
-@pytest.mark.parametrize("package", ["baselines", "datasets", "metrics", "model_selection", "plotting"])
-def test_a_package_reads_only_the_public_names_of_another(package):
-    others = {folder.name for folder in ROOT.iterdir() if folder.is_dir()} - {package}
-    files = sorted((ROOT / package).rglob("*.py"))
-    assert len(files) > 2
-    for path in files:
-        for name in imported_names(path.read_text(encoding="utf-8"), ["skellipsoid", package]):
-            top, owner, *inner = [*name.split("."), ""]
-            is_foreign = top == "skellipsoid" and owner in others
-            is_foreign &= [owner, *inner[:1]] != ["metrics", "_answers"]  # displays draw what metrics read
-            assert not (is_foreign and any(part.startswith("_") for part in inner)), (path.name, name)
-
-
-def test_no_module_takes_a_public_name_from_the_top_of_the_package():
-    """``skellipsoid/__init__`` stands on the modules: each takes a name from the module that has it."""
-    public = {f"skellipsoid.{name}" for name in skellipsoid._MODULE_OF}
-    for path in sorted(ROOT.rglob("*.py")):
-        if path != ROOT / "__init__.py":
-            package = ["skellipsoid", *path.relative_to(ROOT).parts[:-1]]
-            names = set(imported_names(path.read_text(encoding="utf-8"), package))
-            assert not names & {*public, "skellipsoid"}, path
-
-
->>>>>>> main
 def modules_of(folder):
     """Modules of a folder that each of its modules imports, also for type checkers."""
     package = ["skellipsoid", *folder.split(".")]

@@ -12,11 +12,23 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-MODULES = ("_ellipsoid", "_held_out", "_samples", "_traffic", "persistence", "cli", "_bot_files", "skellipsoid-runtime")
+MODULES = (
+    "_ellipsoid",
+    "_held_out",
+    "_samples",
+    "_traffic",
+    "persistence",
+    "cli",
+    "_bot_files",
+    "_text_files",
+    "skellipsoid-runtime",
+)
 #: Of these modules each file has mutants of its own.
 OF_EACH_FILE = (
-    *(f"skellipsoid/{name}/" for name in ("_ellipsoid", "_held_out", "_samples", "_traffic", "_bot_files")),
-    "skellipsoid/cli/_text_files/",
+    *(
+        f"skellipsoid/{name}/"
+        for name in ("_ellipsoid", "_held_out", "_samples", "_traffic", "_bot_files", "_text_files")
+    ),
     "packages/skellipsoid-runtime/",
 )
 KINDS = ("operator", "constant", "statement")
