@@ -12,6 +12,8 @@ from .scores import Floats, NormalScores, ReferenceScores
 NEAR = 0.001
 #: The model of the log is off by so much where it foretells a share (one standard deviation).
 MODEL_ERROR = 0.02
+#: The same for open messages of a log: they are few, and no labels say how far their scores reach.
+OPEN_ERROR = 0.08
 #: Probability that a figure of a forecast lies in its interval.
 CERTAINTY = 0.9
 
@@ -25,14 +27,14 @@ class Figure(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, weights: Floats, draws: Floats) -> "Figure":
+    def of(cls, weights: Floats, draws: Floats, model_error: float = MODEL_ERROR) -> "Figure":
         """Of weighted draws, both (n_draws,), and the error of the model."""
         mean = float(weights @ draws)
-        variance, of_model = float(weights @ np.square(draws - mean)), MODEL_ERROR**2
+        variance, of_model = float(weights @ np.square(draws - mean)), model_error**2
         order = np.argsort(draws)
         levels = np.cumsum(weights[order]) - weights[order] / 2
         low, high = np.interp([(1 - CERTAINTY) / 2, (1 + CERTAINTY) / 2], levels, draws[order])
-        limits = max(float(low) - MODEL_ERROR, 0.0), min(float(high) + MODEL_ERROR, 1.0)
+        limits = max(float(low) - model_error, 0.0), min(float(high) + model_error, 1.0)
         return cls(mean, (variance + of_model) ** 0.5, *limits)
 
 
@@ -101,8 +103,14 @@ def foretell(
     normal = NormalScores(held_out)
     parts = _parts(found, None if scores is None else _shares_of_bins(normal, scores))
     at = int(np.abs(CANDIDATES - normal(np.array([offset]))).argmin())
-    tables = parts.right, parts.wrong, parts.rejected, parts.noticed, parts.f1(n_classes)
-    return Forecast(*(Figure.of(found.weights, table[:, at]) for table in tables))
+    of_known = (Figure.of(found.weights, table[:, at]) for table in (parts.right, parts.wrong, parts.rejected))
+    noticed = Figure.of(found.weights, parts.noticed[:, at], open_error(scores))
+    return Forecast(*of_known, noticed, Figure.of(found.weights, parts.f1(n_classes)[:, at]))
+
+
+def open_error(scores: Floats | None) -> float:
+    """Error of the model for open messages: in traffic to come, the draws say how unsure their place is."""
+    return MODEL_ERROR if scores is None or not len(scores) else OPEN_ERROR
 
 
 class _Parts(NamedTuple):

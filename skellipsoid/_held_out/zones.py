@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 from sklearn.linear_model import LogisticRegression
 
-from .line import Figure, shares_of_messages
+from .line import Figure, open_error, shares_of_messages
 from .log_model import CANDIDATES, CENTRES, EVIDENCE, LogModel, bins_of
 from .scores import Floats, Integers, NormalScores, ReferenceScores
 from .table import N_FIRST
@@ -359,18 +359,30 @@ def least_missed(held_out: ReferenceScores, found: LogModel, scores: Floats, n_c
 
 
 def foretell_questions(
-    held_out: ReferenceScores, found: LogModel, zones: Zones, n_classes: int, scores: Floats | None = None
+    held_out: ReferenceScores, found: LogModel, zones: Zones, n_classes: int, *log: Floats
 ) -> Questions:
-    """Foretell how much zones ask about, in a log of these ``scores`` or in traffic to come."""
+    """Foretell how much zones ask about, in a ``log`` of scores and gaps or in traffic to come.
+
+    Which messages of a log are asked about is known, but not which of them are open. Without gaps, those of known and
+    of open messages are as those of held-out samples.
+    """
+    scores, gaps = (*log, np.zeros(0), np.zeros(0))[:2]
     ranks = Ranks(held_out, n_classes)
-    low, high = (_bin_of(ranks, limit) for limit in (zones.low, zones.high))
-    gap, bins = ranks.number_of(zones.gap), np.arange(len(CENTRES))
-    parts = shares_of_messages(found, ranks.scores, np.zeros(0) if scores is None else scores)
-    figures = []
-    for part, of_gaps in zip(parts, (ranks.of_known, ranks.of_open), strict=True):
-        is_asked = (bins >= low) - (bins >= high) * of_gaps[:, gap:].sum(axis=1)
-        figures.append(Figure.of(found.weights, part @ is_asked / np.maximum(part.sum(axis=1), 1e-12)))
-    return Questions(*figures)
+    parts = shares_of_messages(found, ranks.scores, scores)
+    if not len(gaps):
+        gap, bins = ranks.number_of(zones.gap), np.arange(len(CENTRES))
+        low, high = (_bin_of(ranks, limit) for limit in (zones.low, zones.high))
+        of_gaps = (table[:, gap:].sum(axis=1) for table in (ranks.of_known, ranks.of_open))
+        asked = [(bins >= low) - 1.0 * (bins >= high) * answered for answered in of_gaps]
+    else:
+        bins = bins_of(ranks.scores(scores))
+        is_asked = (scores >= zones.low) & ~((scores >= zones.high) & (gaps >= zones.gap))
+        counts = np.maximum(np.bincount(bins, minlength=len(CENTRES)), 1)
+        asked = [np.bincount(bins, is_asked, minlength=len(CENTRES)) / counts] * 2
+    known, opened = (
+        part @ of_bins / np.maximum(part.sum(axis=1), 1e-12) for part, of_bins in zip(parts, asked, strict=True)
+    )
+    return Questions(Figure.of(found.weights, known), Figure.of(found.weights, opened, open_error(scores)))
 
 
 def _bin_of(ranks: Ranks, limit: float) -> int:

@@ -260,8 +260,10 @@ def learn_from_traffic(
     learned.asking_ = zones_placed(learned, found, log.scores, *costs_of(classifier.asking_))
     learned._taught = Placed(learned.offset_, learned.traffic_, learned.asking_)
     learned._learned = replace(learned._learned, scores=of_messages[0], right=of_messages[1])
-    was = foretold(classifier, held_out, before.fit(held_out), before.scores_of_messages())
-    now = foretold(learned, held_now, found, log.scores_of_messages())
+    # Users pick where they are asked, so that picks are counted, too; else the new model has learned what has a label.
+    unlearned = features if picked else others
+    was = foretold(classifier, held_out, before.fit(held_out), before.scores_of_messages(), features)
+    now = foretold(learned, held_now, found, log.scores_of_messages(), unlearned)
     change = _described(classifier, learned, before, held_out, {"before": was, "after": now})
     change["n_trained"] = n_trained
     learned.changes_ = [*classifier.changes_, change]

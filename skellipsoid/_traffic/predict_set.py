@@ -188,23 +188,24 @@ def zones_of(classifier: Any) -> Mapping[str, float] | None:
 
 
 def foretold(
-    classifier: Any, held_out: ReferenceScores, found: LogModel, scores: Floats | None
+    classifier: Any, held_out: ReferenceScores, found: LogModel, scores: Floats | None, messages: Any = ()
 ) -> dict[str, list[float]]:
     """Foretell what a classifier does with a log of these ``scores``, or with traffic to come.
 
-    Gives each share with its standard deviation.
+    Gives each share with its standard deviation. Which of the ``messages`` of the log are asked about is counted.
     """
     of_limit = foretell(held_out, found, classifier.offset_, len(classifier.classes_), scores)
-    return of_limit.rounded() | foretold_questions(classifier, held_out, found, scores).rounded()
+    log = [] if scores is None else [scores]
+    if log and len(messages):
+        log = [classifier.score_samples(messages).astype(np.float64), first_classes(classifier, messages)[1]]
+    return of_limit.rounded() | foretold_questions(classifier, held_out, found, *log).rounded()
 
 
-def foretold_questions(
-    classifier: Any, held_out: ReferenceScores, found: LogModel, scores: Floats | None = None
-) -> Questions:
-    """Foretell how much a classifier asks about, in a log of these ``scores`` or in traffic to come."""
+def foretold_questions(classifier: Any, held_out: ReferenceScores, found: LogModel, *log: Floats) -> Questions:
+    """Foretell how much a classifier asks about, in a ``log`` of scores and gaps or in traffic to come."""
     asking = asking_known(classifier, held_out).asking
     zones = Zones(*(asking[name] for name in Zones._fields))
-    return foretell_questions(held_out, found, zones, len(classifier.classes_), scores)
+    return foretell_questions(held_out, found, zones, len(classifier.classes_), *log)
 
 
 class Known(NamedTuple):

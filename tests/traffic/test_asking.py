@@ -272,7 +272,7 @@ class TestTheRate:
         assert clf.asking_["confusion"] == at_once["confusion"]
         assert clf.asking_.get("miss_rate") == given.get("miss_rate")
         for name in ("served", "wrong", "asked", "missed"):  # of traffic to come, where at once is of the log
-            assert clf.asking_[name] == pytest.approx(at_once[name], abs=0.05)
+            assert clf.asking_[name] == pytest.approx(at_once[name], abs=0.1)
 
     def test_alone_it_keeps_the_limit_of_a_rate(self, clf, case):
         set_operating_point(clf, case[1][case[2] != -1], rejection_rate=0.02)

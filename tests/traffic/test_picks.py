@@ -86,10 +86,10 @@ def test_none_of_these_is_no_open_sample(picked):
 def test_the_share_that_is_asked_is_foretold_with_its_error(picked, when):
     model = {"before": picked.clf, "after": picked.learned}[when]
     found, told = asking_report(picked.truth, predict_set(model, picked.log)), picked.learned.changes_[-1][when]
-    for name in ("asked", "open_asked"):
+    for name, most in (("asked", 0.05), ("open_asked", 0.12)):  # who is asked is counted, who is open is foretold
         mean, error = told[name]
         assert 0 < error < 0.25
-        assert abs(found[name] - mean) < max(3 * error, 0.12)
+        assert abs(found[name] - mean) < max(2 * error, most)
 
 
 def test_it_is_kept_and_read_later(picked, tmp_path):

@@ -43,6 +43,7 @@ def main():
     parser.add_argument("what", choices=("embed", "run", "report"))
     parser.add_argument("--data-home", default=None, help="folder that holds real/, banking/, oos/, stackoverflow/")
     parser.add_argument("--cache", type=Path, default=CACHE / "memory")
+    parser.add_argument("--draws", type=int, default=DRAWS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # outliers, few texts
     {"embed": embed, "run": run, "report": lambda _: report()}[options.what](options)
@@ -80,7 +81,7 @@ def run(options):
         arrays = np.load(options.cache / f"{name}.npz")
         clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(arrays["X"], arrays["y"])
         for share in SHARES:
-            for draw in range(DRAWS):
+            for draw in range(options.draws):
                 log, truth = drawn(arrays["log"], arrays["truth"], share, np.random.default_rng(draw))
                 for n in COUNTS:
                     if (name, share, n, draw) not in done:
