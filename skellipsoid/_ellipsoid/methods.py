@@ -92,8 +92,17 @@ class ClosedForm(Method):
     def column_units(
         self, X: NDArray[Any], codes: Codes, weights: NDArray[np.float64], known: NDArray[np.int64]
     ) -> NDArray[np.float64] | None:
-        """Give standard deviations within classes, where the columns do not share a unit."""
-        return column_units(select_rows(X, known), codes[known], weights[known])
+        """Give standard deviations within classes, where the columns do not share a unit.
+
+        Copies count as they do in the fit.
+        """
+        features, codes, weights = select_rows(X, known), codes[known], weights[known]
+        if self.duplicates == "off":
+            return column_units(features, codes, weights)
+        equal = equal_samples(features, codes)
+        if self.duplicates == "once":
+            weights = weights / np.bincount(equal)[equal]
+        return column_units(features, codes, weights, int(equal.max(initial=-1)) + 1)
 
     def needs(self, n_classes: int, n_samples: int, n_features: int) -> str:
         """Say what takes the most memory."""

@@ -17,7 +17,9 @@ MANY_ALIKE, MANY_COLUMNS = 0.3, 100
 SMALLEST = 0.03
 
 
-def column_units(features: NDArray[np.floating], classes: NDArray[np.int64], weights: Floats) -> Floats | None:
+def column_units(
+    features: NDArray[np.floating], classes: NDArray[np.int64], weights: Floats, n_different: int | None = None
+) -> Floats | None:
     """Give the unit of each column, its standard deviation within classes; ``None`` if all are in one unit as given.
 
     They do not depend on the units of the columns but for a common factor: their geometric mean is 1.
@@ -29,9 +31,11 @@ def column_units(features: NDArray[np.floating], classes: NDArray[np.int64], wei
         At least one sample.
     weights : ndarray of shape (n_samples,)
         Positive.
+    n_different : int or None
+        Number of different samples, if copies are among them.
     """
     numbers, counts = np.unique(classes, return_inverse=True, return_counts=True)[1:]
-    freedom = len(features) - len(counts)
+    freedom = (len(features) if n_different is None else n_different) - len(counts)
     if freedom < 1 or features.shape[1] < 2:
         return None
     within, overall = _deviations(features, numbers.ravel(), weights / weights.sum())

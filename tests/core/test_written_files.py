@@ -25,7 +25,7 @@ def save(path, text="wake me", name="a"):
     numbers = np.zeros(1, dtype=int)
     found = DiscoveredClasses(
         *(numbers, numbers == 0, one, np.array([text], dtype=object), [name], 1 + numbers, 1 + numbers, one, no_words),
-        *([numbers], np.array(["light"]), one, numbers > 0, numbers),
+        *([numbers], np.array(["light"]), one, numbers > 0, numbers == 0, numbers),
     )
     found.to_tsv(path)
 
@@ -72,7 +72,7 @@ def test_a_csv_has_commas_and_a_mark_for_excel(tmp_path):
     save(tmp_path / "a.csv", text="größe; 1,5", name='a "b"')
     content = (tmp_path / "a.csv").read_bytes().decode()
     assert content.startswith("\ufeffgroup,proposed_name,label,")
-    assert content.splitlines()[1].startswith('0,"a ""b""",,1,1,,"größe; 1,5",,,a-members.csv,r')
+    assert content.splitlines()[1].startswith('0,"a ""b""",,1,1,,"größe; 1,5",,,mixed,a-members.csv,r')
 
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a.XLS", "a.json", "a.parquet"])

@@ -65,6 +65,7 @@ IN_SINGLE_PRECISION = {"StandardScaler", "l2", "PCA", "whitened", "SVD randomize
 
 
 @pytest.mark.filterwarnings("ignore:New samples have a Euclidean norm")
+@pytest.mark.filterwarnings("ignore:The columns of X are uncorrelated")  # behind the whitening
 @pytest.mark.parametrize(
     ("kind", "dtype"),
     [
