@@ -103,9 +103,10 @@ def foretell(
     normal = NormalScores(held_out)
     parts = _parts(found, None if scores is None else _shares_of_bins(normal, scores))
     at = int(np.abs(CANDIDATES - normal(np.array([offset]))).argmin())
-    of_known = (Figure.of(found.weights, table[:, at]) for table in (parts.right, parts.wrong, parts.rejected))
+    tables = parts.right, parts.wrong, parts.rejected, parts.f1(n_classes)
+    right, wrong, rejected, f1 = (Figure.of(found.weights, table[:, at]) for table in tables)
     noticed = Figure.of(found.weights, parts.noticed[:, at], open_error(scores))
-    return Forecast(*of_known, noticed, Figure.of(found.weights, parts.f1(n_classes)[:, at]))
+    return Forecast(right, wrong, rejected, noticed, f1)
 
 
 def open_error(scores: Floats | None) -> float:
