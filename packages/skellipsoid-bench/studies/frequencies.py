@@ -6,7 +6,7 @@
 As trained, nothing told: closed-set accuracy, F1 over the classes that occur and open, F1 over what occurs in the truth
 or among the predictions, and AUROC, means of logs with 5, 20 and 50 % open messages. The bots have classes of unlike
 sizes. *Thinned*: of the training texts, sizes of classes fall from all to a sixth, whatever the traffic: then sizes say
-nothing. The constant was chosen on bots 1 and 2; bot 3 and the thinned sets judge.
+nothing. The constant was chosen when the three bots had been seen; the thinned sets came after.
 """
 
 import argparse
