@@ -7,8 +7,9 @@
 Logs with 5, 20 and 50 % open messages, of the sets of ``memory.py``; 30 or 120 random messages are labelled, the others
 judge. *Share told*: the true share of open messages and the unlabelled log, no label. F1 is macro over the classes that
 occur and open; *all*: over what occurs in the truth or among the predictions. An interval of a forecast is its mean ±
-1.645 standard deviations, that of the share its ``low`` to ``high``. The error of the model for open messages was chosen on
-other draws of four of these sets: bots 1 and 2, cards, StackOverflow. The results have two draws of these four.
+1.645 standard deviations, that of the share its ``low`` to ``high``.
+The error of the model for open messages was chosen on other draws of bots 1 and 2, cards and StackOverflow; the results
+have two draws of these four.
 """
 
 import argparse
