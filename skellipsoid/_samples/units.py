@@ -13,6 +13,9 @@ Floats = NDArray[np.float64]
 ALIKE = 0.1
 #: The same for so many columns or more, as embeddings have.
 MANY_ALIKE, MANY_COLUMNS = 0.3, 100
+#: A column that varies by less, as a share of the one that varies most, is what rounding left of another; of many
+#: columns, as embeddings have, also what a text model does not use.
+NOTHING, NOTHING_OF_MANY = 1e-13, 1e-6
 #: Smallest unit of a column that varies, as a share of its standard deviation over all samples.
 SMALLEST = 0.03
 
@@ -41,6 +44,7 @@ def column_units(
     within, overall = _deviations(features, numbers.ravel(), weights / weights.sum())
     varies = np.ptp(features, axis=0) > 0
     varies &= overall > 4 * np.finfo(features.dtype).eps * np.abs(features).max(axis=0)  # more than rounding
+    varies &= overall > (NOTHING_OF_MANY if varies.sum() >= MANY_COLUMNS else NOTHING) * overall.max()
     if varies.sum() < 2 or _share_ends(features[:, varies]):
         return None
     logs = np.log(np.maximum(within, SMALLEST * overall)[varies])

@@ -10,7 +10,7 @@ from scipy.special import log_softmax, logsumexp
 from .._core.sklearn import Interval, StrOptions
 from ._logit_classifier import LogitClassifier, centred
 from ._shared_docs import shared_docs
-from ._threshold import Floats, Scored
+from ._threshold import AUTO_THRESHOLD_VERSION, Floats, Scored
 
 
 @shared_docs
@@ -65,6 +65,7 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
     [0, 1, 2, -1]
     """
 
+    answers_version: ClassVar[int] = AUTO_THRESHOLD_VERSION
     threshold: str | float = "paper"
 
     _paper_threshold = 0.5
@@ -131,6 +132,8 @@ class MaxLogitClassifier(LogitClassifier):
     [0, 1, 2, -1]
     """
 
+    answers_version: ClassVar[int] = AUTO_THRESHOLD_VERSION
+
     def _from_logits(self, logits: Floats) -> Scored:
         by_class = centred(logits)
         return Scored(by_class.argmax(axis=1), by_class.max(axis=1), by_class)
@@ -191,6 +194,7 @@ class EnergyClassifier(LogitClassifier):
     [0, 1, 2, -1]
     """
 
+    answers_version: ClassVar[int] = AUTO_THRESHOLD_VERSION
     temperature: float = 1.0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

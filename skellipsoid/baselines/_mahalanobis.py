@@ -11,7 +11,7 @@ from .._core.state_rules import NUMBER, THRESHOLDED, Rule, Sizes, floats, intege
 from .._samples.training_samples import TrainingSamples
 from ._covariance import SMALLEST_VARIANCE, class_means, shrunk_covariance, whitener
 from ._shared_docs import shared_docs
-from ._threshold import Floats, Scored, ThresholdedClassifier
+from ._threshold import AUTO_THRESHOLD_VERSION, Floats, Scored, ThresholdedClassifier
 
 
 @shared_docs
@@ -92,6 +92,7 @@ class MahalanobisClassifier(ThresholdedClassifier):
     ['left', 'right', '-1']
     """
 
+    answers_version: ClassVar[int] = AUTO_THRESHOLD_VERSION
     covariance: str = "shared"
     shrinkage: str | float = "auto"
     pooling: float = 0.5

@@ -16,7 +16,7 @@ from .._samples.samples import find_scale, of_unit_length
 from .._samples.training_samples import TrainingSamples
 from ._covariance import class_means
 from ._shared_docs import shared_docs
-from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
+from ._threshold import AUTO_THRESHOLD_VERSION, Floats, Integers, Scored, ThresholdedClassifier
 
 #: LOF of a sample beyond which ``contamination="auto"`` takes it for an outlier, as in scikit-learn.
 _AUTO_FACTOR = 1.5
@@ -91,6 +91,7 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
     ['up', 'right', '-1']
     """
 
+    answers_version: ClassVar[int] = AUTO_THRESHOLD_VERSION
     n_neighbors: int = 10
     normalize: bool = True
 

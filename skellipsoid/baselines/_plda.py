@@ -12,7 +12,7 @@ from .._core.state_rules import NUMBER, THRESHOLDED, Rule, floats
 from .._samples.training_samples import TrainingSamples
 from ._covariance import class_means, shrunk_covariance, whitener
 from ._shared_docs import shared_docs
-from ._threshold import Floats, Scored, ThresholdedClassifier
+from ._threshold import AUTO_THRESHOLD_VERSION, Floats, Scored, ThresholdedClassifier
 
 #: Variance between class means, in units of that within classes, below which an axis says nothing.
 _SMALLEST_BETWEEN = 1e-10
@@ -95,6 +95,7 @@ class PLDAClassifier(ThresholdedClassifier):
     [0, 1, 2, 3, 4, -1]
     """
 
+    answers_version: ClassVar[int] = AUTO_THRESHOLD_VERSION
     shrinkage: str | float = "auto"
 
     _state: ClassVar[dict[str, Rule]] = {

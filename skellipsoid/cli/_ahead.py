@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from .._core.files import check_folder as check_place
 from .._core.files import check_sheet, members_path, real_file
 from .._core.messages import numbered
 from .._core.warn import silenced
@@ -16,7 +17,6 @@ from ..persistence._hub import check_no_revision, is_hub_name
 from ._beside import FOLDER
 from ._given import read_by
 from ._pages.page import SUFFIX as PAGE
-from ._pages.page import check_page
 from ._text_files.columns import choose_columns
 from ._text_files.decode import UnclearEncodingError
 from ._text_files.read import PARQUET, read_file, read_labels, read_rows
@@ -84,7 +84,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 def _check_sheet(path: Path, options: argparse.Namespace) -> None:
     """Refuse a name to which no table, workbook or page can be written."""
-    checks = {} if options.command == "compare" else {SUFFIX: check_workbook, PAGE: check_page}
+    checks = {} if options.command == "compare" else {SUFFIX: check_workbook, PAGE: check_place}
     checks.get(path.suffix.lower(), check_sheet)(path)
 
 

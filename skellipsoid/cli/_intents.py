@@ -65,9 +65,16 @@ def held_out_intents(classifier: Any) -> list[Intent] | None:
 
 
 def rows_of_intents(
-    classes: NDArray[Any], own: NDArray[np.int64], answers: NDArray[np.int64], weights: NDArray[np.float64]
+    classes: NDArray[Any],
+    own: NDArray[np.int64],
+    answers: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    fewest: float = 0.0,
 ) -> list[Intent]:
-    """Give the intents, the worst first, by the codes of known texts and of their answers, ``len(classes)`` is open."""
+    """Give the intents, the worst first, by the codes of known texts and of their answers, ``len(classes)`` is open.
+
+    Another class often takes an intent's texts if it takes a tenth of them, and at least ``fewest``.
+    """
     counts = np.zeros((len(classes), len(classes) + 1))
     np.add.at(counts, (own, answers), weights)
     totals = counts.sum(axis=1)
@@ -79,6 +86,6 @@ def rows_of_intents(
     for k in np.argsort(right, kind="stable"):
         other = int(confused[k].argmax())
         n_texts = int((own == k).sum()) if totals[k] else 0
-        taken_for = classes[other] if confused[k, other] >= _CONFUSED else None
+        taken_for = classes[other] if confused[k, other] >= max(_CONFUSED, fewest / max(totals[k], 1.0)) else None
         rows.append(Intent(classes[k], n_texts, right[k], wrong[k], rejected[k], taken_for))
     return rows

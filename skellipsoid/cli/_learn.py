@@ -13,7 +13,7 @@ from .._core.files import unused_name
 from .._core.messages import named, numbered
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.validation import enumerated
-from .._encoders.text_features import TextFeatures
+from .._encoders.text_features import TextFeatures, embedding_once
 from .._traffic.explain import nearest_of_classes
 from .._traffic.learning import choose_to_label, learn_from_traffic
 from .._traffic.log import MEMBERS
@@ -33,6 +33,7 @@ from ._trade_off import before_and_after
 from ._use import answered, load_model, weights_of
 
 
+@embedding_once()
 def review(options: argparse.Namespace) -> None:
     """Write messages of a log to a file, to be labelled."""
     model = load_model(options.model, options)[0]

@@ -118,7 +118,7 @@ def _classes(judged: Judged) -> list[dict[str, Any]]:
     """Give the classes, the worst first, each with its test texts that go wrong."""
     if len(judged.texts):
         own, answers = _codes(judged)
-        found: list[Intent] = rows_of_intents(judged.classifier.classes_, own, answers, np.ones(len(own)))
+        found: list[Intent] = rows_of_intents(judged.classifier.classes_, own, answers, np.ones(len(own)), fewest=2)
         found = [row for row in found if row.n_texts]
     else:
         found = held_out_intents(judged.classifier) or []

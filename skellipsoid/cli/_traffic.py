@@ -78,7 +78,7 @@ def _write_page(groups: DiscoveredClasses, options: argparse.Namespace, classifi
         "notice": "This page holds messages of users: give it to those alone who may read them. It sends nothing.",
         "open": str(classifier.open_label_),
         "classes": list(map(str, classifier.classes_.tolist())),
-        "run": groups.written("", {})[0][1][0][-1] if groups.n_groups else "",
+        "run": groups._run(),
         "groups": [
             {
                 "group": group,

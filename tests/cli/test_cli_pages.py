@@ -7,8 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from sklearn.pipeline import Pipeline
 
-from skellipsoid import load
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, add_classes, load, save
 from skellipsoid._core.pipelines import split_estimator
 from skellipsoid.cli import main
 from skellipsoid.cli._pages.page import write_page
@@ -109,6 +110,23 @@ def test_a_report_holds_the_figures_of_the_text(tiny_command, table, saved, text
     assert right == sorted(right)
 
 
+def test_a_page_names_the_nearest_training_text_of_each_candidate(tiny_model, texts, labels, open_texts, log, tmp_path):
+    encoder = SupConTextEncoder(tiny_model, finetune="none", keep_texts=True)
+    model = Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=0))]).fit(texts, labels)
+    save(add_classes(model, open_texts, ["music"] * len(open_texts)), tmp_path / "model")
+    command = f"review --model {tmp_path / 'model'} --data {log} --text-column text -n 40 --save {tmp_path / 'a.html'}"
+    assert main(command.split()) == 0
+    data, own = data_of(tmp_path / "a.html"), {(text, label) for text, label in zip(texts, labels, strict=True)}
+    assert "training texts" in data["notice"]
+    for message in data["messages"]:
+        for name, nearest in zip(message["candidates"], message["nearest"], strict=True):
+            assert (nearest, name) in own or (nearest in ("", *open_texts) and name == "music")
+    assert main([*command.replace("a.html", "b.html").split(), "--no-neighbours"]) == 0
+    without = data_of(tmp_path / "b.html")
+    assert "training texts" not in without["notice"]
+    assert not any(any(message["nearest"]) for message in without["messages"])
+
+
 def opened(browser, path, **options):
     """A page that notes what it asks for and what goes wrong."""
     page = browser.new_context(**options).new_page()
@@ -200,8 +218,13 @@ def test_nearly_equal_names_are_said(browser, reviewed):
     page = opened(browser, reviewed)
     known = data_of(reviewed)["classes"][0]
     page.keyboard.press("n")
-    page.keyboard.type(f"{known.upper()}!")
-    page.get_by_text("Nearly the name of").wait_for()
+    for name in (f"{known}s", f"{known[:2]}{known[3:]}", known[1] + known[0] + known[2:], f"{known.upper()}!"):
+        page.get_by_label("name of the new class").fill(name)
+        page.get_by_text("There is a name like this").wait_for()
+    page.get_by_label("name of the new class").fill("refund")
+    page.get_by_text("With this message 1 of the 5").wait_for()
+    page.get_by_label("name of the new class").fill(f"{known.upper()}!")
+    page.get_by_text("There is a name like this").wait_for()
     page.get_by_role("button", name=f"take {known}").click()
     assert known in page.locator("nav button").first.text_content()
     page.context.close()
@@ -268,7 +291,7 @@ def test_tables_of_a_report_are_sorted_and_its_limit_moves(browser, tiny_command
         names = table.locator("tbody tr td:first-child").all_text_contents()
         assert names == sorted(["alarm", "balance", "light", "weather"], reverse=order)
     before = page.locator("output").text_content()
-    page.get_by_label("another limit").fill("100")
+    page.get_by_label("Move the limit").fill("100")
     assert page.locator("output").text_content() != before
     assert page.wrong == []
     page.context.close()

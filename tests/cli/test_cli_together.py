@@ -136,7 +136,7 @@ def test_a_training_that_replaces_a_model_and_a_change_of_it(first, folder, comm
 def test_of_two_logs_that_are_watched_at_once_both_are_counted(folder, texts, tmp_path, start, capsys):
     logs = [tmp_path / f"log{i}.txt" for i in range(3)]
     for log, lines in zip(logs, (texts, texts[:12], texts[12:]), strict=True):
-        log.write_text("\n".join(lines), encoding="utf-8")
+        log.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     first, *others = (["monitor", "--model", str(folder), "--data", str(log), "--quiet"] for log in logs)
     assert main(first) == 0
     capsys.readouterr()

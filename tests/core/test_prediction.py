@@ -294,5 +294,5 @@ def test_there_are_no_probabilities_of_known_classes_alone():
 
 
 def test_sparse_features_are_told_what_to_use():
-    with pytest.raises(ValueError, match=r"X is sparse, of shape \(4, 4\), .* use SupConTextEncoder .* TruncatedSVD"):
+    with pytest.raises(ValueError, match=r"X is sparse, of shape \(4, 4\), .* take SupConTextEncoder .* TruncatedSVD"):
         EllipsoidOpenSetClassifier().fit(csr_array(np.eye(4)), [0, 0, 1, 1])

@@ -44,6 +44,8 @@ def test_columns_that_share_a_unit_are_as_given():
     rng, y = np.random.default_rng(0), np.repeat(range(4), 50)
     alike = rng.normal(size=(200, 5)) + y[:, np.newaxis]
     embeddings = np.exp(rng.normal(scale=0.2, size=384)) * rng.normal(size=(200, 384))
+    embeddings[:, :2] *= 1e-8  # what a text model does not use
+    embeddings[:, 2:4] *= 1e-32
     for X, classes in (load_digits(return_X_y=True), (alike, y), (embeddings, y)):
         assert column_units(X, classes, np.ones(len(X))) is None
     projected = PCA().fit_transform(load_wine().data)

@@ -31,8 +31,8 @@ _FETCHERS: dict[str, Callable[..., Any]] = {
 }
 #: Data sets that need no path. The last ships with the package.
 NAMED = (*_FETCHERS, "assistant")
-#: Endings of a single file of texts and labels.
-TEXT_FILES = {".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".pq"}
+#: Endings of a single file of texts and labels; of a workbook the first visible sheet is read.
+TEXT_FILES = {".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".xlsx", ".xlsm", ".xls", ".ods"}
 
 
 class DataSpec(NamedTuple):

@@ -158,7 +158,7 @@ def _data(entry: Any) -> DataSpec:
     if not (found.is_dir() or (found.is_file() and (is_texts or found.suffix == ".npz"))):
         raise ValueError(
             f"data has {str(path)!r}, which is not a data set; use {', '.join(NAMED)}, a folder with train.tsv and "
-            "test.tsv, a file of texts and labels (.csv, .tsv, .jsonl, .parquet), or a .npz file of features."
+            "test.tsv, a file of texts and labels (.csv, .tsv, .jsonl, .parquet, .xlsx), or a .npz file of features."
         )
     of_file = {*DataSpec._fields[3:]} & {*fields}
     if of_file and not (found.is_file() and is_texts):

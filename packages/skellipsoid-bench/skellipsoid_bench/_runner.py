@@ -70,11 +70,11 @@ def run(
     data : sequence, default=None
         ``"banking"``, ``"oos"``, ``"stackoverflow"``; ``"assistant"``, the corpus that ships with the package; a folder
         with ``train.tsv``, ``test.tsv`` and optionally ``dev.tsv``, each of ``text<TAB>label`` lines; a file of texts
-        and labels, as ``skellipsoid train`` reads it (CSV, TSV, JSON lines, parquet); or an ``.npz`` file of features
-        with ``X_train``, ``y_train``, ``X_test``, ``y_test``. A dict has the keys ``name``, ``path`` and
-        ``open_label``, the label of samples that are open; for a single file also ``text_column``, ``label_column``,
-        ``split``, a column of train, dev and test, and ``test_share`` of each class without it (0.3). ``None``: the
-        first three.
+        and labels, as ``skellipsoid train`` reads it (CSV, TSV, JSON lines, parquet, the first sheet of a workbook); or
+        an ``.npz`` file of features with ``X_train``, ``y_train``, ``X_test``, ``y_test``. A dict has the keys
+        ``name``, ``path`` and ``open_label``, the label of samples that are open; for a single file also
+        ``text_column``, ``label_column``, ``split``, a column of train, dev and test, and ``test_share`` of each class
+        without it (0.3). ``None``: the first three.
     ratios : sequence of float, default=None
         Shares of the classes that are known. ``None``: 0.25, 0.5, 0.75.
     seeds : sequence of int, default=None

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
@@ -465,13 +466,14 @@ def test_every_method_that_asks_for_the_traffic_is_told_that_of_the_protocol():
     ]
 
 
-@pytest.mark.parametrize("split", [None, "part"])
-def test_a_single_file_is_divided_by_its_column_or_by_a_share(split, tmp_path):
+@pytest.mark.parametrize(("split", "ending"), [(None, "csv"), ("part", "csv"), ("part", "xlsx")])
+def test_a_single_file_is_divided_by_its_column_or_by_a_share(split, ending, tmp_path):
     rows = [("hello there", "greet", "test"), ("hello there", "greet", "test"), ("good day", "greet", "train")]
     rows += [(f"what costs number {i}", "price", "train" if i else "dev") for i in range(9)]
-    lines = [",".join(row) for row in [("said", "intent", "part"), *rows, ("call the price", "price", "test")]]
-    (tmp_path / "log.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    entry = {"path": tmp_path / "log.csv", "text_column": "said", "label_column": "intent"}
+    table = pd.DataFrame([*rows, ("call the price", "price", "test")], columns=["said", "intent", "part"])
+    path = tmp_path / f"log.{ending}"
+    table.to_csv(path, index=False) if ending == "csv" else table.to_excel(path, index=False, engine="xlsxwriter")
+    entry = {"path": path, "text_column": "said", "label_column": "intent"}
     entry |= {"test_share": 0.4} if split is None else {"split": split}
     (spec,) = make_plan(None, data=[entry]).data
     data = load_data(spec, None)

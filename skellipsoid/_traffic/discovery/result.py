@@ -115,6 +115,22 @@ class DiscoveredClasses:
         rows = np.flatnonzero((self.labels >= 0) & (self.first_rows == np.arange(len(self.labels))))
         return rows[np.lexsort((rows, -self.scores[rows], self.labels[rows]))]
 
+    def _lines(self) -> dict[int, tuple[int, str, str]]:
+        """Group, text in one line, and score of each different sample, by its row."""
+        return {
+            row: (
+                int(self.labels[row]),
+                str(row) if self.texts is None else _one_line(self.texts[row]),
+                f"{self.scores[row]:.4f}",
+            )
+            for row in self._different().tolist()
+        }
+
+    def _run(self) -> str:
+        """Name these members: other ones have another name."""
+        lines = repr([*self._lines().values()])
+        return f"r{sha256(lines.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
     def table(self) -> dict[str, list[Any]]:
         """Columns of one line per group, which ``pandas.DataFrame`` accepts.
 
@@ -181,18 +197,14 @@ class DiscoveredClasses:
         for name, cells in columns.items():
             taken = {*MEMBER_COLUMNS, *own, *columns} - {name}
             own[unused_name(f"log_{name}", taken) if name in MEMBER_COLUMNS else name] = cells
-        numbers = self._different()
-        names = [_one_line(name) for name in self.names]
-        shown = {row: str(row) if self.texts is None else _one_line(self.texts[row]) for row in numbers.tolist()}
-        lines = [(int(self.labels[row]), shown[row], f"{self.scores[row]:.4f}") for row in numbers.tolist()]
-        run = f"r{sha256(repr(lines).encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-        further = [[_one_line(str(cells[row])) for cells in own.values()] for row in numbers.tolist()]
+        names, lines, run = [_one_line(name) for name in self.names], self._lines(), self._run()
         members = [
-            [group, names[group], "", *line, run, *cells] for (group, *line), cells in zip(lines, further, strict=True)
+            [group, names[group], "", *line, run, *(_one_line(str(cells[row])) for cells in own.values())]
+            for row, (group, *line) in lines.items()
         ]
         groups = []
         for group in self._in_order():
-            examples = [shown[row] for row in numbers[self.labels[numbers] == group][:_N_EXAMPLES].tolist()]
+            examples = [text for of_group, text, _ in lines.values() if of_group == group][:_N_EXAMPLES]
             counts = self.sizes[group], self.distinct_sizes[group]
             part_of = _one_line(str(self.nearest_class[group])) if self.is_part[group] else ""
             examples += [""] * (_N_EXAMPLES - len(examples))

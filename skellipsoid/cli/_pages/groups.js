@@ -11,6 +11,7 @@ const stays = (i) => groups[i].members.length - work[i].dropped.length;
 
 function keep() {
   isSaved = false;
+  told.replaceChildren();
   draft.write(work);
   storage.replaceChildren(draft.note());
   say();
@@ -22,7 +23,7 @@ function say() {
     const name = work[i].label.trim();
     const others = groups.map((_, k) => k).filter((k) => k !== i && name && work[k].label.trim() === name);
     const near = [...data.classes, ...work.map((each) => each.label.trim())].find((other) =>
-      other && other !== name && bare(other) === bare(name));
+      other && other !== name && name && isLike(other, name));
     notes[i].className = near ? "warn" : "quiet";
     if (!name) notes[i].textContent = "Without a name it is left out.";
     else if (name === data.open) notes[i].textContent = `Of no class: ${counted(stays(i), "message")} to be open.`;
@@ -63,7 +64,7 @@ function section(group, i) {
     make("p", { class: "row" }, name,
       make("button", { type: "button", click: set(group.name) }, "Take ", words(group.name)),
       group.part_of ? make("button", { type: "button", click: set(group.part_of) }, "Is ", words(group.part_of)) : null,
-      make("button", { type: "button", click: set(data.open) }, `Is no class (${data.open})`),
+      make("button", { type: "button", click: set(data.open) }, `Is no class of the model (${data.open})`),
       make("button", { type: "button", click: set("") }, "Leave out")),
     notes[i],
     make("ul", { class: "members" }, ...items.slice(0, 3)),

@@ -9,21 +9,10 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from ..._core.files import check_folder, replacing
+from ..._core.files import replacing
 
 #: Ending of the name of a page.
 SUFFIX = ".html"
-
-
-def check_page(path: Path) -> None:
-    """Refuse a name that ``write_page`` does not write to.
-
-    Raises
-    ------
-    OSError
-        If it is a folder, a device or a pipe, or in no folder.
-    """
-    check_folder(path)
 
 
 def saved_by(path: Path) -> str:

@@ -27,6 +27,18 @@ const counted = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 // Names are nearly equal that differ in case, white space or signs.
 const bare = (name) => name.normalize("NFKC").toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
 
+// So are those of which one has a letter more, or another one, or two changed places.
+function isLike(one, other) {
+  const [a, b] = [bare(one), bare(other)];
+  if (a === b) return true;
+  if (Math.min(a.length, b.length) < 4 || Math.abs(a.length - b.length) > 1) return false;
+  let [start, end] = [0, 0];
+  while (start < Math.min(a.length, b.length) && a[start] === b[start]) start++;
+  while (end < Math.min(a.length, b.length) - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
+  const [x, y] = [a.slice(start, a.length - end), b.slice(start, b.length - end)];
+  return Math.max(x.length, y.length) <= 1 || (x.length === 2 && x === [...y].reverse().join(""));
+}
+
 // One JSON object a line, in ASCII, so that nothing on the way changes a letter.
 function download(name, records) {
   const escape = (letter) => "\\u" + letter.charCodeAt(0).toString(16).padStart(4, "0");

@@ -15,11 +15,11 @@ function table(caption, names, rows) {
   const body = make("tbody");
   const value = (cell) => (Array.isArray(cell) ? cell[0] : cell);
   const fill = (sorted) => body.replaceChildren(...sorted.map((row) => make("tr", {}, ...row.map((cell) => {
-    const isNumber = typeof value(cell) === "number";
+    const isNumber = typeof cell === "number";
     const inside = Array.isArray(cell) ? cell[1] : isNumber ? percent(cell) : words(cell);
     return make("td", { class: isNumber ? "number" : "" }, inside);
   }))));
-  const heads = names.map((name, k) => make("th", { scope: "col", class: rows.length && typeof value(rows[0][k]) === "number" ? "number" : "" },
+  const heads = names.map((name, k) => make("th", { scope: "col", class: rows.length && typeof rows[0][k] === "number" ? "number" : "" },
     make("button", { type: "button", click: () => {
       const rising = heads[k].getAttribute("aria-sort") !== "ascending";
       heads.forEach((head) => head.removeAttribute("aria-sort"));
@@ -80,7 +80,7 @@ function limits() {
     (Math.abs(each[0] - limit.offset) < Math.abs(best[0] - limit.offset) ? each : best))[0]);
   const said = make("output", {});
   const slider = make("input", { type: "range", min: 0, max: limit.curve.length - 1, value: own, class: "no-print",
-    "aria-label": "another limit", input: say });
+    input: say });
   function say() {
     const [score, right, wrong, rejected, noticed] = limit.curve[slider.value];
     move(score);
@@ -90,7 +90,7 @@ function limits() {
   say();
   const what = data.tested ? "test texts" : "training texts that were held out, and classes that were";
   return make("section", {}, make("h2", {}, "The limit"),
-    make("p", {}, `Scores of ${what}: what lies left of the line is answered open.`), picture, make("p", {}, slider), make("p", {}, said),
+    make("p", {}, `Scores of ${what}: what lies left of the line is answered open.`), picture, make("p", { class: "no-print" }, make("label", {}, "Move the limit: ", slider)), make("p", {}, said),
     table("What other limits cost, of 100 known texts, and of 100 new ones", ["limit", "right", "wrong", "to a person", "noticed"],
       limit.rows.map((row) => [row.name + (row.is_own ? " (this model)" : ""), row.right, row.wrong, row.rejected, row.noticed])));
 }
@@ -102,7 +102,7 @@ function missed(texts) {
 
 function classes() {
   if (!data.classes.length) return null;
-  const names = ["class", "texts", "right", "wrong", "to a person", "what stands out", ...(data.tested ? ["texts that go wrong"] : [])];
+  const names = ["class", "texts", "right", "wrong", "to a person", "what stands out", ...(data.tested ? ["texts not answered right"] : [])];
   return make("section", {}, make("h2", {}, "Classes, the worst first"),
     data.tested ? null : make("p", {}, "By training texts that were left out; train --report also shows the texts that go wrong."),
     table("How each class fares, of 100 of its texts", names, data.classes.map((row) => [row.name, row.texts, row.right, row.wrong,

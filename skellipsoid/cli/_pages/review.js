@@ -6,7 +6,7 @@ let at = 0;
 let isSaved = true;
 let mode = ""; // "search", "new" or none
 
-const status = make("p", { role: "status", class: "quiet" });
+const status = make("p", { role: "status", class: "quiet said" });
 const bar = make("progress", { max: n, value: 0, "aria-label": "messages with an answer" });
 const count = make("span", {});
 const storage = make("div", {});
@@ -14,11 +14,12 @@ const stage = make("section", { "aria-label": "message" });
 const list = make("ol", { class: "list", tabindex: "0", "aria-label": "all messages" });
 const told = make("div", { role: "status" });
 
-const label = (name) => (name === data.open ? `none of these (${data.open})` : name);
+const label = (name) => (name === data.open ? `no class of the model (${data.open})` : name);
 const known = () => answers.filter((answer) => answer !== null);
 
 function keep() {
   isSaved = false;
+  told.replaceChildren();
   draft.write(answers);
   storage.replaceChildren(draft.note());
 }
@@ -41,7 +42,7 @@ function go(where, said = "") {
   mode = "";
   draw();
   status.textContent = said;
-  stage.querySelector("h2").focus();
+  stage.querySelector(at < n ? "h2" : "button.main").focus();
 }
 
 function choice(key, name, near) {
@@ -71,7 +72,9 @@ function draw() {
       action("←", "back", () => go(at - 1)),
       action("→", "on", () => go(at + 1))),
     other());
-  if (mode) stage.querySelector("input").focus();
+  if (!mode) return;
+  stage.querySelector("input").focus();
+  stage.lastElementChild.scrollIntoView({ block: "nearest" });
 }
 
 const action = (key, what, click) =>
@@ -105,8 +108,9 @@ function search() {
     const sought = bare(input.value);
     const fitting = [...names.keys()].filter((name) => bare(name).includes(sought));
     fitting.sort((a, b) => bare(b).startsWith(sought) - bare(a).startsWith(sought));
-    found.replaceChildren(...fitting.map((name) => make("li", {},
-      make("button", { type: "button", click: () => answer(name) }, words(name), names.get(name) ? "" : " (new)"))));
+    found.replaceChildren(...fitting.map((name, i) => make("li", {},
+      make("button", { type: "button", click: () => answer(name) }, words(name), names.get(name) ? "" : " (new)",
+        i ? "" : " ", i ? "" : make("kbd", {}, "Enter")))));
     if (!fitting.length) found.append(make("li", {}, "No class of this name; Escape, then n, names a new one."));
   }
   fill();
@@ -123,15 +127,15 @@ function search() {
 function naming() {
   const note = make("p", { role: "status" });
   const input = make("input", { type: "text", "aria-label": "name of the new class", placeholder: "name of the new class",
-    autocomplete: "off", spellcheck: "false", input: say });
-  const like = () => [...names.keys()].find((name) => name !== input.value.trim() && bare(name) === bare(input.value));
+    autocomplete: "off", spellcheck: "false", list: "new-names", input: say });
+  const like = () => [...names.keys()].find((name) => name !== input.value.trim() && isLike(name, input.value));
   function say() {
     const name = input.value.trim();
     const others = answers.filter((value, i) => value === name && i !== at).length;
     const near = like();
     if (!name) note.replaceChildren();
     else if (names.get(name)) note.replaceChildren("The model has this class.");
-    else if (near) note.replaceChildren("Nearly the name of ", make("button", { type: "button",
+    else if (near) note.replaceChildren("There is a name like this: ", make("button", { type: "button",
       click: () => answer(near) }, "take ", words(near)));
     else if (data.numbers && !/^-?\d+$/.test(name)) note.replaceChildren("The classes of this model are whole numbers.");
     else note.replaceChildren(`With this message ${others + 1} of the ${data.fewest} that a class needs.`);
@@ -142,13 +146,15 @@ function naming() {
     if (name && !(data.numbers && !/^-?\d+$/.test(name))) answer(name);
   };
   return make("form", { submit: take }, make("p", { class: "row" }, input,
-    make("button", { class: "main" }, "Label")), note);
+    make("button", { class: "main" }, "Label")), note,
+  make("datalist", { id: "new-names" }, ...[...names.keys()].filter((name) => !names.get(name))
+    .map((name) => make("option", { value: name }))));
 }
 
 function drawEnd() {
   const left = answers.filter((value) => value === null).length;
   stage.replaceChildren(
-    make("h2", { tabindex: "-1" }, left ? `${counted(left, "message")} without an answer` : "All messages have an answer"),
+    make("h2", { tabindex: "-1" }, left ? `${counted(left, "message")} not done` : "All messages are done"),
     left ? make("p", {}, make("button", { type: "button", click: () => go(answers.indexOf(null)) }, "Go to the first")) : "",
     make("p", {}, make("button", { type: "button", class: "main", click: save }, "Save the labels")),
     make("p", {}, action("←", "back", () => go(at - 1))));
@@ -200,6 +206,7 @@ function anew() {
   answers = Array(n).fill(null);
   learnNames();
   draft.forget();
+  told.replaceChildren();
   go(0, "All labels are forgotten.");
 }
 

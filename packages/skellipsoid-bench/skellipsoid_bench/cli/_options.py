@@ -43,7 +43,7 @@ def _add_run(steps: Commands) -> None:
         nargs="+",
         metavar="DATA",
         help="banking, oos, stackoverflow, assistant, a folder with train.tsv and test.tsv (text<TAB>label), a file of "
-        "texts and labels (.csv, .tsv, .jsonl, .parquet), or a .npz file of features (default: the first three)",
+        "texts and labels (.csv, .tsv, .jsonl, .parquet, .xlsx), or a .npz file of features (default: the first three)",
     )
     run.add_argument("--ratios", nargs="+", type=float, metavar="RATIO", help="shares of known classes")
     run.add_argument("--seeds", nargs="+", type=seed, metavar="SEED", help="each draws other known classes")
