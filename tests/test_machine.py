@@ -25,7 +25,7 @@ ROOTS = [Path(module.__file__).parent for module in (skellipsoid, skellipsoid_ru
 #: The modules that may ask.
 PLACES = [Path(here.__file__), Path(_machine.__file__)]
 #: A process of its own, which imports nothing of the package and bounds its own memory.
-PLACES.append(Path(skellipsoid.__file__).parent / "cli" / "_text_files" / "workbooks" / "child.py")
+PLACES.append(Path(skellipsoid.__file__).parent / "_text_files" / "workbooks" / "child.py")
 #: Files that open members of a zip, which gives bytes without being told.
 OPENS_ZIPS = {"bot_members.py", "package.py"}
 FILES = [path for root in ROOTS for path in sorted(root.rglob("*.py")) if path not in PLACES]

@@ -27,6 +27,7 @@ PRIVATE = [
     "skellipsoid._encoders.torch.token_table",
     "skellipsoid._encoders.training_texts",
     "skellipsoid._samples.folds",  # folds of the thresholds of baselines
+    "skellipsoid._text_files.read",  # files of texts
     "skellipsoid._torch.devices",
     "skellipsoid._torch.losses",  # this and the loop below of learned radii
     "skellipsoid._torch.progress",
@@ -35,7 +36,6 @@ PRIVATE = [
     "skellipsoid.baselines._logit_classifier",
     "skellipsoid.baselines._shared_docs",
     "skellipsoid.baselines._threshold",
-    "skellipsoid.cli._text_files.read",  # files of texts
 ]
 
 
