@@ -92,7 +92,8 @@ class MahalanobisClassifier(ThresholdedClassifier):
     ['left', 'right', '-1']
     """
 
-    answers_version: ClassVar[int] = AUTO_THRESHOLD_VERSION
+    # 3: of the shared covariance and those of the classes, held-out scores are brought to one scale, too.
+    answers_version: ClassVar[int] = AUTO_THRESHOLD_VERSION + 1
     covariance: str = "shared"
     shrinkage: str | float = "auto"
     pooling: float = 0.5
@@ -128,6 +129,10 @@ class MahalanobisClassifier(ThresholdedClassifier):
             require(self, "_mean", "_all_whitener")
         if self.covariance == "class":
             require(self, "_axes", "_axis_variances", "_axis_starts")
+
+    def _keeps_scale(self) -> bool:
+        # The difference of two distances does; each alone grows where a covariance is of fewer samples.
+        return self.covariance == "relative"
 
     def _fit_scores(self, samples: TrainingSamples) -> None:
         X, classes, weights = samples.features, samples.classes, samples.weights
