@@ -92,8 +92,6 @@ class MahalanobisClassifier(ThresholdedClassifier):
     ['left', 'right', '-1']
     """
 
-    # 3: of the shared covariance and those of the classes, held-out scores are brought to one scale, too.
-    answers_version: ClassVar[int] = AUTO_THRESHOLD_VERSION + 1
     covariance: str = "shared"
     shrinkage: str | float = "auto"
     pooling: float = 0.5
@@ -123,6 +121,11 @@ class MahalanobisClassifier(ThresholdedClassifier):
         "open_share": [Interval(Real, 0, 1, closed="both"), "array-like", None],
         "known_shift": [Interval(Real, None, None, closed="neither"), None],
     }
+
+    @property
+    def answers_version(self) -> int:
+        """One more where held-out scores were brought to one scale later than those of other methods."""
+        return AUTO_THRESHOLD_VERSION + (not self._keeps_scale())
 
     def _check_state(self, sizes: Sizes) -> None:
         if self.covariance == "relative":
