@@ -28,7 +28,7 @@ def main():
     )
     pairs = {}
     for name in after.keys() & before.keys():
-        if "answers_version" not in after[name]:
+        if "answers_version" not in after[name] or after[name]["params"].get("threshold") != "auto":
             continue
         pairs.setdefault(name[:2], []).append((before[name], after[name]))
     rows = [("Encoder", "Method", "Cases", "F1 before", "F1 after", "Best F1", "ACC before", "ACC after")]
