@@ -430,15 +430,16 @@ def test_several_processes_give_the_same_results(text_plan, blobs_plan, tmp_path
     both |= {"seeds": [0], "methods": ["ellipsoid", Warned()]}
     with pytest.warns(UserWarning, match="the first class") as said:
         alone = run(tmp_path / "one.jsonl", **both)
-    assert len({str(each.message) for each in said}) == 2
+    assert sum("the first class" in str(each.message) for each in said) == 2
     both["methods"] += [Failing()]
     with (
         pytest.warns(UserWarning, match=r"the first class is .* of other runs, are not shown") as said,
         pytest.raises(BenchmarkError, match=r"^2 of 6 runs failed"),
     ):
         run(tmp_path / "two.jsonl", **{**both, "cache": tmp_path / "other"}, n_jobs=2)
-    assert len(said) == 1
-    assert said[0].filename == __file__
+    assert ["the first class" in str(each.message) for each in said].count(True) == 1
+    assert len(said) == 2  # the other is of few samples
+    assert {each.filename for each in said} == {__file__}
     together = {(record["data"], record["method"]): record for record in read_results(tmp_path / "two.jsonl")}
     assert len(together) == 4
     for record in alone:
