@@ -100,6 +100,8 @@ def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
     found = classifier._score_checked(features)  # to the last bit as predict compares it
     scores = np.asarray(found.scores, dtype=np.float64)
     action = actions(classifier, known.asking, found.scores, found.assigned, gaps)
+    limit = classifier.offset_ + classifier.class_offsets_[found.assigned]
+    action[found.unread & (found.scores < limit.astype(found.scores.dtype))] = OPEN  # nothing to ask about
     # Where rounding decides between two classes, that of predict is the first.
     first[:, 1:] = np.where(first[:, 1:] == found.assigned[:, np.newaxis], first[:, :1], first[:, 1:])
     first[:, 0] = found.assigned

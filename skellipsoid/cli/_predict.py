@@ -29,6 +29,7 @@ _ADDED = {
     "label": "answer",
     "margin": "margin",
     "p_value": "p_value",
+    "unread": "unread",
     "nearest_class": "nearest_class",
     "action": "action",
     **{f"candidate_{i}": f"candidate_{i}" for i in (1, 2, 3)},
@@ -100,6 +101,6 @@ def _on_terminal(line: Any) -> str:
 def _written(record: dict[str, Any], *, as_json: bool) -> str:
     if as_json:
         return json.dumps(record, ensure_ascii=False)
-    *others, text = record.values()
+    *others, text = (value for name, value in record.items() if name != "unread")  # stderr says it
     text = re.sub(r"[\r\n]+", " ", text)  # a text of a file may have several lines
     return "\t".join([*("" if value is None else printable(value) for value in others), text])

@@ -145,16 +145,25 @@ def test_json_lines(saved, texts, give_input, capsys):
     why = explain(load(saved), lines, n_axes=0)
     found = [json.loads(line) for line in predicted(saved, lines, give_input, capsys, "--scores", "--json")]
     assert [list(record) for record in found] == [
-        ["label", "nearest_class", "margin", "p_value", "runner_up", "text"]
+        ["label", "nearest_class", "margin", "p_value", "runner_up", "unread", "text"]
     ] * len(lines)
     assert [record["text"] for record in found] == lines
     assert [record["label"] for record in found] == why.answer.tolist()
+    assert [record["unread"] for record in found] == why.unread.tolist() == [False] * 4 + [True]
     assert [record["margin"] for record in found] == pytest.approx(why.margin.tolist(), abs=5e-5)
     short = predicted(saved, lines, give_input, capsys, "--json")
     assert [json.loads(line) for line in short] == [
         {"label": record["label"], "text": record["text"]} for record in found
     ]
     assert short[-1].endswith('"text": "左"}')
+
+
+def test_messages_that_cannot_be_read_are_named(saved, texts, give_input, capsys):
+    give_input("\n".join([texts[0], "?!", "左", "?!"]))
+    assert main(["predict", "--model", str(saved)]) == 0
+    said = capsys.readouterr().err
+    assert said.count("the text model reads nothing") == 1
+    assert "such as '?!', '左'." in said
 
 
 def test_the_nearest_training_texts_are_the_reason(tiny_model, table, texts, labels, tmp_path, give_input, capsys):

@@ -20,6 +20,8 @@ PIECE_TOKENS = 512
 OUTPUTS = ("label", "nearest_class", "score", "margins", "features")
 #: What a graph gives besides that can ask back.
 TO_ASK = ("first_classes", "gap")
+#: What a graph gives besides that was exported since version 0.1.0: whether nothing is read of a text, which is open.
+UNREAD = "unread"
 #: A question offers so many classes at most.
 MOST_CLASSES = 3
 #: More than any machine has use for, and started in seconds.
@@ -110,6 +112,7 @@ class OnnxPipeline:
             self._reader = None if text is None else TextReader(files[TOKENIZER], text)
             self._training_features = None if self._training is None else self._read_features(files[TRAINING_FEATURES])
             self._session = open_graph(files[GRAPH], int(n_threads))
+            self._tells_unread = UNREAD in {output.name for output in self._session.get_outputs()}
             self._check_answers()
 
     def _read_features(self, content: bytes) -> NDArray[Any]:
@@ -125,13 +128,15 @@ class OnnxPipeline:
     def _check_answers(self) -> None:
         """Answer once, so that what does not fit is found here; of two texts one is padded."""
         given = np.zeros((2, self.n_features_)) if self._reader is None else ["one text", "a text that is longer"]
-        found = self._run(given, *OUTPUTS, *(TO_ASK if self.asks else ()))
+        found = self._run(given, *OUTPUTS, *self._besides())
         n_classes = len(self.classes_)
         shapes = {"label": (2,), "nearest_class": (2,), "score": (2,), "margins": (2, n_classes)}
         if self.asks:
             shapes |= {"first_classes": (2, min(MOST_CLASSES, n_classes)), "gap": (2,)}
             if not ((found["first_classes"] >= 0) & (found["first_classes"] < n_classes)).all():
                 raise ValueError("the graph offers a class that the manifest does not name")
+        if self._tells_unread:
+            shapes[UNREAD] = (2,)
         for name, shape in shapes.items():
             if found[name].shape != shape:
                 raise ValueError(f"the graph gives {name} of shape {found[name].shape}, but {shape} is needed")
@@ -210,7 +215,7 @@ class OnnxPipeline:
         is_number = isinstance(max_classes, int | np.integer) and not isinstance(max_classes, bool)
         if not is_number or not 1 <= max_classes <= MOST_CLASSES:
             raise ValueError(f"max_classes={max_classes!r} is not possible; use 1, 2 or 3.")
-        found = self._run(X, "label", "nearest_class", "score", *TO_ASK)
+        found = self._run(X, "label", "nearest_class", "score", *self._besides())
         action, codes = self._asked(found)
         return {"action": action, "classes": self._answers[codes[:, :max_classes]]}
 
@@ -221,6 +226,8 @@ class OnnxPipeline:
         is_open = found["label"] == len(self.classes_)  # of predict, as the graph has rounded
         is_answered = ~is_open & (scores >= (high + of_class).astype(scores.dtype)) & (found["gap"] >= gap)
         is_left = is_open & (scores < (low + of_class).astype(scores.dtype))
+        if self._tells_unread:
+            is_left |= is_open & found[UNREAD]  # nothing to ask about
         action = np.select([is_left, is_answered], ["open", "answer"], "ask").astype(np.str_)
         codes = np.full((len(scores), MOST_CLASSES), len(self.classes_))
         first = found["first_classes"].copy()
@@ -280,9 +287,10 @@ class OnnxPipeline:
             Arrays, one row for each sample: ``label`` (of ``predict``), ``nearest_class`` (never open), ``score``,
             ``margins`` (n_samples, n_classes), ``features`` (n_samples, n_features) that the classifier sees,
             ``p_value`` if the model has held-out scores, and, if it ``asks``, ``action`` (n_samples,) and
-            ``candidates`` (n_samples, 3) of ``predict_set``.
+            ``candidates`` (n_samples, 3) of ``predict_set``; and ``unread`` (n_samples,), whether a text is open
+            because the text model reads nothing of it, unless the model was exported by an older version.
         """
-        found = self._run(X, *OUTPUTS, *(TO_ASK if self.asks else ()))
+        found = self._run(X, *OUTPUTS, *self._besides())
         if self.asks:
             found["action"], codes = self._asked(found)
             found["candidates"] = self._answers[codes]
@@ -340,6 +348,10 @@ class OnnxPipeline:
         held_out = np.empty(0) if self.held_out_scores_ is None else self.held_out_scores_
         as_low = np.searchsorted(held_out, scores, side="right")
         return np.asarray((1 + as_low) / (len(held_out) + 1))
+
+    def _besides(self) -> tuple[str, ...]:
+        """Name the outputs that not every graph has."""
+        return (*(TO_ASK if self.asks else ()), *((UNREAD,) if self._tells_unread else ()))
 
     def _run(self, X: Any, *outputs: str) -> dict[str, NDArray[Any]]:
         """Give outputs of the graph for all samples, by name."""
