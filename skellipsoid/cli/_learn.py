@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skellipsoid_runtime._answers import ASK
+
 from .._core.characters import is_visible, printable
 from .._core.files import unused_name
 from .._core.messages import named, numbered
@@ -16,10 +18,14 @@ from .._core.validation import enumerated
 from .._core.warn import warn
 from .._data_check.readable import find_unread, unread_message
 from .._encoders.text_features import TextFeatures, embedding_once
+from .._text_files.columns import check_single
+from .._text_files.match_log import DIGEST, MESSAGE, ROW, LabelledLog, checked_match
+from .._text_files.read import accepted_labels, check_cells, read_file, read_rows
+from .._text_files.workbooks.write_workbook import chosen_label
 from .._traffic.explain import nearest_of_classes
 from .._traffic.learning import choose_to_label, learn_from_traffic
 from .._traffic.log import MEMBERS
-from .._traffic.predict_set import ASK, first_classes, predict_set, zones_of
+from .._traffic.predict_set import first_classes, predict_set, zones_of
 from .._traffic.share import said_of_trained
 from ._ahead import check_unlabelled
 from ._change import check_names, save_where_asked
@@ -27,10 +33,6 @@ from ._given import lines_of_input, read_by, with_content
 from ._pages.page import SUFFIX as PAGE
 from ._pages.page import saved_by
 from ._reviewed import COLUMNS, Chosen, one_line, write_chosen
-from ._text_files.columns import check_single
-from ._text_files.match_log import DIGEST, MESSAGE, ROW, LabelledLog, checked_match
-from ._text_files.read import accepted_labels, check_cells, read_file, read_rows
-from ._text_files.workbooks.write_workbook import chosen_label
 from ._trade_off import before_and_after
 from ._use import answered, load_model, tokenizer_of, weights_of
 
