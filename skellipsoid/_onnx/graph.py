@@ -69,19 +69,23 @@ class Graph(nn.Module):
             vectors = functional.normalize(vectors, dim=1)
         return less_unread(vectors, embeddings) if self.text_model.zeros else vectors
 
+    def judged(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Give what the head gives, and in the fourth place which rows are zeros that are no samples."""
+        nearest, score, margins, *in_order = self.head.score(rows)
+        score, margins = _without_nan(score.to(self.dtype)), _without_nan(margins.to(self.dtype))
+        if self.unread_score is None:
+            return nearest, score, margins, torch.zeros_like(nearest, dtype=torch.bool), *in_order
+        unread = rows.eq(0).all(dim=1)
+        excess = (pick(margins, nearest) - self.unread_score).clamp_min(0)
+        margins = torch.where(unread.unsqueeze(1), margins - excess.unsqueeze(1), margins)
+        return nearest, torch.where(unread, score.clamp_max(self.unread_score), score), margins, unread, *in_order
+
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Give the outputs of the graph."""
         rows = self.features(inputs)
         for step in self.steps:
             rows = step(rows)
-        nearest, score, margins, *in_order = self.head.score(rows)
-        score, margins = _without_nan(score.to(self.dtype)), _without_nan(margins.to(self.dtype))
-        unread = torch.zeros_like(nearest, dtype=torch.bool)
-        if self.unread_score is not None:
-            unread = rows.eq(0).all(dim=1)
-            excess = (pick(margins, nearest) - self.unread_score).clamp_min(0)
-            margins = torch.where(unread.unsqueeze(1), margins - excess.unsqueeze(1), margins)
-            score = torch.where(unread, score.clamp_max(self.unread_score), score)
+        nearest, score, margins, unread, *in_order = self.judged(rows)
         label = torch.where(score >= self.least[nearest], nearest, torch.full_like(nearest, self.open_code))
         outputs = label, nearest, score, margins, rows, unread
         if not self.asks:
@@ -142,4 +146,4 @@ def seen(graph: Graph, features: NDArray[np.float32]) -> NDArray[np.float32]:
 def scored(graph: Graph, rows: NDArray[np.float32]) -> NDArray[np.floating]:
     """Scores of what the classifier sees."""
     parts = np.array_split(rows, -(-len(rows) // _AT_ONCE))
-    return np.concatenate([graph.head.score(torch.from_numpy(part))[1].numpy() for part in parts])
+    return np.concatenate([graph.judged(torch.from_numpy(part))[1].numpy() for part in parts])

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from skellipsoid_runtime._folder import MANIFEST, TRAINING_FEATURES
 
-from .._core.characters import printable
 from .._core.messages import cut
 from .._core.norms import norms, warn_of_unlike_norms
 from .._core.warn import warn
@@ -158,7 +157,7 @@ class UnreadNote:
         found = [line for line, is_unread in zip(lines, unread, strict=True) if is_unread and line.strip()]
         if found and not self._is_said:
             self._is_said = True
-            named = ", ".join(repr(cut(printable(line))) for line in [*dict.fromkeys(found)][:3])
+            named = ", ".join(repr(cut(line)) for line in [*dict.fromkeys(found)][:3])
             warn(
                 "Messages of which the text model reads nothing, no letter, digit or emoji that it knows, are open, "
                 f"such as {named}."

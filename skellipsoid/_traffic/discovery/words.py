@@ -30,7 +30,7 @@ _WORD = regex.compile(
     rf"|\p{{L}}(?:{_OTHER}|['’])*{_OTHER}"
 )
 #: Letters, with their marks, of the parts that stand for words there.
-_LENGTHS = {"complex": 4, "ideographs": 2}
+_LENGTHS = {"complex": 3, "ideographs": 2}
 
 
 def words_of(text: str) -> list[str]:
@@ -56,7 +56,7 @@ def telling_words(
     The weight of a word is the share p of the group's texts that have it, times ln(1 + 1 / q) [1]_. q is the mean of
     these shares over all groups, so that a large group has the same weight as a small one. The texts in no group are
     one more group. English words that say nothing alone, such as *how*, are none. Where a script has no blanks between
-    words, parts of two letters (Chinese, Japanese) or four (Thai, Lao, Khmer, Burmese) take the place of words.
+    words, parts of two letters (Chinese, Japanese) or three (Thai, Lao, Khmer, Burmese) take the place of words.
 
     Parameters
     ----------
