@@ -29,7 +29,6 @@ _ADDED = {
     "label": "answer",
     "margin": "margin",
     "p_value": "p_value",
-    "unread": "unread",
     "nearest_class": "nearest_class",
     "action": "action",
     **{f"candidate_{i}": f"candidate_{i}" for i in (1, 2, 3)},
