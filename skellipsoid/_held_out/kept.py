@@ -88,6 +88,7 @@ class KeepsHeldOutMixin:
             "is_synthetic": table.is_synthetic,
             "ranks": table.ranks.astype(np.int8),
             "gaps": table.gaps,
+            "sets": table.sets,
         }
 
 
