@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.pipelines import split_estimator
 from .._core.results import Result
-from .._held_out.line import Figure, foretell, place_limit
+from .._held_out.line import Figure, foretell
 from .._held_out.log_model import LogModel
 from .._held_out.scores import ReferenceScores, Share, read_share
 from .._held_out.zones import Zones, foretell_questions, place_zones
-from .log import Log, expected_traffic, read_log
+from .log import Log, expected_traffic, limit_for, read_log
 from .predict_set import asking_known
 
 #: With fewer held-out samples, intervals of 90 % held in 0 to 75 % of trainings, by the figure and the number.
@@ -136,7 +136,7 @@ def forecast_placed(classifier: Any, held_out: ReferenceScores, told: Share) -> 
         np.zeros(0),
     )
     found = log.fit(held_out, told)
-    offset = place_limit(held_out, found, none, n_classes)
+    offset = limit_for(held_out, log, found, n_classes)
     asking = place_zones(held_out, found, none, offset, n_classes).as_mapping()
     return _forecast(classifier, held_out, found, offset, asking)
 

@@ -15,10 +15,9 @@ from ..._core.pipelines import split_estimator
 from ..._core.validation import is_number
 from ..._core.warn import warn
 from ..._held_out.kept import KeepsHeldOutMixin, Placed
-from ..._held_out.line import place_limit
 from ..._held_out.log_model import LogModel
 from ..._held_out.scores import ReferenceScores, read_share
-from ..log import Log, read_log
+from ..log import Log, limit_for, read_log
 from ..predict_set import read_asking, zones_placed
 from .offsets import check_rates, offset_of_rate
 
@@ -184,7 +183,7 @@ def set_operating_point(
     else:
         held_out = ReferenceScores.of(classifier, "set_operating_point")
         log, found = _fit_log(held_out, estimator, X, y, sample_weight, open_share)
-        offset = place_limit(held_out, found, log.own_scores, len(classifier.classes_), costs)
+        offset = limit_for(held_out, log, found, len(classifier.classes_), costs)
         back = Placed(offset, found.traffic())
         _warn_of_all(held_out, offset)
     placed = copy(classifier)
