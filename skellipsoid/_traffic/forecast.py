@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.pipelines import split_estimator
 from .._core.results import Result
+from .._ellipsoid.learned import learned_of
 from .._held_out.line import Figure, foretell
 from .._held_out.log_model import LogModel
 from .._held_out.scores import ReferenceScores, Share, read_share
@@ -56,7 +57,8 @@ def forecast_answers(estimator: Any, *, open_share: float | tuple[float, float] 
     TypeError
         If the classifier is another one, or has no ``held_out_``.
     ValueError
-        If its fit held out no sample, or fewer than 20, which foretell nothing; if ``open_share`` is no share.
+        If its fit held out no sample, or fewer than 20 and nothing was learned since, which foretell nothing; if
+        ``open_share`` is no share.
 
     See Also
     --------
@@ -87,7 +89,7 @@ def forecast_answers(estimator: Any, *, open_share: float | tuple[float, float] 
     classifier = split_estimator(estimator)[1]
     check_is_fitted(classifier)
     held_out = ReferenceScores.of(classifier, "forecast_answers")
-    if (n := len(held_out.known)) < FEWEST_HELD_OUT:
+    if (n := len(held_out.known)) < FEWEST_HELD_OUT and learned_of(classifier) is None:
         raise ValueError(
             f"The fit held out {n} samples, and fewer than {FEWEST_HELD_OUT} do not tell what users will see: pass an "
             "estimator that was fitted to more samples of each class, or label 30 messages (learn_from_traffic)."
@@ -130,14 +132,10 @@ def forecast_as_fitted(classifier: Any, held_out: ReferenceScores) -> Forecast:
 
 def forecast_placed(classifier: Any, held_out: ReferenceScores, told: Share) -> Forecast:
     """Forecast the limit that is placed for a share of open messages."""
-    log, n_classes, none = (
-        read_log(classifier, None, None, None, "forecast_answers"),
-        len(classifier.classes_),
-        np.zeros(0),
-    )
+    log, n_classes = read_log(classifier, None, None, None, "forecast_answers"), len(classifier.classes_)
     found = log.fit(held_out, told)
     offset = limit_for(held_out, log, found, n_classes)
-    asking = place_zones(held_out, found, none, offset, n_classes).as_mapping()
+    asking = place_zones(held_out, found, np.zeros(0), offset, n_classes).as_mapping()
     return _forecast(classifier, held_out, found, offset, asking)
 
 

@@ -189,7 +189,8 @@ def limit_for(
     if offset <= usual:
         return offset
     normal = NormalScores(held_out)
-    return float(normal.inverse(np.average(normal(np.array([usual, offset])), weights=[1 - STRICTER, STRICTER])))
+    z_usual, z = normal(np.array([usual, offset]))
+    return float(normal.inverse(np.array([z_usual + STRICTER * (z - z_usual)]))[0])
 
 
 def read_log(
