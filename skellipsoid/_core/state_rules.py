@@ -138,7 +138,7 @@ def _is_classes(value: Any) -> bool:
     return all(first < second for first, second in itertools.pairwise(ordered))
 
 
-#: What ``_held_out`` has, by the kinds of numbers; models of before lack the sets.
+#: What ``_held_out`` has, by the kinds of numbers; it lacks the sets where each known sample is one.
 _HELD_OUT = {
     **{"scores": "f", "nearest": "iu", "classes": "iu", "weights": "f", "is_open": "b", "is_synthetic": "b"},
     **{"ranks": "iu", "gaps": "f", "sets": "iu"},

@@ -117,7 +117,7 @@ class ReferenceScores(NamedTuple):
         n_learned = 0 if learned is None else int((~np.isin(learned.labels, classifier.classes_)).sum())
         gaps, real = held_out["gaps"], scores[is_real]
         of_open = scores[opened], weights[opened], held_out["ranks"][known], gaps[known], gaps[opened]
-        # A model of before has no sets: each sample is one.
+        # Without sets each sample is one.
         sets = held_out.get("sets", np.arange(len(scores)))[known]
         numbers = effective_number(weights[known], sets), effective_number(weights[opened], classes[opened])
         others = scores[is_synthetic], real[: len(real) - n_learned], Expected.of(classifier)

@@ -91,7 +91,7 @@ def test_groups_count_and_not_their_samples(tmp_path):
     assert widths[1].high[0] - widths[1].low[0] > 1.1 * (widths[0].high[0] - widths[0].low[0])
     save(grouped, tmp_path / "model")
     assert forecast_answers(load(tmp_path / "model")).figures.to_dict() == widths[1].to_dict()
-    del grouped._held_out["sets"]  # as in models of before: each sample is one
+    del grouped._held_out["sets"]  # as in models that were saved before: each sample is one
     assert forecast_answers(grouped).figures.high[0] <= widths[1].high[0]
 
 
