@@ -102,8 +102,8 @@ def run(
         Folder of embeddings and features, stored under a hash of everything that they depend on. ``None``:
         ``~/.cache/skellipsoid/benchmark``. It can be deleted at any time.
     n_jobs : int, default=1
-        Number of processes. A warning of many runs is shown once. Each computes with as many threads as the environment variable ``OMP_NUM_THREADS`` says;
-        without it, the CPU cores are divided among the processes.
+        Number of processes, which show a warning of many runs once. Each computes with as many threads as the
+        environment variable ``OMP_NUM_THREADS`` says; without it, the CPU cores are divided among the processes.
     device : str, default="auto"
         Device of torch.
     rerun : bool, default=False
