@@ -1,5 +1,6 @@
 """The open answer inside scikit-learn's meta-estimators, as the page *Recipes* says of each."""
 
+from inspect import Parameter, signature
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
+import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV
 from skellipsoid.plotting import EllipsoidDisplay
+from skellipsoid_bench import literature
 
 PAGE = (Path(__file__).parent.parent / "docs/guide/recipes.rst").read_text(encoding="utf-8")
 FOLDS = StratifiedKFold(3)
@@ -98,3 +101,19 @@ def test_only_the_display_of_this_package_draws_open_space(samples):
         DecisionBoundaryDisplay.from_estimator(clf, X, response_method="predict", grid_resolution=20, eps=50)
     assert EllipsoidDisplay.from_estimator(clf, X, y, grid_resolution=20).is_open.any()
     assert said("DecisionBoundaryDisplay") == "**lost**"
+
+
+def test_after_samples_and_labels_every_fit_takes_keywords_alone():
+    """Weights cannot be taken for groups, nor groups for weights: their order differs between estimators."""
+    modules = skellipsoid, skellipsoid.baselines, literature
+    found = {getattr(module, name) for module in modules for name in module.__all__}
+    methods = [getattr(cls, name, None) for cls in found if isinstance(cls, type) for name in ("fit", "fit_transform")]
+    methods = {method.__qualname__: list(signature(method).parameters.values()) for method in methods if method}
+    assert len(methods) > 6
+    for name, (_, X, *more) in methods.items():
+        assert X.name == "X"
+        for parameter in more[1:]:
+            assert parameter.kind in (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD), (name, parameter)
+        assert not more or more[0].name == "y"
+    assert list(signature(skellipsoid.dask.fit).parameters)[:3] == ["classifier", "X", "y"]
+    assert signature(skellipsoid.dask.fit).parameters["groups"].kind is Parameter.KEYWORD_ONLY

@@ -90,6 +90,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
+        *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
