@@ -21,7 +21,7 @@ from .fitted_state import present
 from .labels import cast_open_label
 from .sklearn import BaseSearchCV
 from .texts import equal_texts, texts_of
-from .validation import read_features
+from .validation import check_squares, read_features
 
 #: Entries of each array that a fingerprint reads.
 _HEAD = 1000
@@ -250,7 +250,8 @@ def duplicate_groups(X: Any, y: NDArray[Any]) -> NDArray[np.int64] | None:
     else:
         try:
             table = check_array(read_features(X), dtype=np.float64)
-        except (TypeError, ValueError):  # sparse, or nothing that a classifier takes
+            check_squares(table)
+        except (TypeError, ValueError):  # nothing that a classifier takes
             return None
         groups = find_duplicates(table, classes)
     return groups if len(np.unique(groups)) < len(y) else None

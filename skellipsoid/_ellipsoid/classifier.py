@@ -256,6 +256,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
             lengths differ, if labels are missing, mix numbers and strings or are continuous, if weights are negative
             or all 0, if groups are missing, if every sample is open, or if only one of ``X_val`` and ``y_val`` is
             given.
+        TypeError
+            If ``X`` or the weights hold what is no number, such as a dict.
 
         Warns
         -----
