@@ -211,7 +211,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         scores : ndarray of shape (n_samples,)
             Higher is more known. ``predict`` answers open if the score is below ``offset_`` plus the entry of
             ``class_offsets_`` for the assigned class. A row of zeros, which a text encoder gives for a text that it
-            cannot read, is below all held-out scores, unless some training sample is nearly as short.
+            cannot read, is below all held-out scores, unless some training sample is nearly as short, or there are
+            fewer than 10 features.
         """
         return self._score_checked(X).scores
 
