@@ -26,7 +26,7 @@ from skellipsoid import (
     save,
     set_operating_point,
 )
-from skellipsoid._core.pipelines import duplicate_groups, fingerprint, split_estimator
+from skellipsoid._core.pipelines import duplicate_groups, fingerprint, less_class_offsets, split_estimator
 
 LABELS = np.repeat(["a", "b", "c", "d"], 12)
 X = np.random.default_rng(0).normal(size=(48, 3)) + 9.0 * np.eye(4, 3)[np.repeat(range(4), 12)]
@@ -149,3 +149,22 @@ def test_no_duplicates_are_looked_for_where_rows_cannot_be_compared():
     mixed = pd.DataFrame({"text": ["a"] * 48, "n": np.ones(48)})
     for data in (mixed, np.where(TWICE > 9, np.nan, TWICE), [[1], [1, 2]] * 24):
         assert duplicates_in(data) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_less_class_offsets_lie_below_the_limit_where_predict_answers_open(dtype):
+    rng = np.random.default_rng(0)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, LABELS)
+    assigned = np.tile(clf.classes_, 50)
+    differs = 0
+    for _ in range(40):  # sums and differences of such numbers round otherwise
+        clf.offset_, clf.class_offsets_ = rng.normal(), rng.normal(size=4)
+        class_offsets = np.tile(clf.class_offsets_, 50)
+        limit = (clf.offset_ + class_offsets).astype(dtype)
+        beside = [np.nextafter(limit, dtype(-9)), limit, np.nextafter(limit, dtype(9))]
+        scores = np.choose(rng.integers(0, 3, len(limit)), beside)  # the limit itself, and the numbers beside it
+        found = less_class_offsets(clf, scores, assigned)
+        np.testing.assert_array_equal(found < clf.offset_, ~(scores >= limit))
+        np.testing.assert_allclose(found, scores - class_offsets, atol=1e-6)
+        differs += np.sum((scores - class_offsets < clf.offset_) != (found < clf.offset_))
+    assert differs > 100  # where rounding alone would decide

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import SupConTextEncoder, load, save
-from skellipsoid.base import TrainedTextFeatures
+from skellipsoid._base import TrainedTextFeatures
 from skellipsoid.baselines import LOFOpenSetClassifier
 from skellipsoid_bench import literature
 from skellipsoid_bench.literature import (

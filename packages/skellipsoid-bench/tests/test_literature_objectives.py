@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch.nn import functional
 
+from skellipsoid._base import Learner
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid._encoders.torch.contrastive import start_projection, train_projection
 from skellipsoid._encoders.torch.rows import FrozenRows, TokenRows
-from skellipsoid.base import Learner
 from skellipsoid_bench.literature._torch import objectives
 from skellipsoid_bench.literature._torch.objectives import (
     ClassSampler,

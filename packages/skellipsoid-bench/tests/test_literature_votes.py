@@ -7,8 +7,8 @@ import pytest
 import torch
 import transformers
 
+from skellipsoid._base import Learner
 from skellipsoid._encoders.torch.backbone import TextBackbone
-from skellipsoid.base import Learner
 from skellipsoid_bench.literature._torch.dynamic_ensemble import (
     EnsembleSettings,
     Perturbations,
