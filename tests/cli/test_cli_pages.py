@@ -201,7 +201,7 @@ def test_groups_are_named_on_a_page(browser, saved, log, tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     assert main(["traffic", *f"--model {saved} --data {log} --text-column text --save groups.html".split()]) == 0
     data = data_of(tmp_path / "groups.html")
-    assert [(group["rows"], len(group["members"])) for group in data["groups"]] == [(7, 7)]  # too few for a second
+    assert [(group["rows"], len(group["members"])) for group in data["groups"]] == [(8, 8)]  # too few for a second
     members = [{"text": text, "score": "0.5000", "copies": 1} for text in HOSTILE if text != "half \ud83d"]
     data["groups"].append(data["groups"][0] | {"group": 1, "members": members})
     write_page(tmp_path / "groups.html", "groups", "groups", data)
