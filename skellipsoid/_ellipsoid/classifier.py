@@ -81,8 +81,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     memory : str or joblib.Memory, default=None
         Where a search keeps what does not depend on ``alpha`` and ``beta``: a folder. A fit to the same samples with
         other values, and the same ``random_state``, then takes a fraction of the time. It holds training samples, and
-        pickles, which execute code when they are read: use a folder that nobody else can write to or read. Without
-        effect with a trainer.
+        pickles, which execute code when they are read: nobody else may write to or read this folder. Not for a trainer.
     verbose : int, default=0
         Above 0, a fit of more than ten seconds shows on a terminal or in a notebook that it goes on. A trainer has its
         own ``verbose``. It is not saved.
@@ -122,7 +121,6 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
 
     See Also
     --------
-    EliDecide : Settings of the paper's training.
     explain, set_operating_point : After the fit.
 
     References
@@ -145,9 +143,6 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     #: What the fit expected of the traffic; ``None`` of a model that was pickled before it was kept.
     _expected: Expected | None = None
     changes_: list[dict[str, Any]]
-    n_iter_: int
-    loss_curve_: list[float]
-    validation_scores_: list[float] | None
     _scores_as_new: ClassVar[bool] = True
     _state: ClassVar[Mapping[str, Rule | Record]] = state.STATE
     _check_state = state.check
@@ -250,15 +245,13 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         Returns
         -------
         self : object
-            The fitted estimator.
 
         Raises
         ------
         ValueError
             If ``X`` is sparse, empty, not finite, masked, or holds dates or values whose squares overflow, if the
             lengths differ, if labels are missing, mix numbers and strings or are continuous, if weights are negative
-            or all 0, if groups are missing, if every sample is open, or if only one of ``X_val`` and ``y_val`` is
-            given.
+            or all 0, if groups are missing, if every sample is open, or if ``X_val`` or ``y_val`` is given alone.
         TypeError
             If ``X`` or the weights hold what is no number, such as a dict.
 
