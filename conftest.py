@@ -104,11 +104,42 @@ def pytest_configure(config):
     hypothesis.settings.load_profile("many" if config.getoption("markexpr") == "slow" else "few")
 
 
+#: A function of tests with more cases, whose parameters multiply, runs each value of a parameter and not each product.
+MOST_PRODUCTS = 12
+
+
+def each_value(items):
+    """Of the cases of one function, few in which each value of each of its parameters occurs."""
+    values = {item: {*item.callspec.indices.items()} for item in items}
+    missing, chosen = set().union(*values.values()), []
+    while missing:
+        chosen.append(max(items, key=lambda item: len(values[item] & missing)))
+        missing -= values[chosen[-1]]
+    return chosen
+
+
+def without_products(config, items):
+    """Thin functions whose parameters multiply; ``SKELLIPSOID_TESTS_PRODUCTS=all`` runs every combination."""
+    if os.environ.get("SKELLIPSOID_TESTS_PRODUCTS") == "all":
+        return
+    of_function = {}
+    for item in items:
+        marks = [*item.iter_markers("parametrize")]
+        if len(marks) > 1:
+            is_slow = item.get_closest_marker("slow") is not None
+            of_function.setdefault((item.nodeid.partition("[")[0], is_slow), []).append(item)
+    large = [cases for cases in of_function.values() if len(cases) > MOST_PRODUCTS]
+    left_out = {item for cases in large for item in cases} - {item for cases in large for item in each_value(cases)}
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
+
+
 def pytest_collection_modifyitems(config, items):
     """Begin with the console blocks of whole pages, which take longest: so no process waits for another at the end.
 
     Property tests belong to the slow ones, too, of which each has many examples.
     """
+    without_products(config, items)
     if config.getoption("markexpr") == "slow":
         for item in items:
             if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):

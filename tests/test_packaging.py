@@ -43,17 +43,6 @@ def test_the_distributions_have_the_same_licence_and_lowest_versions(name):
     assert numpy in ([], package["dependencies"][:1])
 
 
-def test_there_are_two_others():
-    assert OTHERS == ["skellipsoid-bench", "skellipsoid-runtime"]
-
-
-def test_the_tools_have_one_version_everywhere():
-    pinned = set(re.findall(r"^([a-z-]+==[\d.]+)$", text_of("constraints.txt"), re.M))
-    used = set(re.findall(r"\[(\S+==\S+)\]", text_of(".pre-commit-config.yaml")))
-    assert used
-    assert used <= pinned
-
-
 def test_what_the_guide_installs_is_there():
     """``.ci/run`` gives the same lines to pip, with the built wheels."""
     lines = pip_lines.guide()
@@ -68,18 +57,3 @@ def test_what_messages_say_to_install_is_there():
         assert {*named.extras} <= {*project_of(pip_lines.OURS[named.name])["optional-dependencies"]}, place
         if named.name != "skellipsoid":  # a clone has no index; what is installed adds its extras from a clone, too
             assert named.name.replace("-", "_") in place
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        ('"skellipsoid-runtime[serve]"', "is not found by its name from a clone; name packages/skellipsoid-runtime"),
-        ('"./packages/skellipsoid-runtime[server]"', "skellipsoid-runtime has no extra server"),
-        ("packages/skellipsoid-serve", "packages/skellipsoid-serve is no distribution of this repository"),
-        ("-c constraint.txt .", "there is no file"),
-    ],
-)
-def test_a_line_of_what_is_not_there_is_found(words, problem):
-    (line,) = pip_lines.read(ROOT / "docs" / "install.rst", f"In a clone ``pip install {words}`` does.")
-    (found,) = pip_lines.problems(line)
-    assert problem in found

@@ -2,5 +2,4 @@
 
 In come texts or features with their labels (``text_check``, ``feature_check``). Out goes a table of ``findings``.
 ``duplicate_groups`` gives duplicates as groups.
-Readers of files use ``headers``, too, which imports nothing that takes long.
 """

@@ -19,8 +19,8 @@ from .._core.texts import check_texts, near_duplicates, variants
 from .._core.validation import number
 from .._encoders.supcon import SupConTextEncoder
 from .._encoders.torch.tokens import Tokenizer
+from .._text_files.headers import looks_like_header
 from .findings import Finding, as_bunch, grouped, listed, named_class, named_groups, named_rows
-from .headers import looks_like_header
 from .joined import joined_labels
 from .markup import markup
 from .readable import find_unread, unread_message

@@ -13,15 +13,15 @@ from .._core.files import members_path, unguarded
 from .._core.messages import cut, named, numbered
 from .._core.pipelines import split_estimator
 from .._core.spelling import nearly_equal, refuse_other_spellings, says_none
+from .._text_files.columns import check_single
+from .._text_files.read import accepted_labels, read_file, read_labels
+from .._text_files.text_table import Table
+from .._text_files.workbooks.package import first_sheet, is_workbook
+from .._text_files.workbooks.write_workbook import MEMBERS_SHEET, chosen_label
 from .._traffic.discovery.result import MEMBER_COLUMNS
 from ..persistence._save import save_changed
 from ._beside import warn_of_stale_export
 from ._evaluate import read_labelled
-from ._text_files.columns import check_single
-from ._text_files.read import accepted_labels, read_file, read_labels
-from ._text_files.text_table import Table
-from ._text_files.workbooks.package import first_sheet, is_workbook
-from ._text_files.workbooks.write_workbook import MEMBERS_SHEET, chosen_label
 from ._use import load_model
 
 

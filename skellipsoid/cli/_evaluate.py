@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from .._core.characters import printable
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.spelling import refuse_other_spellings
+from .._text_files.read import read_table
 from .._traffic.predict_set import predict_set, zones_of
 from ..metrics import asking_report, open_set_report
 from ..plotting._pictures import require_matplotlib, save_picture
 from ._given import read_by
 from ._report_page import Judged, save_report
-from ._text_files.read import read_table
 from ._trade_off import MEMBERS, tested_rows, tested_trade_off
 from ._use import load_model, open_because
 

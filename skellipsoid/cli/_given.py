@@ -7,9 +7,9 @@ from itertools import chain, islice
 from typing import Any
 
 from .._core.warn import warn
-from ._text_files.decode import decode_lines
-from ._text_files.delimited import find_table
-from ._text_files.read import read_texts
+from .._text_files.decode import decode_lines
+from .._text_files.delimited import find_table
+from .._text_files.read import read_texts
 
 #: Lines that are answered at a time when they come from a file or a pipe.
 LINES = 1024

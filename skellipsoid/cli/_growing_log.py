@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from .._core.messages import numbered
 from .._core.warn import warn
-from ._text_files.decode import whole_lines
-from ._text_files.read import read_log
+from .._text_files.decode import whole_lines
+from .._text_files.read import read_log
 
 #: Parts of the names of columns whose numbers are times.
 _OF_TIMES = ("time", "date", "stamp", "created", "zeit", "datum")

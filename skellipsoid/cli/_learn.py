@@ -14,6 +14,10 @@ from .._core.messages import named, numbered
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.validation import enumerated
 from .._encoders.text_features import TextFeatures, embedding_once
+from .._text_files.columns import check_single
+from .._text_files.match_log import DIGEST, MESSAGE, ROW, LabelledLog, checked_match
+from .._text_files.read import accepted_labels, check_cells, read_file, read_rows
+from .._text_files.workbooks.write_workbook import chosen_label
 from .._traffic.explain import nearest_of_classes
 from .._traffic.learning import choose_to_label, learn_from_traffic
 from .._traffic.log import MEMBERS
@@ -25,10 +29,6 @@ from ._given import lines_of_input, read_by, with_content
 from ._pages.page import SUFFIX as PAGE
 from ._pages.page import saved_by
 from ._reviewed import COLUMNS, Chosen, one_line, write_chosen
-from ._text_files.columns import check_single
-from ._text_files.match_log import DIGEST, MESSAGE, ROW, LabelledLog, checked_match
-from ._text_files.read import accepted_labels, check_cells, read_file, read_rows
-from ._text_files.workbooks.write_workbook import chosen_label
 from ._trade_off import before_and_after
 from ._use import answered, load_model, weights_of
 

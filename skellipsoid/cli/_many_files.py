@@ -12,10 +12,10 @@ from typing import Any
 
 from .._core.files import replacing, to_disk
 from .._core.messages import numbered
+from .._text_files.workbooks.package import is_workbook
+from .._text_files.workbooks.write_workbook import SUFFIX
 from .._torch.progress import progress_bar
 from ..persistence._folder import locked
-from ._text_files.workbooks.package import is_workbook
-from ._text_files.workbooks.write_workbook import SUFFIX
 
 #: What was asked of the run whose answers a folder holds, and which answers belong to which content of a file.
 _REQUEST, _ANSWERED = "predict.json", "predict.answered"

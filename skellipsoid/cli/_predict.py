@@ -16,13 +16,13 @@ from typing import Any
 from .._core.characters import printable
 from .._core.messages import numbered
 from .._core.warn import warn
+from .._text_files.read import read_rows, read_texts
+from .._text_files.write import save_rows, write_rows
 from .._torch import machine
 from ._beside import Answering, answering_beside
 from ._given import LINES, NO_TEXT, in_groups, lines_of_input, noted, read_by, texts_of_file
 from ._many_files import answer_files
 from ._output import check_output
-from ._text_files.read import read_rows, read_texts
-from ._text_files.write import save_rows, write_rows
 
 #: Names of the columns that answers add to a file, by those of ``--json``.
 _ADDED = {

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from .._core.files import write_sheet
 from .._core.pipelines import split_estimator
+from .._text_files.match_log import DIGEST, MESSAGE, ROW, digest
+from .._text_files.workbooks.write_workbook import SUFFIX, Sheet, write_workbook
 from .._traffic.learning import FEWEST_OF_NEW
 from ._pages.page import SUFFIX as PAGE
 from ._pages.page import saved_by, write_page
-from ._text_files.match_log import DIGEST, MESSAGE, ROW, digest
-from ._text_files.workbooks.write_workbook import SUFFIX, Sheet, write_workbook
 
 #: Columns before those of the log: first what is read and filled in.
 _NEAREST = tuple(f"nearest_class_{i}" for i in (1, 2, 3))

@@ -10,6 +10,7 @@ import numpy as np
 from .._core.characters import printable
 from .._core.messages import numbered
 from .._core.pipelines import read_estimator, split_estimator
+from .._text_files.workbooks.write_workbook import MEMBERS_SHEET, SUFFIX, Sheet, write_workbook
 from .._traffic.discovery import DiscoveredClasses
 from .._traffic.discovery.discover import group_open, read_traffic
 from .._traffic.log import MEMBERS
@@ -18,7 +19,6 @@ from ._ahead import check_unlabelled
 from ._given import with_content
 from ._pages.page import SUFFIX as PAGE
 from ._pages.page import saved_by, write_page
-from ._text_files.workbooks.write_workbook import MEMBERS_SHEET, SUFFIX, Sheet, write_workbook
 from ._use import load_model, log_of_file, weights_of
 
 #: Intents that are listed.

@@ -22,6 +22,7 @@ from .._encoders.supcon import SupConTextEncoder
 from .._encoders.text_features import embedding_once
 from .._held_out.kept import held_out_rows
 from .._samples.folds import validation_rows
+from .._text_files.read import LabelledTexts, read_table
 from .._torch.progress import progress_line
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from ..persistence._save import save_changed
@@ -33,7 +34,6 @@ from ._intents import intents
 from ._options import OPEN_LABEL
 from ._report_page import Judged, save_report
 from ._split import Split, split_table
-from ._text_files.read import LabelledTexts, read_table
 from ._trade_off import MEMBERS, forecasts, held_out_trade_off, tested_rows, tested_trade_off, traffic_forecast
 from ._use import explained
 

@@ -18,13 +18,13 @@ from .._core.spelling import refuse_other_spellings
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
 from .._held_out.scores import ReferenceScores
+from .._text_files.read import read_log, read_partly_labelled
 from .._traffic.explain import explain
 from .._traffic.predict_set import predict_set
 from ..persistence._folder import CachedModel, shown
 from ..persistence._load import find, load_with_manifest
 from ._beside import FIRST_CALL, Answering
 from ._given import read_by
-from ._text_files.read import read_log, read_partly_labelled
 
 _DIGITS = 4
 #: Training texts that ``--explain`` prints for a line.

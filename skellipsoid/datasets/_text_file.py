@@ -7,6 +7,8 @@ from typing import Any
 
 from sklearn.utils import Bunch
 
+from .._text_files.read import read_table
+
 #: Options of the command, which are parameters here.
 _OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 _NAMES = {"sheet": "sheet_name"}
@@ -81,8 +83,6 @@ def load_text_file(
     >>> texts.tolist()
     ['hello', 'hi there', 'see you']
     """
-    from ..cli._text_files.read import read_table  # the readers of the command stand above
-
     try:
         found = read_table(
             Path(path),

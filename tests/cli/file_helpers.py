@@ -2,8 +2,8 @@
 
 import warnings
 
+from skellipsoid._text_files.read import read_log, read_partly_labelled, read_table, read_texts
 from skellipsoid.cli._split import split_table
-from skellipsoid.cli._text_files.read import read_log, read_partly_labelled, read_table, read_texts
 
 
 def noting(read, path, **options):

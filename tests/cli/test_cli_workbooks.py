@@ -12,11 +12,11 @@ import xlsxwriter
 from office import converted, fill_in
 
 from skellipsoid import learn_from_traffic, load, save
+from skellipsoid._text_files.match_log import LabelledLog, checked_match, digest, match_log
+from skellipsoid._text_files.read import read_file, read_rows
+from skellipsoid._text_files.text_table import Table
+from skellipsoid._text_files.workbooks.write_workbook import Sheet, write_workbook
 from skellipsoid.cli import main
-from skellipsoid.cli._text_files.match_log import LabelledLog, checked_match, digest, match_log
-from skellipsoid.cli._text_files.read import read_file, read_rows
-from skellipsoid.cli._text_files.text_table import Table
-from skellipsoid.cli._text_files.workbooks.write_workbook import Sheet, write_workbook
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "real" / "curekart_test.csv"
 HOSTILE = [

@@ -11,9 +11,9 @@ from file_helpers import read, texts_of
 from spreadsheets import LANGUAGES, Case, messages_of, real_messages, saved_csv, tables, written
 
 from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid._text_files.match_log import LabelledLog, digest
 from skellipsoid.cli._learn import _reviewed
 from skellipsoid.cli._reviewed import COLUMNS, _write_rows
-from skellipsoid.cli._text_files.match_log import LabelledLog, digest
 from skellipsoid.datasets import make_open_blobs
 
 ASKS = "its encoding is not clear"

@@ -11,8 +11,8 @@ import xlsxwriter
 from file_helpers import numbers_of, read, texts_of
 from office import change_member, converted
 
-from skellipsoid.cli._text_files.workbooks import package
-from skellipsoid.cli._text_files.workbooks.read_workbook import read_workbook
+from skellipsoid._text_files.workbooks import package
+from skellipsoid._text_files.workbooks.read_workbook import read_workbook
 
 #: What LibreOffice saves besides.
 KINDS = ["xlsx", "xls", "ods"]

@@ -356,7 +356,9 @@ def check_against(fit, refits, step=1, rtol=1e-6):
         chosen = np.arange(len(rows)), places
         np.testing.assert_allclose(kind.distances[checked], literal[chosen], rtol=rtol)
         allowances = [refits.whole.allowance(k, without_class=held_out) for k in refits.labels]
-        literal = (literal / fit.growths(part, validation.mean_error)[checked]) ** 2 - np.array(allowances)[nearest]
+        sizes = fit.maker._sizes(part).numpy()[checked]
+        allowances = np.array(allowances)[nearest] + class_sizes.FREQUENCY * np.log(sizes)
+        literal = (literal / fit.growths(part, validation.mean_error)[checked]) ** 2 - allowances
         assert (literal[chosen] <= literal.min(axis=1) + rtol * np.abs(literal).max()).all()
     return validation
 

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain, load, save
 from skellipsoid._ellipsoid import methods
-from skellipsoid._ellipsoid.math import closed_form
+from skellipsoid._ellipsoid.math import class_sizes, closed_form
 from skellipsoid._torch import machine
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
@@ -121,6 +121,17 @@ def in_metric(rows, clf):
 def compared(rows, clf):
     """Squared distances to the centres in units of the boundaries, less the allowances."""
     return np.square(1 - clf.class_margins(rows)) - clf._boundaries.shapes.allowances
+
+
+def test_a_larger_class_is_likelier(monkeypatch):
+    X, y = gaussians(2, rows=300, distance=1.5)
+    fewer = np.append(np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:30])
+    fresh, _ = gaussians(2, rows=300, distance=1.5, seed=1)
+    by_frequency, alike = (make().fit(X[rows], y[rows]).predict_known(fresh).mean() for rows in (fewer, np.arange(600)))
+    monkeypatch.setattr(class_sizes, "FREQUENCY", 0.0)
+    without, equal = (make().fit(X[rows], y[rows]).predict_known(fresh).mean() for rows in (fewer, np.arange(600)))
+    assert by_frequency < without - 0.05
+    assert alike == equal  # classes of one size
 
 
 @pytest.mark.parametrize("n_features", [3, 60, 300])  # fewer and more than there are rows

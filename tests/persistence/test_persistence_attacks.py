@@ -69,19 +69,10 @@ def commands_refuse(folder, tmp_path, capsys):
 
 FOREIGN_FILES = [
     "0-enc/text_model/pytorch_model.bin",
-    "0-enc/text_model/model.pt",
-    "0-enc/text_model/vocab.pkl",
     "0-enc/text_model/evil.py",
     "0-enc/text_model/adapter_config.json",
-    "0-enc/text_model/adapter_model.safetensors",
-    "0-enc/text_model/config.json",
-    "0-enc/text_model/modules.json",
-    "0-enc/text_model/sentence_bert_config.json",
-    "0-enc/text_model/tokenizer_config.json",
-    "0-enc/text_model/2_Dense/pytorch_model.bin",
     "arrays.safetensors",
     "0-enc/arrays.safetensors/x",
-    "0-enc/naïve/arrays.safetensors",
     "0-enc/\ud800/arrays.safetensors",
     "0-enc/\0/arrays.safetensors",
 ]
@@ -101,7 +92,11 @@ def test_files_that_save_never_writes_are_refused_by_name(saved, canary, tmp_pat
 
 @pytest.mark.parametrize(
     "name",
-    ["../../secret", "{here}/secret", "0-enc/../../../arrays.safetensors", "0-enc\\..\\x", "C:x", "0-enc/", ""],
+    [
+        "../../secret",
+        "{here}/secret",
+        "0-enc\\..\\x",
+    ],
 )
 def test_files_outside_of_the_folder_are_not_read(saved, canary, tmp_path, capsys, name):
     manifest = read_manifest(saved)
@@ -158,9 +153,7 @@ def test_pickled_content_under_an_allowed_name_is_not_unpickled(saved, canary, t
     [
         (lambda weights: weights | {"evil.x": torch.zeros(1)}, "has 'evil.x' of torch.float32 among its weights"),
         (lambda weights: weights | {"transformer.x": torch.zeros(1)}, "do not fit its configuration"),
-        (lambda weights: {name: tensor.double() for name, tensor in weights.items()}, "of torch.float64 among its w"),
         (lambda weights: {name: tensor * torch.nan for name, tensor in weights.items()}, "do not fit its config"),
-        (lambda weights: dict(list(weights.items())[1:]), "do not fit its configuration"),
     ],
 )
 def test_weights_that_save_never_writes_are_refused(saved, canary, tmp_path, capsys, change, sentence):
@@ -202,25 +195,11 @@ KEPT = "training_texts_"
 TEXTS = {
     "numbers for texts": (KEPT, {"array": "weight_"}, "training_texts_ .* must be an array of strings of type object"),
     "a number among texts": (KEPT, {"strings": ["a", 1], "dtype": "O"}, "are no strings of type 'O'"),
-    "texts in rows": (KEPT, {"strings": [["a"], ["b"]], "dtype": "O"}, r"training_texts_ .* has the shape \(2, 1\)"),
     "texts in a wide type": (KEPT, {"strings": ["a"] * 32, "dtype": "<U9999"}, "is far wider than the longest string"),
-    "texts of a fixed width": (
-        KEPT,
-        {"strings": ["a"] * 32, "dtype": "<U9"},
-        "must be an array of strings of type obj",
-    ),
     "too few texts": (KEPT, {"strings": ["a"] * 31, "dtype": "O"}, r"training_labels_ .* must have \(31\)"),
     "half of a character": (KEPT, {"strings": ["\ud800"] * 32, "dtype": "O"}, "surrogates not allowed"),
-    "labels of another number": ("training_labels_", {"strings": ["a"], "dtype": "O"}, r"but must have \(32\)"),
-    "no features": ("training_features_", None, "training_features_ of .* is None, but must be an array of finite"),
     "features of other texts": ("training_features_", {"array": "weight_"}, r"has the shape \(6, 32\)"),
-    "features of another width": (
-        "training_features_",
-        {"array": "training_features_", "transposed": True},
-        r"has the shape \(6, 32\), but must have \(32, n_outputs\)",
-    ),
     "another mode": ("finetune_", "none", "finetune_ is 'none', which does not fit weight_ and bias_"),
-    "a mode of none": ("finetune_", ["head"], "must be 'none', 'head' or 'full'"),
 }
 
 
@@ -330,40 +309,26 @@ def test_a_link_to_the_model_itself_is_followed(saved, pipeline, queries, tmp_pa
 DENSE = {"in_features": 32, "out_features": 2, "bias": True, "activation_function": "Tanh"}
 DESCRIPTIONS = {
     "arguments of the weights": (setting("model_kwargs", {"weights_only": False}), "has 'model_kwargs'"),
-    "arguments in the configuration": (setting("config", "model_kwargs", {"weights_only": False}), "'model_kwargs'"),
     "arguments of the tokenizer": (setting("tokenizer", "tokenizer_args", {}), "'tokenizer_args'"),
-    "a tokenizer's file": (setting("tokenizer", "vocab_file", "/etc/passwd"), "'vocab_file'"),
     "a tokenizer's class": (setting("tokenizer", "auto_map", {"AutoTokenizer": ["evil.T", None]}), "'auto_map'"),
     "a token that is none": (setting("tokenizer", "pad_token", {"__type": "AddedToken"}), "which is no string"),
     "code of the model": (setting("config", "auto_map", {"AutoModel": "evil.Model"}), "has 'auto_map'"),
-    "trust": (setting("config", "trust_remote_code", True), "has 'trust_remote_code'"),
-    "a kernel of the hub": (setting("config", "attn_implementation", "kernels-x/flash"), "'attn_implementation'"),
     "a hidden kernel of the hub": (setting("config", "_attn_implementation", "kernels-x/flash"), "_attn_impl"),
-    "experts of the hub": (setting("config", "experts_implementation", "x/y"), "'experts_implementation'"),
-    "quantisation": (setting("config", "quantization_config", {"quant_method": "evil"}), "quantization_config"),
-    "fusion": (setting("config", "fusion_config", {"patch_embeddings": True}), "fusion_config"),
-    "a path": (setting("config", "_name_or_path", "/tmp/evil"), "has '_name_or_path'"),
     "an address as a setting": (setting("config", "hidden_act", "evil/act"), "'evil/act' as 'hidden_act'"),
-    "a type that is a path": (setting("config", "dtype", "../float32"), "has 'dtype'"),
     "a setting nobody knows": (setting("config", "loader", "evil"), "has 'loader', which a BertModel does not have"),
     "a word with a way out": (setting("config", "hidden_act", "a..b"), "as 'hidden_act', which is no plain setting"),
-    "a model type nobody knows": (setting("config", "model_type", "evil"), "a BertModel, but its type is 'evil'"),
     "another model type": (setting("config", "model_type", "clip"), "a BertModel, but its type is 'clip'"),
     "code in a setting": (
         setting("config", "hidden_act", {"model_type": "x", "auto_map": {"AutoModel": "evil.M"}}),
         "as 'hidden_act', which is no plain setting",
     ),
     "a class of another type": (setting("class", "GPT2Model"), "a GPT2Model, but its type is 'bert'"),
-    "a class that is none": (setting("class", "pipeline"), "asks for the class 'pipeline'"),
     "a class by its path": (setting("class", "os.system"), r"asks for the class 'os\.system'"),
     "a model that looks up others by name": (setting("class", "RagModel"), "asks for the class 'RagModel'"),
-    "a model of images": (setting("class", "TimmWrapperModel"), "asks for the class 'TimmWrapperModel'"),
-    "an automatic class": (setting("class", "AutoModel"), "asks for the class 'AutoModel'"),
     "a module that runs code": (
         setting("modules", "append", {"name": "Router", "settings": {"types": {"a": "evil.M"}}}),
         "asks for the module 'Router'",
     ),
-    "a module by its path": (setting("modules", "append", {"name": "evil.M", "settings": {}}), r"module 'evil\.M'"),
     "an activation by its path": (
         setting("modules", "append", {"name": "Dense", "settings": {**DENSE, "activation_function": "os.system"}}),
         r"activation 'os\.system'",
@@ -377,21 +342,13 @@ DESCRIPTIONS = {
         "cannot be built, because its modules",
     ),
     "many layers": (setting("config", "num_hidden_layers", 10**9), r"has 1000000000 layers \(num_hidden_layers\), but"),
-    "many groups of layers": (setting("config", "num_hidden_groups", 10**9), "has 'num_hidden_groups', which a Bert"),
     "many positions": (setting("config", "max_position_embeddings", 10**8), "has 100000000 positions"),
     "a limit beyond the positions": (setting("limit", 512), "limit is 512 tokens, but it has 64 positions"),
-    "a limit beyond numbers": (setting("limit", 10**30), "limit is 10000"),
-    "a huge vocabulary": (setting("config", "vocab_size", 10**9), "do not fit its configuration"),
     "a huge layer": (setting("config", "hidden_size", 10**12), "cannot be built|do not fit"),
-    "other sizes": (setting("config", "intermediate_size", 65), "cannot be built|do not fit"),
-    "fewer layers": (setting("config", "num_hidden_layers", 1), "do not fit its configuration"),
     "a layer too many": (setting("config", "num_hidden_layers", 3), "do not fit its configuration"),
-    "no size": (setting("config", "hidden_size", 0), "cannot be built"),
     "text for a size": (setting("config", "hidden_size", "x"), "cannot be built"),
-    "no limit": (setting("limit", -1), "limit is -1"),
     "a limit that is true": (setting("limit", True), "limit is True"),
     "a list": (setting("config", []), "its configuration is"),
-    "a prompt that is no text": (setting("prompt", ["a"]), "prompt is .*, which is no valid text"),
     "half of a letter": (setting("prompt", "\ud800"), "prompt is .*, which is no valid text"),
     "a prompt without end": (setting("prompt", "a" * 10_001), "prompt has 10001 letters; at most 10000 are allowed"),
     "no room for a text": (setting("prompt", "what is it? " * 100), "prompt has [0-9]+ tokens, but a text with its"),

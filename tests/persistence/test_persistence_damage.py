@@ -67,9 +67,7 @@ def test_a_file_of_another_size_is_refused_unread(saved, has_sizes):
         path.write_bytes(content)
 
 
-@pytest.mark.parametrize(
-    "change", [{"tokenizer.json": -1}, {"tokenizer.json": 2.0}, {"tokenizer.json": 2**40}, {}, None]
-)
+@pytest.mark.parametrize("change", [{"tokenizer.json": -1}, {"tokenizer.json": 2**40}, None])
 def test_sizes_that_save_never_writes_are_refused(saved, change):
     found = read_manifest(saved)
     changed = change and found["sizes"] | {f"0-enc/text_model/{name}": size for name, size in change.items()}
@@ -97,9 +95,7 @@ def _with(*keys_and_value):
 
 MANIFESTS = {
     "a list": (lambda manifest: [manifest], "was not written by skellipsoid.save"),
-    "a string": (lambda manifest: "model", "was not written by skellipsoid.save"),
     "another format": (_with("format", "onnx"), "was not written by skellipsoid.save"),
-    "no format": (_without("format"), "was not written by skellipsoid.save"),
     "a newer format": (
         lambda manifest: manifest | {"format_version": 2, "skellipsoid_version": "9.0"},
         r"has format version 2, this skellipsoid \(.*\) reads version 1; .* by skellipsoid 9.0, install that",
@@ -109,26 +105,16 @@ MANIFESTS = {
         "has format version 9, .* a development version of .* wrote it, fit the model again and save it",
     ),
     "a version that is true": (_with("format_version", True), "has format version"),
-    "a version with a fraction": (_with("format_version", 1.0), "has format version"),
-    "no version": (_without("format_version"), "has format version None"),
-    "no parts": (_without("parts"), "is damaged"),
     "parts elsewhere": (_with("parts", ".."), "is damaged"),
-    "no checksums": (_without("sha256"), "is damaged"),
     "a list of checksums": (_with("sha256", ["a"]), "is damaged"),
     "no files": (_with("sha256", {}), "does not describe an estimator of this package"),
-    "no model": (_without("model"), "is damaged"),
-    "a model without steps": (_with("model", {"class": "Pipeline"}), "does not describe an estimator"),
     "an entry nobody asked for": (_with("comment", "hello"), "'comment' is unknown or missing"),
     "an entry of a step": (_with("model", "steps", 1, "comment", 1), "the entry 'comment', which save never writes"),
-    "an entry of a Pipeline": (_with("model", "comment", 1), "the entry 'comment', which save never writes"),
     "an entry of an array": (
         _with("model", "steps", 1, "state", "radii_", {"array": "radii_", "x": 1}),
         "the entry 'x', which save never writes",
     ),
-    "an unknown class": (_with("model", "steps", 1, "class", "MinMaxScaler"), "does not describe an estimator"),
     "a class that is none": (_with("model", "steps", 1, "class", ["os.system"]), "does not describe an estimator"),
-    "an unknown parameter": (_with("model", "steps", 1, "parameters", "gamma", 1), "does not describe an estimator"),
-    "an unknown array": (_with("model", "steps", 1, "state", "radii_", {"array": "no"}), "does not describe an est"),
     "an unknown kind": (_with("model", "steps", 1, "state", "radii_", {"pickle": "no"}), "does not describe an est"),
     "another model's folder": (_with("model", "steps", 0, "folder", "1-clf"), "does not describe an estimator"),
 }

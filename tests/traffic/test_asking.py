@@ -271,6 +271,9 @@ class TestTheRate:
         assert clf.asking_ != zones
         assert clf.asking_["confusion"] == at_once["confusion"]
         assert clf.asking_.get("miss_rate") == given.get("miss_rate")
+        if "miss_rate" in given:  # the next candidate of the gap may be 9 points of questions away: the rate is kept
+            assert max(clf.asking_["missed"], at_once["missed"]) <= given["miss_rate"]
+            return
         for name in ("served", "wrong", "asked", "missed"):  # of traffic to come, where at once is of the log
             assert clf.asking_[name] == pytest.approx(at_once[name], abs=0.05)
 

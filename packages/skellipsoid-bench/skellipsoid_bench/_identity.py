@@ -134,8 +134,8 @@ def has_settings(estimator: Any, settings: Mapping[str, Any]) -> bool:
 
 def answers_of(*estimators: Any) -> dict[str, int]:
     """Give ``answers_version`` of estimators, and of estimators among their parameters, by class; 1 is left out."""
-    kinds = {type(each) for estimator in estimators for each in _parts(estimator)}
-    versions = {name_of_class(kind): getattr(kind, "answers_version", 1) for kind in kinds}
+    parts = [each for estimator in estimators for each in _parts(estimator)]
+    versions = {name_of_class(type(each)): getattr(each, "answers_version", 1) for each in parts}
     return {name: version for name, version in sorted(versions.items()) if version != 1}
 
 

@@ -7,7 +7,8 @@
 Logs with 5, 20 and 50 % open messages; 30 or 120 random ones are labelled, the others judge. Classes of the
 literature's sets: half of them are known, 30 texts each (60 of StackOverflow), and the messages are development texts.
 The constants were chosen on bot 1, cards and CLINC150; the other sets judge. *Wrong*: of the labels of known messages,
-one in 24 says open. The results have three draws of bots 1 and 2, and one of most others.
+one in 24 says open. The results have three draws of bots 1 and 2, and one of most others; they are of a version without
+class frequencies (``frequencies.py``).
 """
 
 import argparse

@@ -12,7 +12,25 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-MODULES = ("_ellipsoid", "_held_out", "_samples", "_traffic", "persistence", "cli")
+MODULES = (
+    "_ellipsoid",
+    "_held_out",
+    "_samples",
+    "_traffic",
+    "persistence",
+    "cli",
+    "_bot_files",
+    "_text_files",
+    "skellipsoid-runtime",
+)
+#: Of these modules each file has mutants of its own.
+OF_EACH_FILE = (
+    *(
+        f"skellipsoid/{name}/"
+        for name in ("_ellipsoid", "_held_out", "_samples", "_traffic", "_bot_files", "_text_files")
+    ),
+    "packages/skellipsoid-runtime/",
+)
 KINDS = ("operator", "constant", "statement")
 #: Calls of these, and their arguments, are left alone.
 QUIET_CALLS = {"warn", "cast", "close", "collect", "flush", "filterwarnings", "simplefilter", "shutdown"}
@@ -72,8 +90,9 @@ class Span(NamedTuple):
 
 def files(root):
     """List the sources that are mutated, as paths from the root."""
-    package = Path(root) / "skellipsoid"
+    package, runtime = Path(root) / "skellipsoid", Path(root, "packages", "skellipsoid-runtime", "skellipsoid_runtime")
     paths = chain.from_iterable([package / f"{name}.py", *(package / name).rglob("*.py")] for name in MODULES)
+    paths = chain(paths, runtime.rglob("*.py"))
     return sorted(path.relative_to(root).as_posix() for path in paths if path.is_file())
 
 
@@ -226,6 +245,31 @@ def draw(found, number, seed):
                     drawn.append(place)
                     break
     return sorted(drawn)
+
+
+def draw_more(drawn, found, of_file, seed):
+    """Add places to those that were drawn: one for each whose code is gone, and so many of each file of the modules.
+
+    All that were drawn stay, with their numbers; no two are in one statement.
+    """
+    here = dict(find(drawn, found))
+    taken, more = {place[:4] for place in here.values()}, []
+
+    def add(part, number, name):
+        part = sorted(place for place in part if place[:4] not in taken)
+        random.Random(f"{seed} {name}").shuffle(part)
+        for _, place in zip(range(number), dict.fromkeys(p[:4] for p in part), strict=False):
+            more.append(next(p for p in part if p[:4] == place))
+            taken.add(place)
+
+    for number, place in enumerate(drawn):
+        if number not in here:
+            like = [other for other in found if (other.module, other.kind) == (place.module, place.kind)]
+            add(like, 1, f"instead of {number}")
+    for file in sorted({place.file for place in found if place.file.startswith(OF_EACH_FILE)}):
+        mine = sum(place.file == file for place in [*here.values(), *more])
+        add([place for place in found if place.file == file], max(0, of_file - mine), file)
+    return sorted(more)
 
 
 def find(drawn, found):

@@ -7,6 +7,7 @@ copy without a mutant are left out: those that read the sources. A survivor has 
 many as take ``--limit`` seconds: the fastest of each file, then those of files named as the mutated one, then others.
 
     python studies/mutants.py draw  # once: results/mutants.json
+    python studies/mutants.py more  # in a later version: for those that are gone, and of each file of some modules
     python studies/mutants.py make FOLDER
     python studies/mutants.py cover FOLDER --processes 2
     nice python studies/mutants.py run FOLDER  # again: goes on; survivors meet the tests that a higher limit adds
@@ -25,12 +26,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from mutant_places import MODULES, Place, all_places, draw, find, rewritten
+from mutant_places import MODULES, Place, all_places, draw, draw_more, find, rewritten
 
 STUDIES = Path(__file__).resolve().parent
 ROOT = STUDIES.parents[2]
 DRAWN = STUDIES.parent / "results" / "mutants.json"
-NUMBER, SEED = 80, 0
+NUMBER, OF_FILE, SEED = 80, 3, 0
 SWITCH = '''"""Which mutant is on, and which test comes to which one."""
 
 import os
@@ -55,10 +56,17 @@ def main():
     """Do one step."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     steps = parser.add_subparsers(dest="step", required=True)
-    for name, step in {"draw": draw_all, "make": make, "cover": cover, "run": run, "table": table}.items():
+    for name, step in {
+        "draw": draw_all,
+        "more": more,
+        "make": make,
+        "cover": cover,
+        "run": run,
+        "table": table,
+    }.items():
         command = steps.add_parser(name, help=step.__doc__)
         command.set_defaults(step=step)
-        if name != "draw":
+        if name not in ("draw", "more"):
             command.add_argument("folder", type=lambda path: Path(path).resolve(), help="folder of the copy")
         if name in ("cover", "run"):
             command.add_argument("--processes", type=int, default=1, help="(default: 1)")
@@ -75,6 +83,13 @@ def draw_all(options):
     """Draw the mutants of this version."""
     drawn = draw(all_places(ROOT), NUMBER, SEED)
     write_drawn([place._asdict() for place in drawn])
+
+
+def more(options):
+    """Add mutants for those whose code is gone, and three of each file of the modules that matter most."""
+    records = read_drawn()
+    drawn = [Place(**{name: record[name] for name in Place._fields}) for record in records]
+    write_drawn([*records, *(place._asdict() for place in draw_more(drawn, all_places(ROOT), OF_FILE, SEED))])
 
 
 def read_drawn():

@@ -10,6 +10,7 @@ samples of small ones will lie.
 from typing import TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -23,6 +24,20 @@ ERRORS = np.geomspace(0.5, 16, 16)
 #: A class with this number of held-out samples has half of the weight of a large one. With 3 and 30, F1 is within 0.1
 #: (skellipsoid-bench/results/constants.rst).
 HALF_WEIGHT = 10
+#: Where classes are compared, a squared distance loses this times the logarithm of the class's number of samples. For
+#: normal densities it is 2 (skellipsoid-bench/results/frequencies.rst).
+FREQUENCY = 4.0
+
+
+def effective_sizes(freedoms: Tensor, degenerate: Tensor) -> tuple[Tensor, float]:
+    """Effective number of samples of each class, (n_classes,), and its geometric mean, also of one without spread."""
+    typical = float((freedoms[~degenerate] + 1).log().mean().exp())
+    return torch.where(degenerate, typical, freedoms + 1), typical
+
+
+def of_frequencies(sizes: Tensor, typical: float | Tensor) -> Tensor:
+    """Give the part of the allowances that says how frequent classes of these sizes are, beside a ``typical`` one."""
+    return FREQUENCY * (sizes / typical).log()
 
 
 def estimate_mean_error(

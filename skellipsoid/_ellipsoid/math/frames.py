@@ -5,6 +5,7 @@ which T is the identity and B₀ is diagonal.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor
 from ..._samples.samples import Samples
 from ..._torch.devices import row_chunks
 from ..._torch.threads import map_parts
+from .class_sizes import effective_sizes, of_frequencies
 from .geometry import class_means
 from .left_out import Chunk, LeftOut, LeftOutSets, Sets
 from .tiles import of_like_size
@@ -65,6 +67,16 @@ class Frame:
     def n_axes(self) -> int:
         """Number of coordinates."""
         return len(self.within)
+
+    @cached_property
+    def sizes(self) -> tuple[Tensor, float]:
+        """Effective number of samples of each class, and its geometric mean."""
+        return effective_sizes(self.sets.freedoms, self.degenerate)
+
+    @cached_property
+    def frequencies(self) -> Tensor:
+        """What the allowances of the classes hold for their sizes, (n_classes,)."""
+        return of_frequencies(*self.sizes)
 
     @property
     def pooled(self) -> float:

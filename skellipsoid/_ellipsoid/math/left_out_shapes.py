@@ -44,7 +44,8 @@ class LeftOutShapes:
         self.stretches = self.background.stretches
         self.centres = frame.means * (1 + self.background.inverse)
         #: (c_k − μ)ᵀ B⁻¹ (c_k − μ): so much farther from its centre m_k is a sample of a class, the farther out it is.
-        self.allowances = frame.means.square() @ self.background.inverse
+        #: Beside it, how frequent a class is.
+        self.allowances = frame.means.square() @ self.background.inverse + frame.frequencies
         self.class_axes = principal_axes(frame, self.stretches)
 
     def distances(self, samples: HeldOutSamples, shares: Sequence[float]) -> Tensor:

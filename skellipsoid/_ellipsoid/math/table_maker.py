@@ -49,8 +49,7 @@ class TableMaker:
         self.frame, self.samples, self.mean_error = frame, frame.samples, mean_error
         #: Effective number of samples of each class, (n_classes,), and its geometric mean. A class without spread has
         #: the radius of a class of that size.
-        self.typical_size = float((frame.sets.freedoms[~frame.degenerate] + 1).log().mean().exp())
-        self.sizes = torch.where(frame.degenerate, self.typical_size, frame.sets.freedoms + 1)
+        self.sizes, self.typical_size = frame.sizes
         self.real_open = real_open.double() - frame.origin
 
     def held_out_samples(self, numbers: Tensor) -> list[HeldOutSamples]:
@@ -127,8 +126,9 @@ class TableMaker:
         """Distances of samples to each of their nearest classes, for each share ρ."""
         shape = part.assigned.shape
         distances = shapes.distances(part.of_each_class(), shares).view(len(shares), *shape)
-        allowances = shapes.allowances[part.assigned].cpu().numpy()
-        return _Scored(part, distances.cpu().numpy(), self._sizes(part).cpu().numpy(), allowances)
+        sizes = self._sizes(part)
+        allowances = shapes.allowances[part.assigned] + class_sizes.of_frequencies(sizes, self.sizes[part.assigned])
+        return _Scored(part, distances.cpu().numpy(), sizes.cpu().numpy(), allowances.cpu().numpy())
 
     def _table(self, scored: _Scored, i: int, mean_error: float) -> HeldOutTable:
         """Give a part of the table: each sample is assigned to the class with the least square less its allowance.

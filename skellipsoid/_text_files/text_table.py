@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from ..._core.files import unused_name
-from ..._core.messages import cut
+from .._core.files import unused_name
+from .._core.messages import cut
 
 
 class Table(NamedTuple):

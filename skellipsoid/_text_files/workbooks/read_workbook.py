@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...._core.messages import how_to_install, named, numbered, say_empty
-from ...._core.warn import LossWarning, warn
-from ...._data_check.headers import rank_label, rank_text
+from ..._core.messages import how_to_install, named, numbered, say_empty
+from ..._core.warn import LossWarning, warn
 from ..decode import read_bytes
 from ..delimited import is_header
+from ..headers import rank_label, rank_text
 from ..text_table import Table
 from . import child
 from .cells import Cell

@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ..._core.messages import named, numbered, say_empty
-from ..._core.warn import warn
-from ..._data_check.headers import looks_like_header, rank_label, rank_text
+from .._core.messages import named, numbered, say_empty
+from .._core.warn import warn
+from .headers import looks_like_header, rank_label, rank_text
 from .quotes import ESCAPED, PLAIN, QUOTED, are_needed
 from .text_table import Table
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..._bot_files.bot_reader import PAGE
-from ..._core.characters import is_unicode
-from ..._core.messages import named
-from ..._core.warn import warn
+from .._bot_files.bot_reader import PAGE
+from .._core.characters import is_unicode
+from .._core.messages import named
+from .._core.warn import warn
 from .decode import read_bytes
 from .text_table import Table
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..._core.messages import cut, named, shortened
-from ..._data_check.headers import rank_label, rank_text
+from .._core.messages import cut, named, shortened
+from .headers import rank_label, rank_text
 from .text_table import Table, cell_text, is_scalar
 
 #: Rows that a guess looks at, and columns that a message lists.

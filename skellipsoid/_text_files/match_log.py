@@ -11,9 +11,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..._core.files import unguarded
-from ..._core.messages import numbered, shortened
-from ..._core.warn import LossWarning, warn
+from .._core.files import unguarded
+from .._core.messages import numbered, shortened
+from .._core.warn import LossWarning, warn
 from .text_table import Table
 from .workbooks.write_workbook import as_cell
 

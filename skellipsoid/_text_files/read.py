@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._bot_files.bot_reader import PAGE, read_bot
-from ..._core.characters import TIME, is_visible
-from ..._core.files import unguarded
-from ..._core.messages import named, say_empty
-from ..._core.warn import LossWarning, silenced, warn
+from .._bot_files.bot_reader import PAGE, read_bot
+from .._core.characters import TIME, is_visible
+from .._core.files import unguarded
+from .._core.messages import named, say_empty
+from .._core.warn import LossWarning, silenced, warn
 from .annotations import read_annotations
 from .columns import check_single, choose_columns, choose_text_column
 from .decode import decode_file

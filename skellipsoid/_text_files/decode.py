@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-from ..._core.characters import printable
-from ..._core.messages import named, shortened
-from ..._core.no_text import check_is_text
-from ..._core.warn import warn
+from .._core.characters import printable
+from .._core.messages import named, shortened
+from .._core.no_text import check_is_text
+from .._core.warn import warn
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: Largest share of lines that are not UTF-8 in a file whose other lines are read.

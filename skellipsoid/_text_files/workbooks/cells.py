@@ -5,8 +5,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from ...._core.messages import named, numbered
-from ...._core.warn import LossWarning, warn
+from ..._core.messages import named, numbered
+from ..._core.warn import LossWarning, warn
 from ..text_table import Table
 from .scan import ERROR, FORMULA
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..._core.messages import named, numbered
-from ..._core.warn import LossWarning, warn
+from .._core.messages import named, numbered
+from .._core.warn import LossWarning, warn
 from .records import inside
 from .text_table import Table, cell_text
 
