@@ -106,6 +106,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"skellipsoid {version}"
 html_show_sourcelink = False
 html_static_path = ["_static"]
+html_search_scorer = "_static/scorer.js"
 html_favicon = "_static/icon.svg"
 html_context = {"default_mode": "auto"}
 html_css_files = ["pages.css"]
