@@ -87,6 +87,7 @@ sphinx_gallery_conf = {
                 "size",
                 "beta_alpha",
                 "first_hour",
+                "traffic",
                 "discovery",
             )
         ]

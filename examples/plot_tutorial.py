@@ -150,6 +150,7 @@ fig, axes = plt.subplots(2, 1, figsize=(6, 7), layout="constrained", sharex=True
 for ax, model, name in zip(axes, (pipe, learned), ("as trained", "after thirty labels"), strict=True):
     ScoreHistogramDisplay.from_estimator(model, corpus.data[rest], corpus.target[rest], ax=ax)
     ax.set_title(name, loc="right")
+plt.suptitle("Scores before and after thirty labels")
 plt.show()
 
 # %%
