@@ -17,10 +17,11 @@ place boundaries or train a text model:
 Names that begin with an underscore may change in any version: pin the version that a method was written for.
 """
 
+from skellipsoid_runtime._containers import check_texts
+
 from ._core.fitted_state import fit_context, unfit
 from ._core.labels import as_kind_of, as_labels, cast_open_label
 from ._core.open_set_classifier import BoundaryOpenSetClassifier
-from ._core.texts import check_texts
 from ._core.validation import check_groups
 from ._core.warn import warn
 from ._encoders.torch.objectives import Learner, Objective, Stage, TrainingSettings

@@ -32,6 +32,8 @@ def project(folder: Path) -> dict:
 
 
 OURS = _projects()
+#: What a distribution of this repository needs of the others, and an installed one brings.
+REQUIRED = {"skellipsoid": ["skellipsoid-runtime"]}
 
 
 class Named(NamedTuple):
@@ -87,6 +89,8 @@ def problems(line: Line) -> list[str]:
             found += [f"{each.folder} is no distribution of this repository"] if each.folder else []
             continue
         folder = OURS[each.name]
+        needed = {OURS[name] for name in REQUIRED.get(each.name, ())} - {other.folder for other in line.beside}
+        found += [f"{each.name} needs {other.relative_to(ROOT)}; name it, too" for other in needed]
         missing = {*each.extras} - {*project(folder).get("optional-dependencies", {})}
         found += [f"{each.name} has no extra {extra}" for extra in sorted(missing)]
         if each.folder is None:
@@ -119,7 +123,7 @@ def _ask_pip(wheels: Path, named: Named) -> str | None:
         wheel = next(wheels.glob(f"{named.name.replace('-', '_')}-[0-9]*.whl"), None)
         if wheel is None:
             return f"there is no wheel of {named.name} in {wheels}"
-        command = [*pip, "install", "--dry-run", "--no-index", f"{wheel}{extras}"]
+        command = [*pip, "install", "--dry-run", "--no-index", "--find-links", str(wheels), f"{wheel}{extras}"]
     else:
         command = [*pip, "index", "versions", named.name]
     found = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -26,6 +26,7 @@ def test_every_place_names_the_same_version():
         "citation": re.search(r"^version: (.*)$", text_of("CITATION.cff"), re.M)[1],
         "changes": re.search(r"^## (\S+)", text_of("CHANGES.md"), re.M)[1],
         "requirement": re.search(r'"skellipsoid==(.*?)"', text_of("packages/skellipsoid-bench/pyproject.toml"))[1],
+        "runtime": re.search(r'"skellipsoid-runtime==(.*?)"', text_of("pyproject.toml"))[1],
     }
     for name in OTHERS:
         path = f"packages/{name}/{name.replace('-', '_')}/_version.py"
@@ -40,7 +41,29 @@ def test_the_distributions_have_the_same_licence_and_lowest_versions(name):
     for key in ("license", "authors", "requires-python"):
         assert other[key] == package[key]
     numpy = [line for line in other["dependencies"] if line.startswith("numpy")]
-    assert numpy in ([], package["dependencies"][:1])
+    assert {*numpy} <= {*package["dependencies"]}
+
+
+def test_what_the_package_takes_of_the_runtime_needs_numpy_alone(fresh_python):
+    assert [line.split(">")[0] for line in project_of("packages/skellipsoid-runtime")["dependencies"]] == ["numpy"]
+    imported = re.findall(
+        r"^\s*from (skellipsoid_runtime\.\S+) import",
+        "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "skellipsoid").rglob("*.py")),
+        re.M,
+    )
+    names = sorted({*imported})
+    assert len(names) > 4
+    script = (
+        "import importlib, sys\n"
+        "class Refused:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name.split('.')[0] not in {'numpy', 'skellipsoid_runtime', *sys.stdlib_module_names}:\n"
+        "            raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Refused())\n"
+        f"[importlib.import_module(name) for name in {names}]"
+    )
+    answer = fresh_python(script)
+    assert answer.stderr == ""
 
 
 def test_what_the_guide_installs_is_there():

@@ -19,15 +19,6 @@ TIME = re.compile(
 )
 
 
-def is_unicode(text: str) -> bool:
-    """Whether a string has a form in bytes: it holds no lone surrogate."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def normalize_text(text: str) -> str:
     """Fold case, normalise Unicode (NFKC) and make every run of white space one blank."""
     return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).split())

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from .characters import is_unicode
-from .validation import in_memory, is_missing, masked_rows, name_rows, of_pandas
+from skellipsoid_runtime._containers import in_memory, is_missing, is_unicode, of_pandas
+
+from .validation import masked_rows, name_rows
 
 #: Allowed labels, for error messages.
 _KINDS = "labels must be all numbers or all strings"

@@ -3,7 +3,7 @@
 import hashlib
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
+from skellipsoid_runtime._containers import check_texts
+
 from .._samples.duplicates import find_duplicates
-from .characters import is_unicode, normalize_text
-from .validation import number, of_pandas, only_column
+from .characters import normalize_text
+from .validation import number
 
 #: Number of characters of a text that are compared; the limit of most text models is similar.
 _N_CHARACTERS = 1000
@@ -22,55 +24,6 @@ _N_CHARACTERS = 1000
 _N_DIRECTIONS = 128
 #: Cosine of the character n-grams of near duplicates, at least.
 _ALIKE = 0.75
-
-
-def check_texts(X: Any, name: str = "X") -> list[str]:
-    """Check that ``X``, which messages call ``name``, is a non-empty sequence of strings, and give it as a list.
-
-    A frame, table or array of one column is that column.
-
-    Raises
-    ------
-    ValueError
-        One sentence that names what was found and what to pass.
-    """
-    if isinstance(X, str | bytes):
-        raise ValueError(  # noqa: TRY004 - the contract of all input errors here
-            f"{name} is one {type(X).__name__}, but must be a sequence of strings; pass [text] for a single text."
-        )
-    X = only_column(X, name)
-    shape = getattr(X, "shape", None)
-    if shape is not None and len(shape) != 1:
-        raise ValueError(
-            f"{name} has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as "
-            f"{name}['text']."
-        )
-    if isinstance(X, Mapping):
-        raise ValueError(  # noqa: TRY004
-            f"{name} is a {type(X).__name__}, but must be a sequence of strings; of lists of texts by their label take "
-            f"[text for texts in {name}.values() for text in texts] as texts, and [label for label, texts in "
-            f"{name}.items() for text in texts] as labels."
-        )
-    if shape is None and not isinstance(X, Sequence):
-        raise ValueError(
-            f"{name} is a {type(X).__name__}, but must be a list, tuple, array or Series of strings; pass list({name})."
-        )
-    texts = list(X)
-    if not texts:
-        raise ValueError(f"{name} is empty, but must hold at least one text; check how the texts were selected.")
-    for position, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ValueError(  # noqa: TRY004
-                f"{name}[{position}] is {text!r} of type {type(text).__name__}, but every text must be a str; "
-                f"drop or fill missing texts and decode bytes first{of_pandas(text, 'texts')}."
-            )
-        if not is_unicode(text):
-            raise ValueError(
-                f"{name}[{position}] is {text[:80]!r}, which holds half of a character (a lone surrogate) and is no "
-                'valid Unicode; decode it correctly, or replace it with text.encode("utf-8", "replace").decode().'
-            )
-    # Plain str: NumPy's subclass is refused by fast tokenisers.
-    return [str(text) for text in texts]
 
 
 def texts_of(X: Any) -> list[str] | None:

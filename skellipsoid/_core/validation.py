@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, time, timedelta
@@ -13,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
+
+from skellipsoid_runtime._containers import in_memory, is_missing, only_column, stack_vectors
 
 from .messages import cut
 from .sklearn import check_sample_weight
@@ -37,63 +38,6 @@ _LONGEST_TEXT = 30
 _NO_ROWS = np.empty(0, dtype=np.intp)
 #: Numbers in an array that is checked here; in larger ones scikit-learn's check takes little of the time.
 SMALL = 2**14
-
-
-def in_memory(values: Any, name: str) -> Any:
-    """Give a torch tensor of any device as an array, everything else as it is.
-
-    Raises
-    ------
-    ValueError
-        If ``values``, which messages call ``name``, are not computed yet: a lazy frame, a Dask collection.
-    """
-    package = type(values).__module__.partition(".")[0]
-    if package == "dask" or (hasattr(values, "collect") and not hasattr(values, "__len__")):
-        remedy = "compute() first, or use skellipsoid.dask" if package == "dask" else "collect() first"
-        raise ValueError(f"{name} is a {package} {type(values).__name__}, but must be in memory; call its {remedy}.")
-    return to_numpy(values)
-
-
-def only_column(values: Any, name: str) -> Any:
-    """Give a frame, table or array of one column as that column, (n_rows,), and everything else as it is."""
-    values = in_memory(values, name)
-    if not hasattr(values, "__array__"):  # of scikit-learn's and the like, or sparse
-        return values
-    found = np.asanyarray(values)
-    return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
-
-
-def stack_vectors(X: Any) -> Any:
-    """Give a column of vectors, or a list of them, as the matrix of its rows, and everything else as it is.
-
-    Raises
-    ------
-    ValueError
-        If the vectors have different lengths, or a row has none.
-    """
-    rows = X
-    if not isinstance(X, list | tuple):
-        if not hasattr(X, "__array__") or getattr(X, "shape", (0,))[1:] not in ((), (1,)):
-            return X  # a wide table is not converted to be looked at
-        rows = only_column(X, "X")
-        if rows.ndim > 1:  # what NumPy makes of a polars column of arrays
-            return rows
-        if rows.ndim < 1 or rows.dtype.kind != "O":
-            return X
-    lengths = [len(row) if _is_vector(row) else None for row in rows]
-    length = next(filter(None, lengths), None)
-    for i, found in enumerate(lengths):
-        if length not in (None, found):
-            raise ValueError(
-                f"X is a column of vectors, of {length} numbers in row {lengths.index(length)}, but row {i} holds "
-                f"{f'{rows[i]!r:.80}' if found is None else f'one of {found}'}; pass vectors of one length, and drop "
-                "rows without one."
-            )
-    return X if length is None else np.asarray([to_numpy(row) for row in rows])
-
-
-def _is_vector(row: Any) -> bool:
-    return isinstance(row, list | tuple) or (hasattr(row, "__array__") and getattr(row, "ndim", 0) > 0)
 
 
 def read_features(X: Any) -> Any:
@@ -195,21 +139,6 @@ def unmasked(values: Any, name: str) -> Any:
     if len(rows):
         raise ValueError(f"{name} has masked values in {name_rows(rows)}; fill them, or drop these rows.")
     return np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else in_memory(values, name)
-
-
-def to_numpy(values: Any) -> Any:
-    """Convert a torch tensor of any device and type to NumPy; return everything else unchanged.
-
-    It imports no torch: where nobody has imported it, nothing is a tensor.
-    """
-    torch: Any = sys.modules.get("torch")
-    tensor: Any = getattr(torch, "Tensor", ())
-    if not isinstance(values, tensor):
-        return values
-    values = values.detach().cpu()
-    if values.dtype in (torch.bfloat16, torch.float16):
-        values = values.float()
-    return values.resolve_conj().resolve_neg().numpy()
 
 
 def masked_rows(values: Any) -> NDArray[np.intp]:
@@ -334,23 +263,6 @@ def number(keys: Iterable[Hashable]) -> NDArray[np.int64]:
 def is_number(value: Any) -> bool:
     """Whether a value is a real number; a Boolean, which Python counts among them, is none."""
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, masked, ``pandas.NA`` or ``pandas.NaT``."""
-    try:
-        return value is None or value is np.ma.masked or bool(value != value)
-    except TypeError:  # pandas.NA has no truth value
-        return True
-    except ValueError:  # an array has one truth value per entry
-        return False
-
-
-def of_pandas(value: Any, what: str) -> str:
-    """Name the remedy for what pandas reads as missing, although it is a text or a name; else nothing."""
-    is_of_pandas = value is not None and value is not np.ma.masked and is_missing(value)
-    remedy = f", or read the file with keep_default_na=False if pandas made it of {what} such as 'None' or 'NA'"
-    return remedy if is_of_pandas else ""
 
 
 def check_squares(X: NDArray[Any], used: NDArray[np.int64] | None = None) -> None:

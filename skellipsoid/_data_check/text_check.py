@@ -10,12 +10,14 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_consistent_length
 
+from skellipsoid_runtime._containers import check_texts
+
 from .._core.characters import is_visible, normalize_text
 from .._core.labels import as_labels, cast_open_label, check_given
 from .._core.messages import numbered
 from .._core.pipelines import split_estimator
 from .._core.spelling import forms, is_name_of_none
-from .._core.texts import check_texts, near_duplicates, variants
+from .._core.texts import near_duplicates, variants
 from .._core.validation import number
 from .._encoders.supcon import SupConTextEncoder
 from .._encoders.torch.tokens import Tokenizer

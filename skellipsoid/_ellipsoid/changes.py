@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from skellipsoid_runtime._containers import in_memory
+
 from .._core.fit_steps import several_groups, warn_of_outliers
 from .._core.labels import as_kind_of, as_labels
 from .._core.norms import usual_norms
 from .._core.spelling import refuse_other_spellings
-from .._core.validation import check_groups, check_squares, enumerated, in_memory
+from .._core.validation import check_groups, check_squares, enumerated
 from .._core.warn import silenced, warn
 from .._held_out.scores import Expected
 from .._samples.samples import find_outliers

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from skellipsoid_runtime._answers import p_values
+
 from .._core.fit_steps import encode, gather_used, read_training, warn_of_degenerate, without_outliers
 from .._core.fitted_state import fit_context, of_one_fit
 from .._core.norms import usual_norms
@@ -395,4 +397,4 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
                 "No known sample was held out of the fit, so that there are no scores to compare with; fit with at "
                 "least two different samples of some class (with a trainer, better three)."
             )
-        return (1 + np.searchsorted(held_out, scores, side="right")) / (len(held_out) + 1)
+        return p_values(held_out, scores)

@@ -16,6 +16,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 from torch.nn import functional
 
+from skellipsoid_runtime._containers import check_texts
+
 from .._core.fitted_state import of_one_fit
 from .._core.state_rules import (
     CLASSES,
@@ -33,7 +35,6 @@ from .._core.state_rules import (
     refuse,
 )
 from .._core.text_estimators import TakesTexts
-from .._core.texts import check_texts
 from .._core.warn import warn
 from .._torch import machine
 from .._torch.devices import explain_out_of_memory, resolve_device

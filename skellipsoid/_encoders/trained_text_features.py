@@ -12,10 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from skellipsoid_runtime._containers import check_texts
+
 from .._core.fitted_state import fit_context
 from .._core.labels import as_labels
 from .._core.sklearn import Interval, StrOptions
-from .._core.texts import check_texts, first_of_equal, hash_table
+from .._core.texts import first_of_equal, hash_table
 from .._core.validation import check_groups
 from .._core.warn import warn
 from .._torch.devices import explain_out_of_memory, resolve_device, resolve_seed

@@ -8,9 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 from torch.nn import functional
 
+from skellipsoid_runtime._containers import check_texts
+
 from .._core.characters import normalize_text
 from .._core.labels import as_kind_of, as_labels, cast_open_label, check_given, is_text
-from .._core.texts import check_texts, equal_texts
+from .._core.texts import equal_texts
 from .._core.validation import enumerated, number
 from .._samples.duplicates import find_duplicates, in_order
 from .._samples.samples import joined

@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skellipsoid_runtime._folder import FORMAT, FORMAT_VERSION, GRAPH, MANIFEST, TOKENIZER, TRAINING_FEATURES
+
 from .._core.messages import how_to_install
 from .._core.open_set_classifier import BoundaryOpenSetClassifier
 from .._core.pipelines import split_estimator
@@ -23,17 +25,7 @@ from .._traffic.predict_set import zones_of
 from .._version import __version__
 from ..persistence._folder import Files, manifest_bytes, sha256
 from ..persistence._sizes import check_sizes
-from .folder import (
-    FORMAT,
-    FORMAT_VERSION,
-    GRAPH,
-    MANIFEST,
-    SETTINGS,
-    TOKENIZER,
-    TRAINING_FEATURES,
-    check_target,
-    write_export,
-)
+from .folder import SETTINGS, check_target, write_export
 from .graph import Graph, Parts, scored, seen, traced
 from .heads import CLASSIFIERS, STEPS
 from .quantize import answers_of, grown, growth_of, import_onnxruntime, quantized, with_affine
@@ -53,7 +45,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False, o
 
     The graph takes token ids and their mask (or features) and gives, for each sample, the number of the answer, the
     nearest class, the score, the margins of all classes, and the features that the classifier sees. The package
-    ``skellipsoid-runtime`` answers with the folder; it needs NumPy, onnxruntime and tokenizers alone.
+    ``skellipsoid-runtime[onnx]`` predicts with the folder; it needs NumPy, onnxruntime and tokenizers alone.
 
     Parameters
     ----------

@@ -10,13 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from skellipsoid_runtime._folder import GRAPH, MANIFEST, TOKENIZER, TRAINING_FEATURES
+
 from .._core.files import remove_stale, to_disk
 from ..persistence._folder import Files, explained_failure, write_files
 
-#: The names that skellipsoid_runtime reads; a test compares both.
-MANIFEST = "skellipsoid_onnx.json"
-FORMAT, FORMAT_VERSION = "skellipsoid-onnx", 1
-GRAPH, TRAINING_FEATURES, TOKENIZER = "model.onnx", "training_features.npy", "tokenizer.json"
 #: What tokenizers in other languages read beside it.
 SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "config.json")
 _WRITTEN = {MANIFEST, GRAPH, TRAINING_FEATURES, TOKENIZER, *SETTINGS}

@@ -2,7 +2,6 @@
 
 import importlib
 import logging
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,16 +46,9 @@ def quiet_onnx() -> Iterator[None]:
 
 
 def import_onnxruntime() -> None:
-    """Import onnxruntime without its telemetry, which writes into the home folder, or complains that it cannot."""
-    variable = "ORT_DISABLE_TELEMETRY"
+    """Import onnxruntime without its telemetry, while no other thread changes the environment."""
     with PROCESS_STATE:
-        is_set = variable in os.environ  # a user decides
-        os.environ.setdefault(variable, "1")
-        try:
-            importlib.import_module("onnxruntime")
-        finally:
-            if not is_set:
-                del os.environ[variable]
+        importlib.import_module("skellipsoid_runtime._onnxruntime")
 
 
 def quantized(content: bytes, scope: str, backbone: TextBackbone, texts: list[str]) -> bytes:

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from skellipsoid_runtime._containers import is_unicode
+
 from .._bot_files.bot_reader import PAGE
-from .._core.characters import is_unicode
 from .._core.messages import named
 from .._core.warn import warn
 from .decode import read_bytes

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
+from skellipsoid_runtime._containers import check_texts
+
 from .._core.characters import printable
 from .._core.labels import as_kind_of
 from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.results import Result, html_table
-from .._core.texts import check_texts
 from .explain import takes_texts
 
 _MEMBERS = ("predict_known", "score_samples", "offset_", "class_offsets_", "classes_", "open_label_")

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
+from skellipsoid_runtime._containers import check_texts
+
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.results import Result
-from .._core.texts import check_texts
 from .._core.warn import warn
 from .._ellipsoid.axes import decompose
 from .._ellipsoid.scoring import deductions

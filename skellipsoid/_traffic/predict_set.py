@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.utils import Bunch
 
+from skellipsoid_runtime._answers import ASK, OPEN, actions, check_max_classes, offered
+
 from .._core.pipelines import read_estimator
 from .._core.results import Result
 from .._core.validation import is_number
@@ -23,8 +25,6 @@ from .._held_out.table import N_FIRST, gap_of
 from .._held_out.zones import Costs, Questions, Ranks, Zones, foretell_questions, least_missed, place_zones
 from .log import MEMBERS, expected_traffic
 from .proba import of_scores
-
-ANSWER, ASK, OPEN = "answer", "ask", "open"
 
 
 def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
@@ -87,32 +87,21 @@ def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
     >>> found.classes[[0, 2]].tolist()
     [['c', '-1'], ['-1', '-1']]
     """
-    if (
-        isinstance(max_classes, bool)
-        or not isinstance(max_classes, int | np.integer)
-        or not 1 <= max_classes <= N_FIRST
-    ):
-        raise ValueError(f"max_classes={max_classes!r} is not possible; use 1, 2 or 3.")
+    max_classes = check_max_classes(max_classes)
     classifier, features = read_estimator(estimator, X, MEMBERS, "predict_set")
     held_out = ReferenceScores.of(classifier, "predict_set")
     known = asking_known(classifier, held_out)
     first, gaps = first_classes(classifier, features)
     found = classifier._score_checked(features)  # to the last bit as predict compares it
     scores = np.asarray(found.scores, dtype=np.float64)
-    action = actions(classifier, known.asking, found.scores, found.assigned, gaps)
-    # Where rounding decides between two classes, that of predict is the first.
-    first[:, 1:] = np.where(first[:, 1:] == found.assigned[:, np.newaxis], first[:, :1], first[:, 1:])
-    first[:, 0] = found.assigned
-    answers = classifier._possible_answers()
-    codes = np.full((len(first), int(max_classes)), len(classifier.classes_))
-    n_offered = np.select([action == ANSWER, action == ASK], [1, max_classes], 0)
-    for place in range(min(int(max_classes), first.shape[1])):
-        codes[:, place] = np.where(place < n_offered, first[:, place], len(classifier.classes_))
+    action = _actions(classifier, known.asking, found.scores, found.assigned, gaps)
+    codes = offered(action, first, found.assigned, len(classifier.classes_), max_classes)
+    n_offered = np.where(action == ASK, max_classes, 1)
     log_odds = known.ranks.log_odds(known.ranks.scores(scores), known.ranks.normal_gaps(gaps))
-    among = expit(log_odds - known.confusion)[np.maximum(n_offered, 1) - 1, np.arange(len(first))]
+    among = expit(log_odds - known.confusion)[n_offered - 1, np.arange(len(first))]
     is_open = of_scores(held_out, scores, known.traffic)
     probability = np.where(action == OPEN, is_open, (1 - is_open) * among)
-    return Result(action=action, classes=answers[codes], probability=probability)
+    return Result(action=action, classes=classifier._possible_answers()[codes], probability=probability)
 
 
 def first_classes(classifier: Any, features: Any) -> tuple[NDArray[np.int64], Floats]:
@@ -121,17 +110,13 @@ def first_classes(classifier: Any, features: Any) -> tuple[NDArray[np.int64], Fl
     return first, gap_of(compared)
 
 
-def actions(
-    classifier: Any, asking: Mapping[str, float], scores: NDArray[Any], assigned: NDArray[np.int64], gaps: Floats
+def _actions(
+    classifier: Any, zones: Mapping[str, float], scores: NDArray[Any], assigned: NDArray[np.int64], gaps: Floats
 ) -> NDArray[np.str_]:
     """Say what is done with each message, by zones and the limit as it is now."""
-    of_class = classifier.class_offsets_[assigned]
-    limit = classifier.offset_ + of_class
-    high, low = np.maximum(asking["high"] + of_class, limit), np.minimum(asking["low"] + of_class, limit)
-    # In the precision of the scores, as predict does.
-    is_answered = (scores >= high.astype(scores.dtype)) & (gaps >= asking["gap"])
-    is_open = scores < low.astype(scores.dtype)
-    return np.select([is_open, is_answered], [OPEN, ANSWER], ASK).astype(np.str_)
+    class_offsets = classifier.class_offsets_[assigned]
+    is_known = scores >= (classifier.offset_ + class_offsets).astype(scores.dtype)  # as predict does
+    return actions(~is_known, scores, gaps, zones, class_offsets)
 
 
 def read_asking(miss_rate: Any, ask_costs: Any) -> tuple[Costs | None, float | None]:

@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
+from skellipsoid_runtime._containers import only_column
+
 from .._core.labels import as_kind_of, as_partial_labels
-from .._core.validation import check_weights, name_rows, only_column, read_weight_shares, read_weights
+from .._core.validation import check_weights, name_rows, read_weight_shares, read_weights
 from .._core.warn import warn
 from .._ellipsoid.learned import UNWEIGHTED, Learned, comparable, find_learned, learned_of
 from .._held_out.scores import Floats, Integers

@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from skellipsoid_runtime._hub import check_no_revision, is_hub_name
+
 from .._core.files import check_folder as check_place
 from .._core.files import check_sheet, members_path, real_file
 from .._core.messages import numbered
@@ -18,7 +20,6 @@ from .._text_files.read import PARQUET, read_file, read_labels, read_rows
 from .._text_files.workbooks.package import first_sheet, is_workbook
 from .._text_files.workbooks.write_workbook import MEMBERS_SHEET, SUFFIX, check_workbook
 from ..persistence._folder import is_vacant, read_manifest
-from ..persistence._hub import check_no_revision, is_hub_name
 from ._beside import FOLDER
 from ._given import read_by
 from ._pages.page import SUFFIX as PAGE

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skellipsoid_runtime._folder import MANIFEST, TRAINING_FEATURES
+
 from .._core.norms import norms, warn_of_unlike_norms
 from .._core.warn import warn
-from .._onnx.folder import MANIFEST, TRAINING_FEATURES
 from .._torch import machine
 from ..persistence._folder import read_manifest
 
@@ -25,7 +26,7 @@ FOLDER = "onnx"
 #: The file of the model that names its export: who can write the export alone changes no answer.
 NAMES_EXPORT = f"{FOLDER}.sha256"
 #: What answers with an export.
-NEEDED = ("skellipsoid_runtime", "onnxruntime")
+_NEEDED = ("onnxruntime", "tokenizers")
 #: What a model answers first: whatever is made at the first use is there then.
 FIRST_CALL = ["the first call builds the text model"]
 #: Texts that are worth a thread of their own.
@@ -61,7 +62,7 @@ def answering_beside(options: argparse.Namespace) -> Answering | None:
     """
     folder, is_ours = options.model / FOLDER, False
     asks_more = options.scores or options.explain or options.ask or options.keep_columns or options.revision is not None
-    if asks_more or not os.path.isfile(folder / MANIFEST) or not all(map(find_spec, NEEDED)):
+    if asks_more or not os.path.isfile(folder / MANIFEST) or not all(map(find_spec, _NEEDED)):
         return None
     try:
         present = read_manifest(options.model)[0]["manifest_sha256"]

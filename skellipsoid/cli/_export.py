@@ -6,19 +6,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from skellipsoid_runtime._folder import MANIFEST
+
 from .._core.files import replacing
 from .._core.messages import how_to_install
 from .._core.pipelines import split_estimator
 from .._core.warn import warn
 from .._encoders.supcon import SupConTextEncoder
 from .._onnx.export import exported_files
-from .._onnx.folder import MANIFEST, check_target, write_export
+from .._onnx.folder import check_target, write_export
 from ..persistence._folder import Files, locked, read_manifest
-from ._beside import FOLDER, NAMES_EXPORT, NEEDED, is_of_export, read_export
+from ._beside import FOLDER, NAMES_EXPORT, is_of_export, read_export
 from ._use import load_model, use_once
 
-#: What serves an export.
-_SERVER = (*NEEDED, "fastapi", "uvicorn", "prometheus_client")
+#: What serves an export, beside onnxruntime, which an export itself needs.
+_SERVER = ("fastapi", "uvicorn", "prometheus_client")
 
 
 def export(options: argparse.Namespace) -> None:
@@ -53,18 +55,13 @@ def export(options: argparse.Namespace) -> None:
 def _say_where(folder: Path, n_bytes: int, *, is_beside: bool) -> None:
     """Say where the export is, and what answers with it."""
     said = f"The export is in {folder} ({n_bytes / 1e6:.1f} MB)"
-    is_complete = all(map(find_spec, NEEDED if is_beside else _SERVER))
-    if not is_beside:
-        print(f"{said}; serve it with: skellipsoid-serve --model {folder}")
-        if not is_complete:
-            how = how_to_install("skellipsoid-runtime[serve]")
-            warn(f"skellipsoid-serve is not installed, or without what it needs: {how}.")
-    elif not is_complete:  # an export itself needs onnxruntime
-        print(f"{said}.")
-        how = how_to_install("skellipsoid-runtime")
-        warn(f"predict answers with the export once skellipsoid-runtime is installed: {how}.")
-    else:
+    if is_beside:
         print(f"{said}; predict answers with it as with the model, and starts sooner.")
+        return
+    print(f"{said}; serve it with: skellipsoid-serve --model {folder}")
+    if not all(map(find_spec, _SERVER)):
+        how = how_to_install("skellipsoid-runtime[serve]")
+        warn(f"skellipsoid-serve is not installed, or without what it needs: {how}.")
 
 
 def _check_replaced(model: Path) -> None:

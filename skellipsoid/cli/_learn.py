@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skellipsoid_runtime._answers import ASK
+
 from .._core.characters import is_visible, printable
 from .._core.files import unused_name
 from .._core.messages import named, numbered
@@ -21,7 +23,7 @@ from .._text_files.workbooks.write_workbook import chosen_label
 from .._traffic.explain import nearest_of_classes
 from .._traffic.learning import choose_to_label, learn_from_traffic
 from .._traffic.log import MEMBERS
-from .._traffic.predict_set import ASK, first_classes, predict_set, zones_of
+from .._traffic.predict_set import first_classes, predict_set, zones_of
 from .._traffic.share import said_of_trained
 from ._ahead import check_unlabelled
 from ._change import check_names, save_where_asked

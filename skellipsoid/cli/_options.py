@@ -368,8 +368,7 @@ def _add_export(commands: Commands) -> None:
         "export",
         help="write a model as one ONNX graph, with which predict starts without torch and answers the same",
         description="Without --out the export is written beside the model, in its folder onnx, and replaces an "
-        "earlier one of this command when it is complete. predict uses it where skellipsoid-runtime and onnxruntime "
-        "are installed.",
+        "earlier one of this command when it is complete. predict uses it where onnxruntime is installed.",
     )
     _add_model(export)
     export.add_argument(

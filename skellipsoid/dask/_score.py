@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skellipsoid_runtime._containers import stack_vectors
+
 from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.sklearn import count_rows
-from .._core.validation import stack_vectors
 from .._encoders.text_features import TextFeatures
 from ..persistence._load import load_with_manifest
 from ._parts import delayed_parts, kind_of, naming_partition, require_dask

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._core.validation import is_number, only_column, unmasked
+from skellipsoid_runtime._containers import only_column
+
+from .._core.validation import is_number, unmasked
 from ._answers import check_same_length
 
 #: Row numbers that are drawn at a time, so that memory does not grow with the number of resamples.

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from skellipsoid_runtime._containers import in_memory
+
 from .._core.labels import as_labels, cast_open_label, check_given, is_text
 from .._core.sklearn import count_rows
-from .._core.validation import in_memory
 
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator
 
-from .._core.validation import check_groups, only_column
+from skellipsoid_runtime._containers import only_column
+
+from .._core.validation import check_groups
 from ._labels import Indices, Labels, Mask, read_labels
 
 

@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
+from skellipsoid_runtime._hub import NAME
+
 from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.text_estimators import TakesTexts
 from .._encoders.text_features import TextFeatures
 from .._traffic.monitor import OpenShareMonitor
 from .._traffic.operating_point import TunedOperatingPointCV
-from ._hub import NAME
 
 #: Classes that are named at most.
 _MOST_NAMED = 200

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from skellipsoid_runtime._hub import is_whole
+
 from .._core.characters import printable
 from .._core.files import holding, to_disk
 from .._core.warn import warn
@@ -31,7 +33,6 @@ _KEYS = {
 }
 #: Sizes of the files in bytes, which models that were saved before do not name.
 _OPTIONAL = {"sizes"}
-_FIRST_LINE = re.compile(rb'\{"manifest_sha256": "([0-9a-f]{64})",\n')
 #: Files of a model below its folder of parts: arrays of an estimator, and weights and tokenizer of a text model.
 _FILE = re.compile(r"(?:[A-Za-z0-9_.-]+/)+(?:arrays\.safetensors|text_model/(?:model\.safetensors|tokenizer\.json))")
 PARTS = re.compile(r"parts-[0-9a-f]{16}")
@@ -118,8 +119,7 @@ def read_manifest(source: Path | CachedModel) -> tuple[dict[str, Any], bytes]:
             f"The model in {str(source)!r} has format version {shown(version)}, this skellipsoid ({__version__}) reads "
             f"version {FORMAT_VERSION}; {remedy}."
         )
-    first = _FIRST_LINE.match(content)
-    if first is None or sha256(content[first.end() :]) != first[1].decode():
+    if not is_whole(content):
         raise ValueError(f"{path!r} is damaged (its SHA-256 differs); save the model again or take a copy of it.")
     if unknown := sorted((manifest.keys() - _OPTIONAL) ^ _KEYS):
         raise ValueError(f"{path!r} is damaged ({unknown[0]!r} is unknown or missing); do not trust this model.")

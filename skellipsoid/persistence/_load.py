@@ -16,6 +16,8 @@ from safetensors import SafetensorError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from skellipsoid_runtime._hub import check_no_revision, download, has_hash, is_hub_name, is_whole_manifest
+
 from .._core.sklearn import validate_params, validate_steps
 from .._core.warn import silenced
 from .._encoders.text_features import TextFeatures
@@ -26,7 +28,6 @@ from .._torch.devices import resolve_device
 from ._card import parts_of
 from ._describe import ARRAYS, BACKBONE, Backbones, is_far_wider
 from ._folder import MANIFEST, CachedModel, Files, named_files, read_manifest, read_model, shown
-from ._hub import check_no_revision, download, has_hash, is_hub_name, is_whole_manifest
 from ._kinds import HOLD_FITTED, SPLITTERS, NotInstalledError, check_state, kind_of, rules_of
 from ._needed import check_described
 from ._sizes import allowed_sizes, any_size

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from skellipsoid_runtime._hub import NAME, download, http_error, is_offline, reason_of
+
 from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.text_estimators import TakesTexts
 from .._core.warn import warn
@@ -14,7 +16,6 @@ from .._encoders.text_features import TextFeatures
 from .._version import __version__
 from ._card import parts_of, shown_name, write_card
 from ._folder import CARD, MANIFEST, PARTS, CachedModel, manifest_bytes, read_manifest, sha256
-from ._hub import NAME, download, http_error, is_offline, reason_of
 from ._load import load_with_manifest
 from ._save import packed
 from ._sizes import any_size

@@ -22,7 +22,8 @@ from operator_helpers import Operators
 from text_models import embedded, features, read
 
 from skellipsoid._encoders.torch import backbone as engine
-from skellipsoid._encoders.torch.token_table import LENGTH_STEP, TokenTable, length_sorted_pieces
+from skellipsoid._encoders.torch.token_table import LENGTH_STEP, TokenTable
+from skellipsoid_runtime._pieces import length_sorted_pieces
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +59,18 @@ def by_hand(backbone, text):
 # Pieces
 
 
-@given(st.lists(st.integers(1, 60), min_size=1, max_size=200), st.integers(1, 600))
-def test_pieces_hold_every_row_once_sorted_and_within_the_bound(lengths, most_tokens):
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=200), st.integers(1, 600), st.integers(1, 200))
+def test_pieces_hold_every_row_once_sorted_and_within_the_bounds(lengths, most_tokens, most_rows):
     lengths = np.array(lengths)
-    pieces = length_sorted_pieces(lengths, most_tokens)
+    pieces = length_sorted_pieces(lengths, most_tokens, most_rows)
     order = np.concatenate(pieces)
     assert sorted(order) == list(range(len(lengths)))
     assert (np.diff(lengths[order]) >= 0).all()
     for piece in pieces:
         assert len(piece) == 1 or len(piece) * lengths[piece].max() <= most_tokens
+        assert len(piece) <= most_rows
     for piece, following in itertools.pairwise(pieces):  # no piece could have taken the next row
-        assert (len(piece) + 1) * lengths[following[0]] > most_tokens
+        assert (len(piece) + 1) * lengths[following[0]] > most_tokens or len(piece) == most_rows
 
 
 def test_padded_tokens_are_bounded_and_follow_the_tokens_that_exist(backbone, passes):

@@ -14,7 +14,7 @@ from transformers import BertTokenizerFast
 
 from skellipsoid._encoders.torch.backbone import export
 from skellipsoid._encoders.torch.model_lookup import gives_mean
-from skellipsoid._encoders.torch.rule_limits import _shortest_match, check_rules
+from skellipsoid_runtime._rule_limits import _shortest_match, check_rules
 
 TEXTS = ["", "alarm", "wake me at six", "Wake Me At Six", "rain " * 40, "rain " * 400, "☔ déjà 漢字"]
 

@@ -9,8 +9,6 @@ import pytest
 from hub_helpers import TOKEN, client_of, running_hub
 from huggingface_hub import constants
 
-import skellipsoid_runtime
-from skellipsoid.persistence import _hub
 from skellipsoid_runtime import OnnxPipeline
 
 NAME = "user/intents-onnx"
@@ -92,8 +90,3 @@ def test_without_the_client_of_the_hub_one_sentence_says_what_to_install(hub, mo
         f"There is no folder {NAME!r} here, and a model on the hub needs the package huggingface_hub, which is not "
         "installed: pip install 'skellipsoid-runtime[hub]'."
     )
-
-
-def test_both_packages_ask_the_hub_in_the_same_way():
-    files = [Path(_hub.__file__), Path(skellipsoid_runtime.__file__).with_name("_hub.py")]
-    assert files[0].read_text(encoding="utf-8") == files[1].read_text(encoding="utf-8")

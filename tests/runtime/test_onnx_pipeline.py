@@ -25,12 +25,10 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import skellipsoid
 import skellipsoid_runtime
-from skellipsoid._encoders.torch import rule_limits
-from skellipsoid._encoders.torch.token_table import length_sorted_pieces as package_pieces
 from skellipsoid.base import check_texts
 from skellipsoid.persistence._folder import manifest_bytes
-from skellipsoid_runtime import OnnxPipeline, _rule_limits, _texts
-from skellipsoid_runtime._texts import TextReader, length_sorted_pieces
+from skellipsoid_runtime import OnnxPipeline, _texts
+from skellipsoid_runtime._texts import TextReader
 
 WITHOUT_TORCH = """
 import json, sys
@@ -399,11 +397,6 @@ def test_rules_of_a_tokenizer_that_could_take_the_machine_are_refused(copied, ch
     assert str(copied) in str(caught.value)
 
 
-def test_limits_of_rules_are_those_of_the_package():
-    texts = [Path(module.__file__).read_text(encoding="utf-8") for module in (rule_limits, _rule_limits)]
-    assert texts[0] == texts[1]
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -502,16 +495,6 @@ def test_what_a_model_lacks_is_named(of_features):
         of_features[0].known_p_value([[0.0] * 3])
     with pytest.raises(ValueError, match="keeps no training texts; fit the encoder with keep_texts=True"):
         of_features[0].explain_nearest([[0.0] * 3])
-
-
-def test_pieces_are_those_of_the_package_up_to_the_number_of_rows():
-    lengths = np.random.default_rng(0).integers(1, 60, 500)
-    expected = package_pieces(lengths, 512)
-    found = length_sorted_pieces(lengths, 512, 10**6)
-    assert [piece.tolist() for piece in found] == [piece.tolist() for piece in expected]
-    bounded = length_sorted_pieces(lengths, 512, 7)
-    assert max(map(len, bounded)) == 7
-    np.testing.assert_array_equal(np.concatenate(bounded), np.concatenate(expected))
 
 
 WORDS = [

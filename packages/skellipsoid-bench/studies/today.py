@@ -15,7 +15,7 @@ package.
     python studies/today.py report > results/today.rst
 
 In place of ``sklearn``: ``skellipsoid``, ``detectors``, ``router``, ``setfit``. The last three run in environments of
-their own: ``pip install -c constraints.txt -e . -r
+their own: ``pip install -c constraints.txt -e . -e packages/skellipsoid-runtime -r
 environments/NAME.txt``. An interrupted run goes on.
 """
 

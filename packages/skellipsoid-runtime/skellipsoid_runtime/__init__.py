@@ -1,4 +1,8 @@
-"""Answers of a model that ``skellipsoid.export_onnx`` wrote, without torch: NumPy, onnxruntime and tokenizers alone."""
+"""Answers of a model that ``skellipsoid.export_onnx`` wrote, without torch: NumPy, onnxruntime and tokenizers alone.
+
+What ``skellipsoid`` needs, too, stands here, in NumPy alone: checks of texts and vectors (``_containers``), answers by
+scores (``_answers``), the hub (``_hub``), what a tokenizer may hold (``_rule_limits``).
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +18,13 @@ def __getattr__(name: str) -> Any:
     """Import onnxruntime only where it is used: the server's command answers to signals before."""
     if name != "OnnxPipeline":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ._pipeline import OnnxPipeline
+    try:
+        from ._pipeline import OnnxPipeline
+    except ModuleNotFoundError as error:
+        if error.name not in ("onnxruntime", "tokenizers"):
+            raise
+        raise ImportError(
+            f"{name} needs the package {error.name}, which is not installed: pip install 'skellipsoid-runtime[onnx]'."
+        ) from error
 
     return OnnxPipeline

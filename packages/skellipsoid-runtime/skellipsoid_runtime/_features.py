@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._texts import only_column
+from ._containers import in_memory, stack_vectors
 
 #: What NumPy casts to numbers without an error, but is none.
 _NO_NUMBERS = (np.datetime64, np.timedelta64, np.complexfloating)
@@ -19,7 +19,7 @@ def check_features(X: Any, n_features: int) -> NDArray[Any]:
     ValueError
         If they are no finite numbers, or not as many as the model takes.
     """
-    features = _table(X)
+    features = np.asarray(stack_vectors(in_memory(X, "X")))
     if not features.ndim:
         raise ValueError(
             f"X is a {type(X).__name__}, but must be a table of features; pass an array of two dimensions."
@@ -43,24 +43,6 @@ def check_features(X: Any, n_features: int) -> NDArray[Any]:
     if not finite.all():
         raise ValueError(f"Row {int(np.argmin(finite))} of X holds NaN or infinity; fill or drop such rows first.")
     return features
-
-
-def _table(X: Any) -> NDArray[Any]:
-    """Give features as an array, and a column of vectors, or a list of them, as the matrix of its rows."""
-    rows = only_column(X)
-    is_column = isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind == "O"
-    if not is_column and not isinstance(rows, list | tuple):
-        return np.asarray(X)
-    lengths = [len(row) if isinstance(row, list | tuple | np.ndarray) else None for row in rows]
-    length = next(filter(None, lengths), None)
-    for i, found in enumerate(lengths):
-        if length not in (None, found):
-            raise ValueError(
-                f"X is a column of vectors, of {length} numbers in row {lengths.index(length)}, but row {i} holds "
-                f"{f'{rows[i]!r:.80}' if found is None else f'one of {found}'}; pass vectors of one length, and drop "
-                "rows without one."
-            )
-    return np.asarray(X if length is None else list(rows))
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:

@@ -5,19 +5,17 @@ import hashlib
 import importlib.util
 import json
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ._hub import check_no_revision, download, has_hash, is_hub_name, is_whole_manifest
+from ._hub import check_no_revision, download, has_hash, is_hub_name, is_whole, is_whole_manifest
 from ._version import __version__
 
 MANIFEST = "skellipsoid_onnx.json"
 FORMAT, FORMAT_VERSION = "skellipsoid-onnx", 1
 GRAPH, TOKENIZER, TRAINING_FEATURES = "model.onnx", "tokenizer.json", "training_features.npy"
-_FIRST_LINE = re.compile(rb'\{"manifest_sha256": "([0-9a-f]{64})",\n')
 _KEYS = {
     *("manifest_sha256", "format", "format_version", "skellipsoid_version", "exported", "quantized", "sha256"),
     *("answers", "offset", "class_offsets", "held_out_scores", "n_features", "rows_at_once", "text", "training_texts"),
@@ -131,8 +129,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"The model in {str(folder)!r} has format version {str(version)[:80]}, this skellipsoid-runtime "
             f"({__version__}) reads version {FORMAT_VERSION}; {remedy}."
         )
-    first = _FIRST_LINE.match(content)
-    if first is None or hashlib.sha256(content[first.end() :]).hexdigest() != first[1].decode():
+    if not is_whole(content):
         raise ValueError(
             f"{str(path)!r} is damaged (its SHA-256 differs); export the model again or take a copy of it."
         )

@@ -1,7 +1,4 @@
-"""Files of a repository on the Hugging Face hub, by the hub's own client: its cache, its settings, its log-in.
-
-``skellipsoid.persistence`` and ``skellipsoid_runtime`` have the same file; a test compares them.
-"""
+"""Files of a repository on the Hugging Face hub, by the hub's own client: its cache, its settings, its log-in."""
 
 import hashlib
 import os
@@ -17,6 +14,8 @@ from urllib.request import getproxies
 _PART = "[A-Za-z0-9_](?:[A-Za-z0-9_]|[-.](?![-.]))*(?<![-.])"
 #: Names of repositories.
 NAME = re.compile(f"{_PART}/{_PART}")
+#: Of a manifest: the hash of its other lines.
+FIRST_LINE = re.compile(rb'\{"manifest_sha256": "([0-9a-f]{64})",\n')
 _COMMIT = re.compile("[0-9a-f]{40}")
 #: Names of branches and tags, as Git allows them.
 _REVISION = re.compile(r"(?!.*(?:\.\.|//|/$|\.$))[\w.+/-]{1,200}")
@@ -40,10 +39,15 @@ def check_no_revision(place: Any, revision: str | None) -> None:
         )
 
 
+def is_whole(manifest: bytes) -> bool:
+    """Whether the first line of a manifest, of a saved or an exported model, has the hash of all others."""
+    first = FIRST_LINE.match(manifest)
+    return first is not None and hashlib.sha256(manifest[first.end() :]).hexdigest() == first[1].decode()
+
+
 def is_whole_manifest(path: Path) -> bool:
-    """Whether the first line of a manifest has the hash of all others."""
-    first, _, rest = path.read_bytes().partition(b"\n")
-    return hashlib.sha256(rest).hexdigest().encode() in first
+    """Whether a file is a whole manifest."""
+    return is_whole(path.read_bytes())
 
 
 def has_hash(expected: object, sizes: range) -> Callable[[Path], bool]:

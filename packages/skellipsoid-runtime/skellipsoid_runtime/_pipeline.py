@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._answers import MOST_CLASSES, actions, check_max_classes, offered, p_values
+from ._containers import check_texts
 from ._features import check_features, nearest
 from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, find, read_model
+from ._pieces import length_sorted_pieces
 from ._session import open_graph
-from ._texts import SETTINGS, WINDOW, TextReader, check_texts, length_sorted_pieces, padded
+from ._texts import SETTINGS, WINDOW, TextReader, padded
 
 #: Padded tokens in one run of the graph: enough to keep the matrix products busy, few enough for the caches.
 PIECE_TOKENS = 512
@@ -20,8 +23,6 @@ PIECE_TOKENS = 512
 OUTPUTS = ("label", "nearest_class", "score", "margins", "features")
 #: What a graph gives besides that can ask back.
 TO_ASK = ("first_classes", "gap")
-#: A question offers so many classes at most.
-MOST_CLASSES = 3
 #: More than any machine has use for, and started in seconds.
 MOST_THREADS = 1024
 
@@ -156,8 +157,8 @@ class OnnxPipeline:
         self._training = manifest["training_texts"]
         asking = manifest.get("asking")
         self.asks = asking is not None
-        self._zones = () if asking is None else tuple(float(asking[name]) for name in ("low", "high", "gap"))
-        if not np.isfinite(self._zones).all():
+        self._zones = {} if asking is None else {name: float(asking[name]) for name in ("low", "high", "gap")}
+        if not np.isfinite([*self._zones.values()]).all():
             raise ValueError("zones that are no numbers")
         self.takes_texts = text is not None
         if self.class_offsets_.shape != self.classes_.shape or min(self._rows_at_once, self.n_features_) < 1:
@@ -207,28 +208,17 @@ class OnnxPipeline:
                 "The exported model has no zones to ask by; export an EllipsoidOpenSetClassifier that this version of "
                 "skellipsoid fitted, with at least two different samples of some class."
             )
-        is_number = isinstance(max_classes, int | np.integer) and not isinstance(max_classes, bool)
-        if not is_number or not 1 <= max_classes <= MOST_CLASSES:
-            raise ValueError(f"max_classes={max_classes!r} is not possible; use 1, 2 or 3.")
+        max_classes = check_max_classes(max_classes)
         found = self._run(X, "label", "nearest_class", "score", *TO_ASK)
         action, codes = self._asked(found)
         return {"action": action, "classes": self._answers[codes[:, :max_classes]]}
 
     def _asked(self, found: dict[str, NDArray[Any]]) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
         """Actions by the zones, and the numbers of the classes that are offered, (n_samples, 3)."""
-        low, high, gap = self._zones
-        scores, of_class = found["score"], self.class_offsets_[found["nearest_class"]]
-        is_open = found["label"] == len(self.classes_)  # of predict, as the graph has rounded
-        is_answered = ~is_open & (scores >= (high + of_class).astype(scores.dtype)) & (found["gap"] >= gap)
-        is_left = is_open & (scores < (low + of_class).astype(scores.dtype))
-        action = np.select([is_left, is_answered], ["open", "answer"], "ask").astype(np.str_)
-        codes = np.full((len(scores), MOST_CLASSES), len(self.classes_))
-        first = found["first_classes"].copy()
-        first[:, 0] = found["nearest_class"]
-        n_offered = np.select([is_left, is_answered], [0, 1], first.shape[1])
-        is_offered = np.arange(first.shape[1]) < n_offered[:, np.newaxis]
-        codes[:, : first.shape[1]][is_offered] = first[is_offered]
-        return action, codes
+        nearest, n_classes = found["nearest_class"], len(self.classes_)
+        is_open = found["label"] == n_classes  # of predict, as the graph has rounded
+        action = actions(is_open, found["score"], found["gap"], self._zones, self.class_offsets_[nearest])
+        return action, offered(action, found["first_classes"], nearest, n_classes)
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
         """Knownness of each sample: higher is more known.
@@ -265,7 +255,7 @@ class OnnxPipeline:
                 "The exported model has no held-out scores to compare with; export an EllipsoidOpenSetClassifier that "
                 "was fitted with at least two different samples of some class."
             )
-        return self._p_values(self._run(X, "score")["score"])
+        return p_values(self.held_out_scores_, self._run(X, "score")["score"])
 
     def answers(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
         """All answers at once: the text model runs once for them.
@@ -290,7 +280,7 @@ class OnnxPipeline:
         found["label"] = self._answers[found["label"]]
         found["nearest_class"] = self.classes_[found["nearest_class"]]
         if self.held_out_scores_ is not None:
-            found["p_value"] = self._p_values(found["score"])
+            found["p_value"] = p_values(self.held_out_scores_, found["score"])
         return found
 
     def explain_nearest(self, X: ArrayLike, *, n_neighbors: int = 3) -> dict[str, NDArray[Any]]:
@@ -335,11 +325,6 @@ class OnnxPipeline:
             "margin": found["score"],
             **{f"{name}_{i + 1}": values[:, i] for name, values in named.items() for i in range(int(n_neighbors))},
         }
-
-    def _p_values(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
-        held_out = np.empty(0) if self.held_out_scores_ is None else self.held_out_scores_
-        as_low = np.searchsorted(held_out, scores, side="right")
-        return np.asarray((1 + as_low) / (len(held_out) + 1))
 
     def _run(self, X: Any, *outputs: str) -> dict[str, NDArray[Any]]:
         """Give outputs of the graph for all samples, by name."""

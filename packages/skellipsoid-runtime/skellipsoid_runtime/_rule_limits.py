@@ -1,7 +1,4 @@
-"""What the rules of a tokenizer may be, as in its JSON: none ends the process, hangs it, or fills its memory.
-
-The runtime has the same file, since it needs nothing of this package; a test compares both.
-"""
+"""What the rules of a tokenizer may be, as in its JSON: none ends the process, hangs it, or fills its memory."""
 
 import base64
 import json

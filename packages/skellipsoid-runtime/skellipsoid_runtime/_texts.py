@@ -1,7 +1,7 @@
-"""Texts to token ids: the checks and the tokenizer of the package, and no more of a long text than counts."""
+"""Texts to token ids: no more of a long text than counts."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,76 +18,8 @@ _UNSURE = 200
 SETTINGS = ("max_length", "pad_token_id", "lowers", "prompt", "truncation_side", "split_special_tokens")
 #: Letters of a prompt, and tokens of a vocabulary.
 _LONGEST_PROMPT, _MOST_TOKENS = 10_000, 2**24
-#: What to do where a missing text was none in the file.
-_OF_PANDAS = ", or read the file with keep_default_na=False if pandas made it of texts such as 'None' or 'NA'"
 #: Texts tokenised at once, so that memory does not grow with their number.
 WINDOW = 8192
-
-
-def only_column(X: Any) -> Any:
-    """Give a frame, table or array of one column as that column, (n_rows,), and everything else as it is.
-
-    Raises
-    ------
-    ValueError
-        If ``X`` is not computed yet: a lazy frame, a Dask collection.
-    """
-    package = type(X).__module__.partition(".")[0]
-    if package == "dask" or (hasattr(X, "collect") and not hasattr(X, "__len__")):
-        remedy = "compute() first, or use skellipsoid.dask" if package == "dask" else "collect() first"
-        raise ValueError(f"X is a {package} {type(X).__name__}, but must be in memory; call its {remedy}.")
-    if not hasattr(X, "__array__"):
-        return X
-    found = np.asanyarray(X)
-    return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
-
-
-def check_texts(X: Any) -> list[str]:
-    """Check that ``X`` is a non-empty sequence of strings, or one column of them, and give it as a list.
-
-    Raises
-    ------
-    ValueError
-        One sentence that names what was found and what to pass: those of skellipsoid, which a test compares.
-    """
-    if isinstance(X, str | bytes):
-        raise ValueError(  # noqa: TRY004 - the contract of all input errors here
-            f"X is one {type(X).__name__}, but must be a sequence of strings; pass [text] for a single text."
-        )
-    X = only_column(X)
-    shape = getattr(X, "shape", None)
-    if shape is not None and len(shape) != 1:
-        raise ValueError(
-            f"X has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as X['text']."
-        )
-    if isinstance(X, Mapping):
-        raise ValueError(  # noqa: TRY004
-            f"X is a {type(X).__name__}, but must be a sequence of strings; of lists of texts by their label take "
-            "[text for texts in X.values() for text in texts] as texts, and [label for label, texts in X.items() for "
-            "text in texts] as labels."
-        )
-    if shape is None and not isinstance(X, Sequence):
-        raise ValueError(
-            f"X is a {type(X).__name__}, but must be a list, tuple, array or Series of strings; pass list(X)."
-        )
-    texts = list(X)
-    if not texts:
-        raise ValueError("X is empty, but must hold at least one text; check how the texts were selected.")
-    for position, text in enumerate(texts):
-        if not isinstance(text, str):
-            of_pandas = _OF_PANDAS if isinstance(text, float) and text != text else ""
-            raise ValueError(  # noqa: TRY004
-                f"X[{position}] is {text!r} of type {type(text).__name__}, but every text must be a str; "
-                f"drop or fill missing texts and decode bytes first{of_pandas}."
-            )
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise ValueError(
-                f"X[{position}] is {text[:80]!r}, which holds half of a character (a lone surrogate) and is no "
-                'valid Unicode; decode it correctly, or replace it with text.encode("utf-8", "replace").decode().'
-            ) from None
-    return [str(text) for text in texts]
 
 
 class TextReader:
@@ -151,16 +83,3 @@ def padded(tokens: Sequence[Sequence[int]], padding: int) -> dict[str, NDArray[n
         ids[row, : len(own)] = own
         mask[row, : len(own)] = 1
     return {"input_ids": ids, "attention_mask": mask}
-
-
-def length_sorted_pieces(lengths: NDArray[np.int64], most_tokens: int, most_rows: int) -> list[NDArray[np.int64]]:
-    """Group texts of similar length into pieces of a bounded padded size (or one text) and a bounded number of rows."""
-    order = np.argsort(lengths, kind="stable")
-    pieces, start = [], 0
-    for stop in range(1, len(order) + 1):
-        # Sorted: the last text is the longest of its piece.
-        n_rows = stop + 1 - start
-        if stop == len(order) or n_rows > most_rows or n_rows * lengths[order[stop]] > most_tokens:
-            pieces.append(order[start:stop])
-            start = stop
-    return pieces

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from tqdm.std import tqdm
 
+from skellipsoid_runtime._pieces import length_sorted_pieces
+
 from ..._torch.devices import MODEL_STATE, kept_torch_state, on_device
 from ..._torch.progress import progress_bar, quiet_libraries
 from ..._torch.threads import map_parts, one_thread_each
@@ -21,7 +23,7 @@ from .probes import check_answers
 from .stored_text_model import StoredTextModel, restore, restore_tokenizer, store
 from .text_model import TextModel
 from .text_modules import LayerMix
-from .token_table import PIECE_TOKENS, TokenTable, length_sorted_pieces
+from .token_table import PIECE_TOKENS, TokenTable
 
 #: Functions that may follow the linear layer, as modules.
 ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}

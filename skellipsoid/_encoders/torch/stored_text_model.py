@@ -15,12 +15,13 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from skellipsoid_runtime._rule_limits import check_rules
+
 from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
 from ..._torch.threads import one_thread_each
 from .positions import NO_LIMIT, check_limit
 from .probes import check_tokens
-from .rule_limits import check_rules
 from .text_model import TextModel
 from .text_modules import (
     LayerMix,

@@ -47,15 +47,3 @@ class TokenTable:
         mask = columns < lengths
         last = len(self._ids) - 1  # the padding
         return self._ids[(starts + columns).where(mask, last)], mask.long()
-
-
-def length_sorted_pieces(lengths: np.ndarray, most_tokens: int) -> list[np.ndarray]:
-    """Group texts of similar length into pieces whose padded size is at most ``most_tokens`` (or one text)."""
-    order = np.argsort(lengths, kind="stable")
-    pieces, start = [], 0
-    for stop in range(1, len(order) + 1):
-        # Sorted: the last text is the longest of its piece.
-        if stop == len(order) or (stop + 1 - start) * lengths[order[stop]] > most_tokens:
-            pieces.append(order[start:stop])
-            start = stop
-    return pieces

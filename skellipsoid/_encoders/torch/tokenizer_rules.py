@@ -1,4 +1,4 @@
-"""Texts to token ids by a tokenizer whose rules are checked (``rule_limits``)."""
+"""Texts to token ids by a tokenizer whose rules are checked (``skellipsoid_runtime._rule_limits``)."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from .rule_limits import LONGEST_RULE, MOST_GROWTH, possible_growth
+from skellipsoid_runtime._rule_limits import LONGEST_RULE, MOST_GROWTH, possible_growth
 
 #: Whether a tokenizer may make texts far longer: its rules, of which some are large, are read once.
 _MAY_GROW: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()

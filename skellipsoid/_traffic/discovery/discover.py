@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import make_pipeline
 
+from skellipsoid_runtime._containers import check_texts
+
 from ..._core.characters import normalize_text
 from ..._core.pipelines import read_estimator, split_estimator, with_names
-from ..._core.texts import check_texts, texts_of
+from ..._core.texts import texts_of
 from ..._core.validation import check_squares, number
 from ..._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from ..._encoders.text_features import TextFeatures

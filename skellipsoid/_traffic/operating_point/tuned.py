@@ -14,12 +14,13 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from skellipsoid_runtime._containers import in_memory, only_column
+
 from ..._core.fitted_state import fit_context
 from ..._core.labels import as_labels, cast_open_label, check_given
 from ..._core.pipelines import describe_lost_groups, duplicate_groups, fit_with_groups, read_estimator, split_estimator
 from ..._core.sklearn import HasMethods, Interval, take_rows
 from ..._core.state_rules import CLASSES, ESTIMATOR, LABEL, N_FEATURES, Rule, Sizes, optional
-from ..._core.validation import in_memory, only_column
 from ..._core.warn import warn
 from ..._held_out.table import N_FIRST
 from ..._samples.projections import projection_left_out

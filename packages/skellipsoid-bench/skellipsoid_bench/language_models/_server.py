@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from skellipsoid._core.characters import is_unicode
+from skellipsoid_runtime._containers import is_unicode
 
 from ._answer_cache import Answer
 from ._server_settings import CONSTRAINTS, Settings, origin_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from skellipsoid._core.characters import is_unicode
+from skellipsoid_runtime._containers import is_unicode
 
 #: Ways to limit answers to the labels, the strictest first; ``"none"`` only asks for it.
 CONSTRAINTS = ("json_schema", "grammar", "none")

@@ -1,7 +1,6 @@
 """The model that answers: loaded, looked at for a change, exchanged, and taken back if the new one fails."""
 
 import logging
-import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._answers import p_values
 from .._folder import MANIFEST as EXPORTED
+from .._hub import FIRST_LINE
 from .._onnxruntime import onnxruntime
 from .._pipeline import OnnxPipeline
 
 _LOGGER = logging.getLogger("skellipsoid_runtime.serve")
 SAVED = "skellipsoid.json"
-_FIRST_LINE = re.compile(rb'\{"manifest_sha256": "([0-9a-f]{64})",\n')
 #: Letters of a version: those of the SHA-256 that a manifest begins with.
 _VERSION = 12
 #: A pointer is a path, and no model.
@@ -250,8 +250,7 @@ def _load_saved(folder: Path) -> tuple[Callable[[list[str]], Arrays], Any]:
         found = {"label": classifier.predict(features), "score": classifier.score_samples(features)}
         found["nearest_class"] = classifier.predict_known(features)
         if in_order is not None:
-            below = np.searchsorted(in_order, found["score"], side="right")
-            found["p_value"] = (1 + below) / (len(in_order) + 1)
+            found["p_value"] = p_values(in_order, found["score"])
         if asks:
             sets = skellipsoid.predict_set(classifier, features)
             found["action"], found["candidates"] = sets.action, _offered(sets.classes, classifier.open_label_)
@@ -273,7 +272,7 @@ def _version(folder: Path) -> str:
     for name in (EXPORTED, SAVED):
         try:
             with (folder / name).open("rb") as file:
-                first = _FIRST_LINE.match(file.readline(200))
+                first = FIRST_LINE.match(file.readline(200))
         except OSError:
             continue
         return first[1].decode()[:_VERSION] if first else ""
