@@ -260,7 +260,7 @@ LAST = {
     "log file": "guide/serving",
     "unseen classes": "guide/quick_start guide/how_it_works guide/monitoring",
     "retraining schedule": "guide/changing guide/month",
-    "zero-shot classification": "guide/text",
+    "zero-shot classification": "guide/language_models",
     "covariance matrix": "guide/method guide/how_it_works",
     "Jupyter notebook": "auto_examples/plot_tutorial auto_examples/index",
     "abstain": "guide/quick_start guide/operating_point",
