@@ -138,6 +138,23 @@ def test_pages_fit_the_screen_and_need_no_other_host(site, page, name, tmp_path)
     assert shot.stat().st_size > 10_000  # an empty page is smaller
 
 
+def test_the_landing_page_is_one_screen(site, page):
+    is_phone = page.viewport_size["width"] < 577
+    if not is_phone:
+        page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{site}/index.html", wait_until="networkidle")
+    picture = page.locator("article figure img").first
+    assert picture.evaluate("image => image.naturalWidth") > 1200  # twice the density
+    parts = [page.locator(f"article {part}").first for part in (".lead", ".install-line", ".numbers", ".buttons")]
+    tops = [part.bounding_box()["y"] for part in (*parts, picture)]
+    assert tops == sorted(tops)
+    box = picture.bounding_box()
+    assert box["width"] > 250
+    assert box["y"] + box["height"] < page.viewport_size["height"]
+    # On a phone one number.
+    assert page.locator("article .numbers .later").first.is_visible() != is_phone
+
+
 def test_formulas_are_drawn_and_can_be_scrolled_to_their_left_edge(site, page):
     page.goto(f"{site}/guide/method.html", wait_until="networkidle")
     page.wait_for_selector("mjx-container[display='true']")
