@@ -3,6 +3,8 @@
 From a table to a served model, and back
 ========================================
 
+.. index:: ! Jupyter notebook, ! Jupyter, ! notebook, ! Colab, ! ipynb, ! Python tutorial
+
 A whole round in Python: a table of labelled requests becomes a model, the model answers over HTTP and logs what users
 say, thirty labels of this log make it better, and the server takes the new model while it runs. *A month at a help
 desk* (:ref:`month`) does the same in a terminal. It needs ``skellipsoid-runtime[serve]``, and downloads nothing.
