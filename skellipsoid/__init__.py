@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._traffic.compare import Comparison, compare
     from ._traffic.discovery import DiscoveredClasses, discover_classes
     from ._traffic.explain import explain
+    from ._traffic.forecast import forecast_answers
     from ._traffic.learning import choose_to_label, learn_from_traffic
     from ._traffic.monitor import OpenShareMonitor
     from ._traffic.operating_point import TunedOperatingPointCV, set_operating_point
@@ -51,6 +52,7 @@ __all__ = [
     "explain",
     "export_onnx",
     "find_duplicates",
+    "forecast_answers",
     "learn_from_traffic",
     "load",
     "merge_classes",
@@ -87,6 +89,7 @@ _MODULE_OF = {
     "explain": "_traffic.explain",
     "export_onnx": "_onnx.export",
     "find_duplicates": "_data_check.duplicate_groups",
+    "forecast_answers": "_traffic.forecast",
     "learn_from_traffic": "_traffic.learning",
     "load": "persistence",
     "merge_classes": "_change_classes",

@@ -34,7 +34,7 @@ CONSOLE_PAGES = [
 ]
 #: Pages whose Python blocks are slow.
 SLOW_PAGES = [
-    *("coming_from.rst", "features.rst", "index.rst", "inspecting.rst", "quick_start.rst", "recipes.rst"),
+    *("coming_from.rst", "features.rst", "index.rst", "inspecting.rst", "mails.rst", "quick_start.rst", "recipes.rst"),
     *("serving.rst", "text.rst"),
 ]
 #: Blocks of commands that CI runs as the README has them, or as `.ci/run` has them; benchmarks take hours.

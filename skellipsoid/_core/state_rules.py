@@ -138,15 +138,15 @@ def _is_classes(value: Any) -> bool:
     return all(first < second for first, second in itertools.pairwise(ordered))
 
 
-#: What ``_held_out`` has, by the kinds of numbers.
+#: What ``_held_out`` has, by the kinds of numbers; it lacks the sets where each known sample is one.
 _HELD_OUT = {
     **{"scores": "f", "nearest": "iu", "classes": "iu", "weights": "f", "is_open": "b", "is_synthetic": "b"},
-    **{"ranks": "iu", "gaps": "f"},
+    **{"ranks": "iu", "gaps": "f", "sets": "iu"},
 }
 
 
 def _is_held_out(value: Any) -> bool:
-    if not isinstance(value, Mapping) or value.keys() != _HELD_OUT.keys():
+    if not isinstance(value, Mapping) or value.keys() | {"sets"} != _HELD_OUT.keys():
         return False
     if not all(is_array(_HELD_OUT[name])(column) for name, column in value.items()):
         return False
@@ -285,6 +285,7 @@ CLASSIFIER = {
     "offset_": NUMBER,
     "class_offsets_": measured("n_classes"),
     "_norm_range": or_none(floats(2)),
+    "_zeros_are_none": optional(Rule("a Boolean", lambda value: isinstance(value, bool))),
     "groups_": optional(integers("n_samples")),
 }
 #: What a classifier has whose threshold is a number.

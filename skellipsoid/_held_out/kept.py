@@ -80,7 +80,7 @@ class KeepsHeldOutMixin:
         )
 
     def _keep_held_out(self, table: Any, scores: NDArray[np.float64]) -> None:
-        """Keep a table of held-out samples, and their scores."""
+        """Keep a table of held-out samples, and their scores; which of them depend on each other, if any do."""
         self._held_out = {
             "scores": scores,
             "nearest": table.assigned.astype(np.int32),
@@ -90,6 +90,7 @@ class KeepsHeldOutMixin:
             "is_synthetic": table.is_synthetic,
             "ranks": table.ranks.astype(np.int8),
             "gaps": table.gaps,
+            **({"sets": table.sets} if len(np.unique(table.known.sets)) < len(table.known) else {}),
         }
 
 

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import norm
 
 from .log_model import CANDIDATES, CENTRES, Labels, LogModel, bins_of, model_of
 from .scores import Floats, NormalScores, ReferenceScores
@@ -27,15 +28,25 @@ class Figure(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, weights: Floats, draws: Floats, model_error: float = MODEL_ERROR) -> "Figure":
-        """Of weighted draws, both (n_draws,), and the error of the model."""
+    def of(cls, weights: Floats, draws: Floats, n: float, model_error: float = MODEL_ERROR) -> "Figure":
+        """Of weighted draws, both (n_draws,), the number of held-out groups behind it, and the error of the model."""
         mean = float(weights @ draws)
-        variance, of_model = float(weights @ np.square(draws - mean)), model_error**2
+        variance, of_model, of_groups = float(weights @ np.square(draws - mean)), model_error**2, _variance(mean, n)
         order = np.argsort(draws)
         levels = np.cumsum(weights[order]) - weights[order] / 2
         low, high = np.interp([(1 - CERTAINTY) / 2, (1 + CERTAINTY) / 2], levels, draws[order])
-        limits = max(float(low) - model_error, 0.0), min(float(high) + model_error, 1.0)
-        return cls(mean, (variance + of_model) ** 0.5, *limits)
+        below, above = max(mean - float(low), 0.0) + model_error, max(float(high) - mean, 0.0) + model_error
+        reach = norm.ppf((1 + CERTAINTY) / 2) * of_groups**0.5
+        limits = max(mean - float(np.hypot(below, reach)), 0.0), min(mean + float(np.hypot(above, reach)), 1.0)
+        return cls(mean, (variance + of_model + of_groups) ** 0.5, *limits)
+
+
+def _variance(share: float, n: float) -> float:
+    """Give the sampling variance of a share of n groups; with one more of each kind, 0 and 1 are not certain."""
+    if np.isinf(n):
+        return 0.0
+    share = (share * n + 1) / (n + 2)
+    return share * (1 - share) / max(n, 1.0)
 
 
 class Forecast(NamedTuple):
@@ -104,8 +115,8 @@ def foretell(
     parts = _parts(found, None if scores is None else _shares_of_bins(normal, scores))
     at = int(np.abs(CANDIDATES - normal(np.array([offset]))).argmin())
     tables = parts.right, parts.wrong, parts.rejected, parts.f1(n_classes)
-    right, wrong, rejected, f1 = (Figure.of(found.weights, table[:, at]) for table in tables)
-    noticed = Figure.of(found.weights, parts.noticed[:, at], open_error(scores))
+    right, wrong, rejected, f1 = (Figure.of(found.weights, table[:, at], held_out.n_known) for table in tables)
+    noticed = Figure.of(found.weights, parts.noticed[:, at], held_out.n_open, open_error(scores))
     return Forecast(right, wrong, rejected, noticed, f1)
 
 

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from .._samples.samples import effective_number
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Share = float | tuple[float, float]
@@ -73,6 +75,9 @@ class ReferenceScores(NamedTuple):
     synthetic: Floats = np.zeros(0)  # (n_synthetic,) samples of synthetic classes
     real: Floats = np.zeros(0)  # (n_real,) training samples with the open label, without learned messages
     expected: Expected = Expected()
+    # Effective numbers of independent held-out samples, and of held-out classes: a forecast is no surer than these.
+    n_known: float = np.inf
+    n_open: float = np.inf
 
     @classmethod
     def of(cls, classifier: Any, caller: str) -> "ReferenceScores":
@@ -112,7 +117,11 @@ class ReferenceScores(NamedTuple):
         n_learned = 0 if learned is None else int((~np.isin(learned.labels, classifier.classes_)).sum())
         gaps, real = held_out["gaps"], scores[is_real]
         of_open = scores[opened], weights[opened], held_out["ranks"][known], gaps[known], gaps[opened]
-        return cls(*of_known, *of_open, scores[is_synthetic], real[: len(real) - n_learned], Expected.of(classifier))
+        # Without sets each sample is one.
+        sets = held_out.get("sets", np.arange(len(scores)))[known]
+        numbers = effective_number(weights[known], sets), effective_number(weights[opened], classes[opened])
+        others = scores[is_synthetic], real[: len(real) - n_learned], Expected.of(classifier)
+        return cls(*of_known, *of_open, *others, numbers[0], numbers[1] if opened.any() else np.inf)
 
 
 class NormalScores:

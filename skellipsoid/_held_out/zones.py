@@ -379,10 +379,10 @@ def foretell_questions(
         is_asked = (scores >= zones.low) & ~((scores >= zones.high) & (gaps >= zones.gap))
         counts = np.maximum(np.bincount(bins, minlength=len(CENTRES)), 1)
         asked = [np.bincount(bins, is_asked, minlength=len(CENTRES)) / counts] * 2
-    known, opened = (
-        part @ of_bins / np.maximum(part.sum(axis=1), 1e-12) for part, of_bins in zip(parts, asked, strict=True)
-    )
-    return Questions(Figure.of(found.weights, known), Figure.of(found.weights, opened, open_error(scores)))
+    of_each = zip(parts, asked, strict=True)
+    known, opened = (part @ of_bins / np.maximum(part.sum(axis=1), 1e-12) for part, of_bins in of_each)
+    of_open = Figure.of(found.weights, opened, held_out.n_open, open_error(scores))
+    return Questions(Figure.of(found.weights, known, held_out.n_known), of_open)
 
 
 def _bin_of(ranks: Ranks, limit: float) -> int:

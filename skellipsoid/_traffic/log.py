@@ -21,6 +21,7 @@ from .._ellipsoid.learned import (
     learned_of,
     trained_labels,
 )
+from .._held_out.line import place_limit
 from .._held_out.log_model import Labels, LogModel, model_of
 from .._held_out.scores import Floats, Integers, NormalScores, ReferenceScores
 from .._held_out.table import N_FIRST
@@ -34,6 +35,9 @@ MEMBERS = ("score_samples", "predict_known", "classes_")
 _THIS_SHEET = -1
 #: Known traffic has moved if the mean score of labelled known messages is this unlikely without; so many are needed.
 SHIFT_LEVEL, FEWEST_KNOWN = 0.01, 5
+#: A share that is told without a label moves the limit so much of the way to a stricter one: known messages that lie
+#: far out are then taken for open ones. Chosen on bots 1 and 2 and cards (skellipsoid-bench/TRIED.md).
+STRICTER = 0.5
 
 
 class Log(NamedTuple):
@@ -172,6 +176,21 @@ class Log(NamedTuple):
 def expected_traffic(held_out: ReferenceScores) -> LogModel:
     """Give the model of the traffic that a classifier expects, which nothing was told of."""
     return Log.empty().fit(held_out, held_out.expected.open_share)
+
+
+def limit_for(
+    held_out: ReferenceScores, log: Log, found: LogModel, n_classes: int, costs: tuple[float, float] | None = None
+) -> float:
+    """Place the limit for a log or a share; without a label, half of the way where it is stricter than expected."""
+    offset = place_limit(held_out, found, log.own_scores, n_classes, costs)
+    if len(log.telling().truth):
+        return offset
+    usual = place_limit(held_out, expected_traffic(held_out), np.zeros(0), n_classes, costs)
+    if offset <= usual:
+        return offset
+    normal = NormalScores(held_out)
+    z_usual, z = normal(np.array([usual, offset]))
+    return float(normal.inverse(np.array([z_usual + STRICTER * (z - z_usual)]))[0])
 
 
 def read_log(

@@ -65,7 +65,7 @@ class OwnRowsClassifier(ThresholdedClassifier):
         samples, found = gather_used(numbers, codes, total, given, order, self.classes_, "off")
         self.groups_ = np.full(n, -1)
         self.groups_[used] = found[firsts[of_first]]
-        self._norm_range = None
+        self._norm_range, self._zeros_are_none = None, False
         self.offset_, self.class_offsets_ = 0.0, np.zeros(len(self.classes_))
         self._rows = rows
         try:

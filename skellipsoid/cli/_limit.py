@@ -10,8 +10,9 @@ from .._core.pipelines import read_estimator
 from .._core.warn import silenced
 from .._ellipsoid.learned import find_trained
 from .._held_out.kept import held_out_rows
-from .._held_out.scores import ReferenceScores, read_share
-from .._traffic.log import MEMBERS, Log, read_log, score
+from .._held_out.scores import ReferenceScores
+from .._traffic.forecast import share_known
+from .._traffic.log import MEMBERS, read_log, score
 from .._traffic.operating_point import set_operating_point
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from .._traffic.operating_point.set import open_set_classifier
@@ -98,19 +99,9 @@ def _foretold(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: 
         log = read_log(classifier, *given, "set-limit")
     if not len(log.telling().truth) and (sentence := too_few(held)) is not None:
         return sentence
-    found = log.fit(held, _share_known(classifier, log, share, held))
+    found = log.fit(held, share_known(classifier, log, share, held))
     scores = log.scores_of_messages()
     return before_and_after(*(foretold(each, held, found, scores) for each in (former, classifier)))
-
-
-def _share_known(classifier: Any, log: Log, told: Any, held: ReferenceScores) -> Any:
-    """Give the open share that is told now, that labels tell (``None``), that was set before, or that is expected."""
-    if told is not None:
-        return read_share(told)
-    if len(log.telling().truth):
-        return None
-    traffic = classifier.traffic_
-    return held.expected.open_share if traffic is None else (traffic["low"], traffic["high"])
 
 
 def _set_rate(classifier: Any, rate: float) -> None:

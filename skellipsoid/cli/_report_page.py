@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._held_out.line import Figure
+from .._traffic.forecast import Forecast
 from ..metrics._answers import read_closed_set_rows, trade_off_at
 from ._intents import Intent, advice_on, held_out_intents, rows_of_intents
 from ._pages.page import write_page
-from ._trade_off import Forecast, limits
+from ._trade_off import limits
 
 #: Bars of the histogram, points of the curve that the slider follows, and pairs of classes.
 _N_BARS, _N_POINTS, _MOST_PAIRS = 40, 101, 20
@@ -35,7 +36,7 @@ def save_report(
     title: str,
     facts: Sequence[tuple[str, str]],
     judged: Judged,
-    expected: Sequence[Forecast] = (),
+    expected: Mapping[str, Forecast] | None = None,
     findings: Sequence[str] = (),
 ) -> None:
     """Write the page.
@@ -47,7 +48,7 @@ def save_report(
     facts : sequence of (name, value)
         What the report is on.
     judged : Judged
-    expected : sequence of Forecast, default=()
+    expected : mapping of Forecast, default=None
         What is foretold of users' messages.
     findings : sequence of str, default=()
         What the check of the texts found.
@@ -56,7 +57,7 @@ def save_report(
         "title": title,
         "facts": [[name, value] for name, value in facts],
         "tested": len(judged.texts),
-        "forecasts": [_forecast(row) for row in expected],
+        "forecasts": [_forecast(name, row) for name, row in (expected or {}).items()],
         "limit": None if judged.rows is None else _limit(judged.rows),
         "classes": _classes(judged),
         "opened": _opened(judged),
@@ -66,10 +67,9 @@ def save_report(
     write_page(path, "report", title, data)
 
 
-def _forecast(row: Forecast) -> dict[str, Any]:
+def _forecast(name: str, row: Forecast) -> dict[str, Any]:
     names = ("right", "wrong", "to a person", "noticed", "known asked", "new asked")
-    figures = dict(zip(names, map(_figure, [*row.answers, *row.asked]), strict=True))
-    return {"name": row.name, "figures": figures}
+    return {"name": name, "figures": dict(zip(names, map(_figure, row.figures.values()), strict=True))}
 
 
 def _figure(figure: Figure) -> list[int]:

@@ -7,19 +7,17 @@ import numpy as np
 
 from .._core.pipelines import less_class_offsets
 from .._held_out.kept import held_out_rows
-from .._held_out.line import Figure, foretell, place_limit
+from .._held_out.line import Figure
 from .._held_out.scores import ReferenceScores
-from .._held_out.zones import foretell_questions, place_zones
-from .._traffic.log import Log, expected_traffic
-from .._traffic.predict_set import foretold_questions
+from .._traffic.forecast import FEWEST_HELD_OUT, Forecast, forecast_as_fitted, forecast_as_set, forecast_placed
 from ..metrics._answers import read_closed_set_rows, trade_off_at
 
 #: Shares of known texts that the table's rows reject at most.
 _RATES = (0.02, 0.05, 0.1, 0.2)
-#: With fewer held-out texts, intervals of 90 % held in 0 to 75 % of trainings, by the figure and the number of texts.
-FEWEST_HELD_OUT = 20
 #: Shares of new messages that are forecast.
 _SHARES = (0.05, 0.2, 0.5)
+#: Figures of the two tables of forecasts.
+_ANSWERED, _ASKED = ("right", "wrong", "rejected", "noticed"), ("asked", "open_asked")
 #: What a test calls of a classifier.
 MEMBERS = ("predict", "predict_known", "score_samples", "offset_", "class_offsets_")
 _ASKED_OF = "asked (predict --ask), of 100: known ones      new ones"
@@ -52,36 +50,16 @@ def too_few(held: ReferenceScores) -> str | None:
     )
 
 
-class Forecast(NamedTuple):
-    """What is expected of users' messages by one limit."""
-
-    name: str
-    #: Of known messages the shares that are right, wrong and rejected; of new ones the share that is noticed.
-    answers: Sequence[Figure]
-    #: Shares of known and of new messages that are asked about.
-    asked: Sequence[Figure]
-
-
-def forecasts(classifier: Any) -> list[Forecast]:
+def forecasts(classifier: Any) -> dict[str, Forecast]:
     """Foretell how users' messages are answered: as fitted, and with the limit for the shares that operators have."""
-    held, log, n_classes = ReferenceScores.of(classifier, "train"), Log.empty(), len(classifier.classes_)
+    held = ReferenceScores.of(classifier, "train")
     if too_few(held):
-        return []
-    found, none = expected_traffic(held), log.scores
-
-    def of_limit(name: str, limit: float, asked: Sequence[Figure] | None = None) -> Forecast:
-        if asked is None:
-            zones = place_zones(held, found, none, limit, n_classes).zones
-            asked = foretell_questions(held, found, zones, n_classes)
-        return Forecast(name, foretell(held, found, limit, n_classes)[:4], asked)
-
-    rows = [of_limit("as fitted", 0.0)]
-    if classifier.offset_:  # --rejection-rate has set it
-        rows.insert(0, of_limit("as set", classifier.offset_, foretold_questions(classifier, held, found)))
-    for share in _SHARES:
-        found = log.fit(held, share)
-        rows.append(of_limit(f"limit for {100 * share:.0f} % new", place_limit(held, found, none, n_classes)))
-    return rows
+        return {}
+    # --rejection-rate has set it
+    rows = {"as set": forecast_as_set(classifier, held)} if classifier.offset_ else {}
+    rows["as fitted"] = forecast_as_fitted(classifier, held)
+    placed = {f"limit for {100 * share:.0f} % new": forecast_placed(classifier, held, share) for share in _SHARES}
+    return rows | placed
 
 
 def traffic_forecast(classifier: Any) -> str:
@@ -96,12 +74,19 @@ def traffic_forecast(classifier: Any) -> str:
             "",
             "                           of 100 known messages               of 100 new ones",
             "                        right        wrong     to a person         noticed",
-            *(f"{row.name:18}" + "".join(f"{written(figure):>14}" for figure in row.answers) for row in rows),
+            *_lines(rows, _ANSWERED),
             "",
             _ASKED_OF,
-            *(f"{row.name:18}" + "".join(f"{written(figure):>14}" for figure in row.asked) for row in rows),
+            *_lines(rows, _ASKED),
         ]
     )
+
+
+def _lines(rows: Mapping[str, Forecast], names: Sequence[str]) -> list[str]:
+    """Write some figures of each forecast."""
+    return [
+        f"{limit:18}" + "".join(f"{written(row.figures[name]):>14}" for name in names) for limit, row in rows.items()
+    ]
 
 
 def forecast_sentence(classifier: Any) -> str | None:
@@ -112,10 +97,8 @@ def forecast_sentence(classifier: Any) -> str | None:
         return None
     if (sentence := too_few(held)) is not None:
         return sentence
-    found = expected_traffic(held)
-    of_limit = foretell(held, found, classifier.offset_, len(classifier.classes_))
-    right, wrong, rejected, noticed = map(_limits, of_limit[:4])
-    asked, open_asked = map(_limits, foretold_questions(classifier, held, found))
+    figures = forecast_as_set(classifier, held).figures
+    right, wrong, rejected, noticed, asked, open_asked = (_limits(figures[name]) for name in (*_ANSWERED, *_ASKED))
     return (
         f"Of 100 known messages of users, expect {right} to be answered right, {wrong} wrong, {rejected} to go to a "
         f"person; of 100 new ones {noticed} to be noticed.\nA bot that asks back (predict --ask) asks about {asked} of "

@@ -98,7 +98,7 @@ def _save_report(
     try:
         rows, expected = held_out_rows(classifier, "train"), forecasts(classifier)
     except ValueError:  # a single intent, or one text of each
-        rows, expected = None, []
+        rows, expected = None, {}
     facts = [("data", options.data.name), ("texts", str(n_texts)), ("intents", str(len(classifier.classes_)))]
     judged = Judged(classifier, rows, *[np.empty(0, dtype=object)] * 3)
     if split is not None and tested is not None:

@@ -47,7 +47,9 @@ def test_the_package_runs_as_a_module(fresh_python):
 def test_predict_labels_lines_from_standard_input(saved, texts, open_texts, warm_python):
     lines = [*texts, *open_texts, "", "  two  spaces\there", "ünïcödé 左"]
     done = warm_python(RUN, "predict", "--model", saved, stdin="\ufeff" + "\n".join(lines) + "\r\n")
-    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.returncode == 0
+    assert done.stderr.endswith(" are open, such as '  two  spaces\\there', 'ünïcödé 左'.\n")  # not the empty one
+    assert done.stderr.count("\n") == 1
     expected = [f"{label}\t{line}" for label, line in zip(load(saved).predict(lines), lines, strict=True)]
     assert done.stdout.split("\n") == [*expected, ""]
 
@@ -73,9 +75,10 @@ def test_no_line_is_lost_after_one_that_is_not_utf_8(saved, texts, warm_python):
     assert [answer.split("\t")[1] for answer in answered] == [line.decode(errors="replace") for line in lines]
     assert answered[3].endswith("\tcaf\ufffd")
     notes = done.stderr.decode().splitlines()
-    assert len(notes) == 2
+    assert len(notes) == 3
     assert notes[0] == "skellipsoid: Line 4 is not UTF-8; what cannot be read in it is replaced by \ufffd."
-    assert notes[1].startswith("skellipsoid: Line 1026 is not UTF-8; ")
+    assert notes[1].endswith(" are open, such as 'caf\ufffd'.")
+    assert notes[2].startswith("skellipsoid: Line 1026 is not UTF-8; ")
 
 
 def test_utf_16_input_is_refused(saved, give_input, capsys):
@@ -145,16 +148,25 @@ def test_json_lines(saved, texts, give_input, capsys):
     why = explain(load(saved), lines, n_axes=0)
     found = [json.loads(line) for line in predicted(saved, lines, give_input, capsys, "--scores", "--json")]
     assert [list(record) for record in found] == [
-        ["label", "nearest_class", "margin", "p_value", "runner_up", "text"]
+        ["label", "nearest_class", "margin", "p_value", "runner_up", "unread", "text"]
     ] * len(lines)
     assert [record["text"] for record in found] == lines
     assert [record["label"] for record in found] == why.answer.tolist()
+    assert [record["unread"] for record in found] == why.unread.tolist() == [False] * 4 + [True]
     assert [record["margin"] for record in found] == pytest.approx(why.margin.tolist(), abs=5e-5)
     short = predicted(saved, lines, give_input, capsys, "--json")
     assert [json.loads(line) for line in short] == [
         {"label": record["label"], "text": record["text"]} for record in found
     ]
     assert short[-1].endswith('"text": "左"}')
+
+
+def test_messages_that_cannot_be_read_are_named(saved, texts, give_input, capsys):
+    give_input("\n".join([texts[0], "?!", "左", "?!"]))
+    assert main(["predict", "--model", str(saved)]) == 0
+    said = capsys.readouterr().err
+    assert said.count("the text model reads nothing") == 1
+    assert "such as '?!', '左'." in said
 
 
 def test_the_nearest_training_texts_are_the_reason(tiny_model, table, texts, labels, tmp_path, give_input, capsys):
@@ -170,7 +182,7 @@ def test_the_nearest_training_texts_are_the_reason(tiny_model, table, texts, lab
     assert why.neighbor_label_1[0] == labels[5]
     record = json.loads(predicted(folder, lines, give_input, capsys, "--explain", "--scores", "--json")[1])
     names = ["neighbor_1", "neighbor_label_1", "neighbor_2", "neighbor_label_2"]
-    assert list(record) == ["label", "nearest_class", "margin", "p_value", "runner_up", *names, "text"]
+    assert list(record) == ["label", "nearest_class", "margin", "p_value", "runner_up", "unread", *names, "text"]
     assert [record[name] for name in names] == reasons
 
 

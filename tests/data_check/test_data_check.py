@@ -505,8 +505,9 @@ def test_texts_of_which_the_text_model_knows_nothing_are_named(minilm, texts, la
     found = only(check_training_texts([*texts, *lost], [*labels, *labels[:5]]), "unread_texts")
     assert found.rows == tuple(range(32, 37))
     assert found.message == (
-        "The text model knows no letter or digit of 5 texts in rows 32, 33, 34, 35, 36, such as '👍', '🎉🎉', "
-        "'ยกเลิกคำสั่งซื้อ', so that they are all alike to it; leave them out, or take a text model that reads them."
+        "The text model reads nothing of 5 texts in rows 32, 33, 34, 35, 36, such as '👍', '🎉🎉', "
+        "'ยกเลิกคำสั่งซื้อ': no letter, digit or emoji that it knows, so that they are all alike to it; leave them out, "
+        "or take a text model that reads them."
     )
 
 
@@ -577,7 +578,8 @@ AROUND = {
     '[{}]{{"entity": "city"}} please': "hold marks of entities, such as '[",
     "[2026-01-03T10:22:31Z] user: {}": "begin with a time, such as '[2026-01-03T10:22",
     "hello dear team, {}": "begin with the same words, 'hello dear team,'",
-    "{}\n--\nKind regards, Jane": "end with the same words, 'kind regards, jane'",
+    "{}\n--\nKind regards, Jane": "end with the same words, '-- Kind regards, Jane'",
+    "{}\n\nOn 3 Mar 2025, Jane wrote:\n> yes\n": "quote an earlier message, such as 'On 3 Mar 2025, Jane wrote:'",
 }
 
 
@@ -590,3 +592,11 @@ def test_what_stands_around_the_words_of_users_is_found(check, texts, labels, ar
     assert "unlike messages of users; " in found.message
     few = [around.format(text) if i < 2 else text for i, text in enumerate(texts)]
     assert "markup" not in check(few, labels).kind
+
+
+def test_a_disclaimer_of_a_few_texts_is_found_as_a_whole(check, texts, labels):
+    end = "This message is confidential and was sent to you alone by ACME"
+    some = [f"{text} {end}" if i % 5 == 0 else text for i, text in enumerate(texts)]
+    found = only(check(some, labels), "markup")
+    assert found.rows == tuple(range(0, 32, 5))
+    assert found.message.startswith(f"7 of 32 texts end with the same words, '{end[:60]}")

@@ -23,7 +23,7 @@ def make(model, layers="auto", **parameters):
 
 @pytest.fixture(scope="module")
 def new():
-    return ["a lamp", "wake me", "", "is it raining today or tomorrow"]
+    return ["a lamp", "wake me", "rain", "is it raining today or tomorrow"]
 
 
 @pytest.fixture(scope="module")

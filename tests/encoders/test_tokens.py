@@ -49,7 +49,7 @@ LAYOUTS = {
 
 def agrees(tokenizer, backbone):
     ids = backbone.tokenize(TEXTS)
-    lengths = tokenizer.lengths(TEXTS)
+    lengths = tokenizer.counts(TEXTS).total
     assert tokenizer.longest == backbone.longest
     assert [min(length, tokenizer.longest) for length in lengths] == [len(row) for row in ids]
     # Two special tokens, and one for each of 400 known words: nothing is cut before it is counted.
@@ -68,11 +68,11 @@ def test_lower_case_is_a_setting_of_the_model(tiny_model, tmp_path, lower, n_tok
     (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "rain", "##s"]))
     # In capitals it is one unknown word.
     BertTokenizerFast(str(tmp_path / "vocab.txt"), do_lower_case=False).save_pretrained(folder)
-    assert counter(str(folder)).lengths(["RAINS"]).tolist() == [n_tokens]
+    assert counter(str(folder)).counts(["RAINS"]).total.tolist() == [n_tokens]
     backbone = read(str(folder))
     assert len(backbone.tokenize(["RAINS"])[0]) == n_tokens
     again = pickle.loads(pickle.dumps(backbone))
-    assert counter(again).lengths(["RAINS"]).tolist() == [n_tokens]
+    assert counter(again).counts(["RAINS"]).total.tolist() == [n_tokens]
     assert len(again.tokenize(["RAINS"])[0]) == n_tokens
 
 
@@ -149,7 +149,7 @@ def test_weights_are_not_needed(tiny_model, tmp_path):
     folder = Path(saved(tiny_model, tmp_path / "model"))
     for path in folder.rglob("*.safetensors"):
         path.unlink()
-    assert counter(str(folder)).lengths(["wake me at six"]).tolist() == [6]
+    assert counter(str(folder)).counts(["wake me at six"]).total.tolist() == [6]
 
 
 def test_counting_leaves_the_settings_of_the_text_models_own_tokenizer(tiny_model):
@@ -157,7 +157,7 @@ def test_counting_leaves_the_settings_of_the_text_models_own_tokenizer(tiny_mode
     backbone = read(tiny_model, max_length=8)
     backbone.tokenize(TEXTS)
     before = backbone.model.tokenizer.backend_tokenizer.truncation
-    counter(backbone).lengths(TEXTS)
+    counter(backbone).counts(TEXTS)
     assert backbone.model.tokenizer.backend_tokenizer.truncation == before
     assert before["max_length"] == 8
 

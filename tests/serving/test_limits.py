@@ -49,6 +49,7 @@ def test_one_text_or_several(small, texts):
     assert small.post({"texts": texts[:1]}) == (200, [answer])
     assert small.post({"text": texts[0], "texts": texts[:1]})[0] == 422
     assert small.post({"text": ""})[0] == 422
+    assert small.post({"text": " \n\u00a0"})[0] == small.post({"texts": ["yes", " "]})[0] == 422
 
 
 def test_more_than_may_wait_gets_429_and_may_try_again(small, texts):

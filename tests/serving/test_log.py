@@ -44,7 +44,7 @@ def test_a_line_says_when_which_model_answered_what(serve, tmp_path, exported, t
         assert line == {
             "model": version,
             "answer": answer["label"],
-            **{name: answer[name] for name in ("nearest_class", "score", "p_value", "action", "candidates")},
+            **{name: answer[name] for name in ("nearest_class", "score", "p_value", "unread", "action", "candidates")},
         }
     assert path.stat().st_mode & 0o777 == 0o600
     assert texts[0] not in path.read_text()

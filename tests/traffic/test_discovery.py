@@ -2,11 +2,14 @@
 
 import csv
 import re
+import unicodedata
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -27,7 +30,7 @@ from skellipsoid import (
 )
 from skellipsoid._traffic.discovery import groups as _groups
 from skellipsoid._traffic.discovery.likelihood import effective, evidence, log_ratios
-from skellipsoid._traffic.discovery.words import telling_words
+from skellipsoid._traffic.discovery.words import telling_words, words_of
 from skellipsoid.baselines import MahalanobisClassifier
 
 N_KNOWN, N_HIDDEN, N_FEATURES = 12, 6, 16
@@ -244,6 +247,32 @@ def test_telling_words():
     assert [set(of_group) for of_group in words] == [{"freeze", "card"}, {"weather", "the"}] or words[1][0] == "weather"
     assert words[0][0] in {"freeze", "card"}
     assert telling_words(["1 2", "! ?"], np.array([0, 0]), 3) == [[]]
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (("मेरा ऑर्डर कहाँ है", "ऑर्डर की स्थिति", "बिजली का बिल", "बिल कितना है"), ("ऑर्डर", "बिल")),
+        (("எனது ஆர்டர் எங்கே", "ஆர்டர் நிலை", "மின்சார பில்", "பில் எவ்வளவு"), ("ஆர்டர்", "பில்")),
+        (("cle\u0301 perdue", "ma cle\u0301", "carte volée", "une carte"), ("clé", "carte")),
+        (("我的订单在哪里", "查询订单状态", "电费账单", "账单多少"), ("订单", "账单")),
+        (("注文はどこ", "私の注文", "カードを失くした", "新しいカード"), ("注文", "カード")),
+        (("บัตรหาย", "ยกเลิกบัตร", "เงินเดือน", "โอนเงิน"), ("บัตร", "เงิน")),
+    ],
+)
+def test_words_of_other_scripts_are_whole(texts, words):
+    found = telling_words(list(texts), np.array([0, 0, 1, 1]), 3)
+    assert [word in of_group for word, of_group in zip(words, found, strict=True)] == [True, True]
+
+
+@given(st.text(max_size=40))
+def test_no_word_begins_with_a_mark_or_loses_one(text):
+    words = words_of(text)
+    assert all(unicodedata.category(word[0])[0] == "L" for word in words)
+    written = unicodedata.normalize("NFC", text).lower()
+    for word in words:
+        ends = [match.end() for match in re.finditer(re.escape(word), written)]
+        assert any(unicodedata.category(letter)[0] != "M" for end in ends for letter in [written[end : end + 1] or " "])
 
 
 def test_texts_give_names_and_words_and_count_once(traffic, found):

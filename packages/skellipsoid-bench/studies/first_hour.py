@@ -4,13 +4,16 @@ r"""What a few labelled messages of a log are worth: the line alone, learning, a
     python studies/first_hour.py --data-home ../../../shared/data run          # goes on where it stopped
     python studies/first_hour.py --data-home ../../../shared/data run --encoder head
     python studies/first_hour.py report > results/first_hour.rst
+    python studies/first_hour.py --data-home ../../../shared/data run --draws 4 --cases real-bot1 real-bot2 real-bot3
+    python studies/first_hour.py report --cases real-bot1 real-bot2 real-bot3 > results/first_hour_bots.rst
+
+``first_hour_bots.rst`` is of today, the other cases are of the version before the memory and class frequencies.
 
 A log has 400 messages, or all that there are. Of these m are labelled; F1 is of all other messages of the case, in the
 log's share of open ones. *oracle* is the best line for them.
 """
 
 import argparse
-import itertools
 import json
 import warnings
 from pathlib import Path
@@ -19,7 +22,7 @@ import numpy as np
 from features import CACHE
 from line_streams import Curve
 from line_tables import print_table
-from real_lines import OPEN, far_cases, headed, home_cases, real_cases
+from real_lines import OPEN, cases_of, far_cases, headed, home_cases, real_cases, third_bot
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -32,6 +35,7 @@ CASES = {
     "real-bot1": 18,
     "real-bot1subset": 6,
     "real-bot2": 8,
+    "real-bot3": 8,
     "real-cardsid": 6,
     "real-cardsood": 6,
     "real-clinc50": 2,
@@ -45,6 +49,7 @@ OF_HEAD = ("real-bot1", "real-cardsid", "real-cardsood", "shift-stackoverflow.4"
 COUNTS = (15, 30, 60, 120, 240)
 N_LOG, SHARE = 400, 0.2
 RESULTS = CACHE / "first_hour"
+SOURCES = (third_bot, real_cases, far_cases, home_cases)
 
 
 def main():
@@ -54,23 +59,23 @@ def main():
     parser.add_argument("--data-home", default=None)
     parser.add_argument("--cache", type=Path, default=CACHE / "real_lines")
     parser.add_argument("--encoder", choices=("none", "head"), default="none")
+    parser.add_argument("--cases", nargs="+", default=None, help="only these")
+    parser.add_argument("--draws", type=int, default=99, help="at most so many draws of a case")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     RESULTS.mkdir(parents=True, exist_ok=True)
     if options.what == "report":
-        report()
+        report(options)
         return
-    for case in itertools.chain(real_cases(options), far_cases(options), home_cases(options)):
-        name, train, known, opened = case
-        if name not in (CASES if options.encoder == "none" else OF_HEAD):
-            continue
+    names = options.cases or (CASES if options.encoder == "none" else OF_HEAD)
+    for name, train, known, opened in cases_of(names, *(of(options) for of in SOURCES)):
         if options.encoder == "head":
             X, parts = headed(train, known, opened)
             train, known, opened = (
                 part._replace(X=features) for part, features in zip((train, known, opened), (X, *parts), strict=True)
             )
         base = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(train.X, train.y)
-        for draw in range(CASES[name]):
+        for draw in range(min(CASES[name], options.draws)):
             place = RESULTS / f"{options.encoder}-{name}-{draw}.json"
             if not place.exists():
                 place.write_text(json.dumps(list(drawn(base, train, known, opened, draw))))
@@ -142,11 +147,13 @@ def measured(clf, X, y, rest, weights, offset):
     return curve(offset), curve.best, below[~opened].mean(), below[opened].mean()
 
 
-def report():
+def report(options):
     """Print the tables in reStructuredText."""
     for encoder, title in (("none", "Frozen features"), ("head", "Trained head")):
         found = {}
         for place in sorted(RESULTS.glob(f"{encoder}-*.json")):
+            if options.cases and place.stem.split("-", 1)[1].rsplit("-", 1)[0] not in options.cases:
+                continue
             for m, way, *numbers in json.loads(place.read_text()):
                 found.setdefault((place.stem.split("-", 1)[1].rsplit("-", 1)[0], m, way), []).append(numbers)
         if not found:

@@ -1,7 +1,7 @@
 """Whether ``learn_from_traffic`` foretells what comes: with 15 to 120 labels of a log, on the messages after it.
 
-After ``real_lines.py embed``. Four hundred messages are the log, all others come later; the labels are chosen by
-``choose_to_label``.
+After ``real_lines.py embed --files real/``. Four hundred messages are the log, all others come later; the
+labels are chosen by ``choose_to_label``.
 
     python studies/foretold.py --data-home ../../../shared/data > results/foretold.rst
 """
@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 from features import CACHE
 from line_tables import print_table
-from real_lines import OPEN, Texts, real_cases
+from real_lines import OPEN, Texts, cases_of, real_cases, third_bot
 
 from skellipsoid import EllipsoidOpenSetClassifier, choose_to_label, learn_from_traffic, set_operating_point
 from skellipsoid.metrics import open_set_f1_score
 
 NAMES = ("right", "wrong", "rejected", "noticed")
-CASES = ("real-bot1", "real-bot2", "real-cardsid", "real-cardsood")
+CASES = ("real-bot1", "real-bot2", "real-bot3", "real-cardsid", "real-cardsood")
 
 
 def main():
@@ -36,14 +36,13 @@ def main():
     print("percent: foretold / true, and in brackets the draws in which the truth is within two errors. F1 is true.")
     print("*before*: as trained; *share told*: the share of open messages in the log, and no label.\n")
     rows = [["case", "labels", "", *NAMES, "F1"]]
-    for name, train, known, opened in real_cases(options):
-        if name in CASES:
-            clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(train.X, train.y)
-            everything = Texts(*(np.concatenate(parts) for parts in zip(known, opened, strict=True)))
-            truth = np.where(np.isin(everything.y, clf.classes_), everything.y, OPEN)
-            rows.append(told_share(name, clf, everything.X, truth, options.draws))
-            for n in (15, 30, 60, 120):
-                rows += rows_of(name, n, clf, everything.X, truth, options.draws)
+    for name, train, known, opened in cases_of(CASES, third_bot(options), real_cases(options)):
+        clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(train.X, train.y)
+        everything = Texts(*(np.concatenate(parts) for parts in zip(known, opened, strict=True)))
+        truth = np.where(np.isin(everything.y, clf.classes_), everything.y, OPEN)
+        rows.append(told_share(name, clf, everything.X, truth, options.draws))
+        for n in (15, 30, 60, 120):
+            rows += rows_of(name, n, clf, everything.X, truth, options.draws)
     print_table(rows)
 
 

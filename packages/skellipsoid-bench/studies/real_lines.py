@@ -43,6 +43,7 @@ OPEN = "open"
 FILES = (
     *("real/sofmattress_train.csv", "real/sofmattress_subset_train.csv", "real/sofmattress_test.csv"),
     *("real/curekart_train.csv", "real/curekart_subset_train.csv", "real/curekart_test.csv"),
+    *("real/carbon_train.csv", "real/carbon_test.csv"),
     *("real/clinc_cards_train.csv", "real/clinc_cards_test_id.csv", "real/clinc_cards_test_ood.csv"),
     *("oos/train.tsv", "oos/dev.tsv", "oos/test.tsv", "banking/train.tsv", "banking/dev.tsv"),
     *("stackoverflow/train.tsv", "stackoverflow/dev.tsv"),
@@ -58,6 +59,7 @@ def main():
     parser.add_argument("--data-home", default=None, help="folder that holds real/, banking/, oos/, stackoverflow/")
     parser.add_argument("--cache", type=Path, default=CACHE / "real_lines")
     parser.add_argument("--encoder", choices=("none", "head"), default="none")
+    parser.add_argument("--files", default="", help="beginning of the names of the files to embed")
     parser.add_argument("--draws", type=int, default=2, help="streams of each case, size and share")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # outliers, few texts
@@ -95,7 +97,7 @@ def embed(options):
     encoder = SupConTextEncoder(finetune="none").fit(["a", "b"])
     for name in FILES:
         place = vectors_of(name, options)
-        if not place.exists():
+        if name.startswith(options.files) and not place.exists():
             np.save(place, encoder._backbone.embed_layers(read(name, options)[0], encoder.layers_).numpy())
             print(name, flush=True)
 
@@ -160,6 +162,25 @@ def real_cases(options):
     train, dev, far = clinc(options)
     for n in (50, 100):
         yield f"real-clinc{n}", train.at(few(train, n, np.random.default_rng(n))), dev, far
+
+
+@with_features
+def third_bot(options):
+    """Give the bot that came later: name, training texts, known and open messages."""
+    messages = load("real/carbon_test.csv", options)
+    is_open = messages.y == "NO_NODES_DETECTED"
+    yield "real-bot3", load("real/carbon_train.csv", options), messages.at(~is_open), messages.at(is_open)
+
+
+def cases_of(names, *cases):
+    """Give the cases of these names; after the last of them nothing more is read."""
+    left = set(names)
+    for case in itertools.chain(*cases):
+        if case[0] in left:
+            yield case
+            left.remove(case[0])
+            if not left:
+                return
 
 
 @with_features

@@ -15,10 +15,9 @@ from ..._core.pipelines import split_estimator
 from ..._core.validation import is_number
 from ..._core.warn import warn
 from ..._held_out.kept import KeepsHeldOutMixin, Placed
-from ..._held_out.line import place_limit
 from ..._held_out.log_model import LogModel
 from ..._held_out.scores import ReferenceScores, read_share
-from ..log import Log, read_log
+from ..log import Log, limit_for, read_log
 from ..predict_set import read_asking, zones_placed
 from .offsets import check_rates, offset_of_rate
 
@@ -136,7 +135,9 @@ def set_operating_point(
     log are assumed to lie as N(−d, s²), open ones as N(−m, t²), and a share π to be open. The five unknowns have priors
     that were chosen on text; labels and scores of the log give the posterior distribution. The offset has the best mean
     of the expected macro F1 over it. That a known message gets the right class depends on z as it does for held-out
-    ones. A log counts as at most 50 messages, since the model of its scores is not the truth.
+    ones. A log counts as at most 50 messages, since the model of its scores is not the truth. A share that is told
+    without a label moves the limit half of the way where it asks for a stricter one than before: how far out known
+    messages lie is then not known, and those that lie far out look open.
 
     *A rate.* Let r of n given samples be beyond the offset, and let the offset be the score of the next one. The share
     of new samples beyond the offset has the distribution Beta(r + 1, n − r), whatever the distribution of the scores.
@@ -184,7 +185,7 @@ def set_operating_point(
     else:
         held_out = ReferenceScores.of(classifier, "set_operating_point")
         log, found = _fit_log(held_out, estimator, X, y, sample_weight, open_share)
-        offset = place_limit(held_out, found, log.own_scores, len(classifier.classes_), costs)
+        offset = limit_for(held_out, log, found, len(classifier.classes_), costs)
         back = Placed(offset, found.traffic())
         _warn_of_all(held_out, offset)
     placed = copy(classifier)

@@ -68,13 +68,13 @@ def keep(classifier: Any, folds: list[Fold]) -> None:
     if any(fold.held_out is None for fold in folds) or getattr(classifier, "_held_out", None) is None:
         return
     n_classes = len(classifier.classes_)
-    parts = []
+    parts: list[HeldOutTable] = []
     for held_out in (fold.held_out for fold in folds if fold.held_out is not None):
         first, own = (positions(labels.ravel(), classifier.classes_) for labels in (held_out.first, held_out.labels))
         first = first.reshape(held_out.first.shape)
         ranks, gaps = ranks_and_gaps(first, held_out.compared, own)
         kinds = np.where(held_out.is_known, KNOWN, np.where(own < n_classes, OF_OTHER_CLASS, REAL))
-        columns = 1 - held_out.scores, first[:, 0], own, np.ones(len(own)), np.arange(len(own))
+        columns = 1 - held_out.scores, first[:, 0], own, np.ones(len(own)), np.arange(len(own)) + sum(map(len, parts))
         parts.append(HeldOutTable(kinds, *columns, n_classes, ranks=ranks, gaps=gaps))
     table = HeldOutTable.joined(parts)
     if len(table.known):

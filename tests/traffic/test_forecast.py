@@ -1,0 +1,109 @@
+"""Promise: what ``train`` foretells is there in Python, without a log, and is no surer than what was held out."""
+
+from copy import deepcopy
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skellipsoid import (
+    EllipsoidOpenSetClassifier,
+    forecast_answers,
+    learn_from_traffic,
+    load,
+    predict_set,
+    save,
+    set_operating_point,
+)
+from skellipsoid._held_out.line import Figure
+from skellipsoid.baselines import BallClassifier
+from skellipsoid.cli._trade_off import forecasts
+from skellipsoid.datasets import make_open_blobs
+
+
+@pytest.fixture(scope="module")
+def case():
+    X, y = make_open_blobs(1200, 8, n_known=6, open_share=0.2, random_state=0)
+    train = (y != -1) & (np.arange(len(y)) < 600)
+    return EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train]), X[600:], y[600:]
+
+
+@pytest.fixture
+def clf(case):
+    return deepcopy(case[0])
+
+
+@pytest.mark.parametrize("share", [None, 0.05, (0.1, 0.4)])
+def test_it_is_of_the_limit_and_the_zones_that_would_be_set(clf, share):
+    before = deepcopy(vars(clf))
+    found = forecast_answers(clf, open_share=share)
+    assert vars(clf).keys() == before.keys()
+    assert (clf.offset_, clf.asking_, clf.traffic_) == (0.0, None, None)
+    how = {"ask_costs": {}} if share is None else {"open_share": share}
+    placed = set_operating_point(clf, **how)
+    assert found.offset == placed.offset_
+    assert found.asking == placed.asking_
+
+
+def test_it_is_what_the_command_prints(clf):
+    printed = {name: list(row.figures.values()) for name, row in forecasts(clf).items()}
+    for name, share in (("as fitted", None), ("limit for 20 % new", 0.2)):
+        found = forecast_answers(clf, open_share=share).figures
+        assert [tuple(row) for row in zip(found.mean, found.low, found.high, strict=True)] == [
+            (figure.mean, figure.low, figure.high) for figure in printed[name]
+        ]
+
+
+def test_the_truth_lies_in_the_intervals(clf, case):
+    _, X, y = case
+    set_operating_point(clf, open_share=0.2)
+    learned = learn_from_traffic(clf, X[:300], [*y[:60], *[None] * 240])
+    for model in (clf, learned):
+        answers, is_asked, known = model.predict(X[300:]), predict_set(model, X[300:]).action == "ask", y[300:] != -1
+        truth = {
+            "right": (answers == y[300:])[known].mean(),
+            "rejected": (answers == -1)[known].mean(),
+            "noticed": (answers == -1)[~known].mean(),
+            "asked": is_asked[known].mean(),
+        }
+        for row in forecast_answers(model).figures.to_dict():
+            if row["figure"] in truth:
+                assert row["low"] - 0.1 <= truth[row["figure"]] <= row["high"] + 0.1
+
+
+@given(st.floats(0, 1), st.floats(1, 1e4), st.floats(1.1, 10))
+def test_intervals_widen_with_fewer_groups(share, n, factor):
+    one, draws = np.ones(1), np.array([share])
+    few, more, all_there_are = (Figure.of(one, draws, number) for number in (n, factor * n, np.inf))
+    assert few.error > more.error > all_there_are.error
+    assert few.low <= more.low <= all_there_are.low <= share <= all_there_are.high <= more.high <= few.high
+
+
+def test_groups_count_and_not_their_samples(tmp_path):
+    X, y = make_open_blobs(300, 8, n_known=6, open_share=0, random_state=0)
+    alone = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    groups = np.arange(300) // 10
+    grouped = EllipsoidOpenSetClassifier(random_state=0).fit(
+        np.repeat(X[::10], 10, axis=0) + 0.01 * X, y[groups * 10], groups=groups
+    )
+    widths = [forecast_answers(clf).figures for clf in (alone, grouped)]
+    assert widths[1].high[0] - widths[1].low[0] > 1.1 * (widths[0].high[0] - widths[0].low[0])
+    save(grouped, tmp_path / "model")
+    assert forecast_answers(load(tmp_path / "model")).figures.to_dict() == widths[1].to_dict()
+    del grouped._held_out["sets"]  # as in models that were saved before: each sample is one
+    assert forecast_answers(grouped).figures.high[0] <= widths[1].high[0]
+
+
+def test_what_foretells_nothing_is_one_sentence(case):
+    _, X, y = case
+    known = np.flatnonzero(y != -1)[:12]
+    few = EllipsoidOpenSetClassifier(random_state=0)
+    with pytest.warns(UserWarning, match="."):
+        few.fit(X[known], np.arange(12) % 3)
+    with pytest.raises(ValueError, match=r"^The fit held out 12 samples, and fewer than 20 do not tell .*\.$"):
+        forecast_answers(few)
+    with pytest.raises(TypeError, match=r"^forecast_answers "):
+        forecast_answers(BallClassifier().fit(X[y != -1], y[y != -1]))
+    with pytest.raises(ValueError, match=r"^open_share=2 is not a share"):
+        forecast_answers(case[0], open_share=2)
