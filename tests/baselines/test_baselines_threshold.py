@@ -143,6 +143,16 @@ def test_auto_is_on_the_scale_of_the_fit_with_all_classes():
     assert (answers[0] == answers[1]).mean() > 0.95
 
 
+def test_held_out_distances_of_more_columns_than_rows_are_like_those_of_new_rows(monkeypatch):
+    """A covariance of fewer rows is shrunk more, so that its distances are shorter: known rows were rejected."""
+    monkeypatch.setattr("skellipsoid.baselines._threshold.MOST_DRAWS", 1)
+    rng, y = np.random.default_rng(0), np.repeat(np.arange(13), 40)
+    X = (rng.normal(0, 0.8, (13, 600))[y] + rng.normal(size=(len(y), 600))) / np.sqrt(np.arange(1, 601))
+    clf = MahalanobisClassifier(threshold="auto").fit(X[::2], y[::2])
+    new, held_out = clf.score_samples(X[1::2]), clf.held_out_["score"][~clf.held_out_["is_open"]]
+    assert abs(np.median(held_out) - np.median(new)) < 0.4 * new.std()
+
+
 def test_order_of_rows_and_names_of_classes_hardly_move_a_threshold():
     X, y, _ = ring(rows=30, n_classes=9)
     new, _, opened = ring(rows=200, seed=1, n_classes=9)

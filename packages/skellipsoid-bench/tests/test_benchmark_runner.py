@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -89,6 +90,14 @@ class Failing(GaussianNB):
     def fit(self, X, y):
         if self.fails:
             raise ValueError("the matrix is singular")
+        return super().fit(X, y)
+
+
+class Warned(GaussianNB):
+    """Classifier that warns of what differs from run to run."""
+
+    def fit(self, X, y):
+        warnings.warn(f"{len(X)} samples, the first class is '{min(y)}'", UserWarning, stacklevel=2)
         return super().fit(X, y)
 
 
@@ -418,11 +427,19 @@ def test_an_encoder_that_fails_fails_all_its_methods(text_plan, tmp_path, monkey
 @pytest.mark.slow
 def test_several_processes_give_the_same_results(text_plan, blobs_plan, tmp_path, monkeypatch):
     both = {**blobs_plan, "data": [*blobs_plan["data"], *text_plan["data"]], "encoders": text_plan["encoders"]}
-    both |= {"seeds": [0], "methods": ["ellipsoid", GaussianNB()]}
-    alone = run(tmp_path / "one.jsonl", **both)
+    both |= {"seeds": [0], "methods": ["ellipsoid", Warned()]}
+    with pytest.warns(UserWarning, match="the first class") as said:
+        alone = run(tmp_path / "one.jsonl", **both)
+    assert sum("the first class" in str(each.message) for each in said) == 2
     both["methods"] += [Failing()]
-    with pytest.raises(BenchmarkError, match=r"^2 of 6 runs failed"):
+    with (
+        pytest.warns(UserWarning, match=r"the first class is .* of other runs, are not shown") as said,
+        pytest.raises(BenchmarkError, match=r"^2 of 6 runs failed"),
+    ):
         run(tmp_path / "two.jsonl", **{**both, "cache": tmp_path / "other"}, n_jobs=2)
+    assert ["the first class" in str(each.message) for each in said].count(True) == 1
+    assert len(said) == 2  # the other is of few samples
+    assert {each.filename for each in said} == {__file__}
     together = {(record["data"], record["method"]): record for record in read_results(tmp_path / "two.jsonl")}
     assert len(together) == 4
     for record in alone:
