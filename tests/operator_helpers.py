@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from skellipsoid._base import Learner
 from skellipsoid._encoders.torch.contrastive import _Trainer
 from skellipsoid._samples.folds import validation_rows
 from skellipsoid._torch import machine
-from skellipsoid.base import Learner
 
 #: Operators that read a value of a tensor on the host: on CUDA the host waits for the device.
 _READS = {

@@ -49,12 +49,12 @@ def kept_of(clf):
     )
 
 
-def literal_fit(chosen_by, *data, monkeypatch, groups=None, **parameters):
+def literal_fit(chosen_by, X, y, weights=None, *, monkeypatch, groups=None, **parameters):
     """Fit with the shares and the size of another classifier; all else is computed as in any fit."""
     given = chosen_by._boundaries.chosen
     with monkeypatch.context() as patch:
         take_choice(patch, given)
-        return classifier(**parameters).fit(*data, groups=groups)
+        return classifier(**parameters).fit(X, y, sample_weight=weights, groups=groups)
 
 
 def take_choice(patch, given):
@@ -173,7 +173,7 @@ class TestEqualToAFit:
         X, y = digits()
         weights = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
         new = y >= 8
-        old = classifier().fit(X[~new], y[~new], weights[~new])
+        old = classifier().fit(X[~new], y[~new], sample_weight=weights[~new])
         # A new sample has the mean weight of the old ones.
         weights[new] = weights[~new].mean()
         wanted = literal_fit(old, X, y, weights, monkeypatch=monkeypatch)

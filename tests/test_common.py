@@ -35,7 +35,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, baselines
-from skellipsoid.base import BoundaryOpenSetClassifier
+from skellipsoid._base import BoundaryOpenSetClassifier
 from skellipsoid.baselines import (
     BallClassifier,
     EnergyClassifier,

@@ -24,7 +24,7 @@ ROOMS = (
         "_held_out",
     ),
     *("_encoders", "_ellipsoid", "_change_classes"),
-    *("baselines", "_data_check", "_traffic", "plotting", "persistence", "_onnx", "dask", "base", "utils"),
+    *("baselines", "_data_check", "_traffic", "plotting", "persistence", "_onnx", "dask", "_base", "utils"),
     *("cli", "__main__"),
 )
 #: Rooms of computations, in torch and NumPy.
@@ -79,7 +79,7 @@ def test_public_modules_import_torch_or_do_not(fresh_python):
     answer = fresh_python(script)
     assert answer.stderr == ""
     assert sorted(answer.stdout.splitlines()) == [
-        *(f"with {name}" for name in ("base", "baselines", "dask", "utils")),
+        *(f"with {name}" for name in ("baselines", "dask", "utils")),
         *(f"without {name}" for name in ("cli", "datasets", "metrics", "model_selection", "persistence", "plotting")),
     ]
 

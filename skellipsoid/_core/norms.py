@@ -67,8 +67,11 @@ def usual_norms(X: NDArray[Any], classes: NDArray[np.int64]) -> Floats | None:
 
 
 def zeros_are_none(X: NDArray[Any]) -> bool:
-    """Whether no training sample is like a row of zeros, which a text encoder gives for what it cannot read."""
-    found = norms(X)
+    """Whether no training sample is like a row of zeros, which a text encoder gives for what it cannot read.
+
+    False with few features: of a table or of logits zeros may be a sample.
+    """
+    found = norms(X) if X.shape[1] >= FEWEST_FEATURES else np.zeros(0)
     return bool(len(found)) and bool(found.min() > 0) and bool(found.min() >= _SHORTEST * np.median(found))
 
 

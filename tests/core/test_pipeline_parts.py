@@ -26,7 +26,7 @@ from skellipsoid import (
     save,
     set_operating_point,
 )
-from skellipsoid._core.pipelines import duplicate_groups, fingerprint, split_estimator
+from skellipsoid._core.pipelines import duplicate_groups, fingerprint, less_class_offsets, split_estimator
 
 LABELS = np.repeat(["a", "b", "c", "d"], 12)
 X = np.random.default_rng(0).normal(size=(48, 3)) + 9.0 * np.eye(4, 3)[np.repeat(range(4), 12)]
@@ -167,3 +167,22 @@ def test_texts_are_equal_after_case_folding_normalisation_and_white_space(texts,
 
 def test_texts_of_different_classes_are_never_equal():
     assert duplicates_in(["hi", "hi", "Hi"], [0, 1, 0]) == [0, 1, 0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_less_class_offsets_lie_below_the_limit_where_predict_answers_open(dtype):
+    rng = np.random.default_rng(0)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, LABELS)
+    assigned = np.tile(clf.classes_, 50)
+    differs = 0
+    for _ in range(40):  # sums and differences of such numbers round otherwise
+        clf.offset_, clf.class_offsets_ = rng.normal(), rng.normal(size=4)
+        class_offsets = np.tile(clf.class_offsets_, 50)
+        limit = (clf.offset_ + class_offsets).astype(dtype)
+        beside = [np.nextafter(limit, dtype(-9)), limit, np.nextafter(limit, dtype(9))]
+        scores = np.choose(rng.integers(0, 3, len(limit)), beside)  # the limit itself, and the numbers beside it
+        found = less_class_offsets(clf, scores, assigned)
+        np.testing.assert_array_equal(found < clf.offset_, ~(scores >= limit))
+        np.testing.assert_allclose(found, scores - class_offsets, atol=1e-6)
+        differs += np.sum((scores - class_offsets < clf.offset_) != (found < clf.offset_))
+    assert differs > 100  # where rounding alone would decide

@@ -27,9 +27,9 @@ def fit():
     """Fit in this process: the cluster is for test_dask_faults.py."""
 
     def run(classifier, X, y, groups=None, *, rows=300, **options):
-        collections = [None if part is None else in_blocks(part, rows) for part in (X, y, groups)]
+        X, y, groups = (None if part is None else in_blocks(part, rows) for part in (X, y, groups))
         with dask.config.set(scheduler="synchronous"):
-            return skellipsoid.dask.fit(classifier, *collections, **options)
+            return skellipsoid.dask.fit(classifier, X, y, groups=groups, **options)
 
     return run
 
@@ -56,8 +56,9 @@ def test_with_all_samples_drawn_it_is_the_fit_in_memory(with_groups, fit, cluste
     X, y, groups = samples
     groups = groups if with_groups else None
     wanted = clone(large_classifier).fit(X, y, groups=groups)
-    collections = [in_blocks(X, 300), in_blocks(y, 300), None if groups is None else in_blocks(groups, 300)]
-    found = skellipsoid.dask.fit(large_classifier, *collections, samples_per_class=len(X))
+    groups = None if groups is None else in_blocks(groups, 300)
+    parts = in_blocks(X, 300), in_blocks(y, 300)
+    found = skellipsoid.dask.fit(large_classifier, *parts, groups=groups, samples_per_class=len(X))
     check_equal(found, wanted, X)
     np.testing.assert_allclose(found.held_out_scores_, wanted.held_out_scores_, atol=1e-5)
     np.testing.assert_allclose(found.known_p_value(X), wanted.known_p_value(X), atol=2 / len(X))
@@ -180,7 +181,11 @@ def test_dataframes_keep_the_names_of_their_features(samples, large_classifier, 
     data = dd.read_parquet(str(tmp_path / "part-*.parquet"))
     with dask.config.set(scheduler="synchronous"):
         found = skellipsoid.dask.fit(
-            large_classifier, data.drop(columns=["label", "user"]), data["label"], data["user"], samples_per_class=9999
+            large_classifier,
+            data.drop(columns=["label", "user"]),
+            data["label"],
+            groups=data["user"],
+            samples_per_class=9999,
         )
     wanted = clone(large_classifier).fit(frame.drop(columns=["label", "user"]), frame["label"], groups=frame["user"])
     assert found.feature_names_in_.tolist() == wanted.feature_names_in_.tolist()

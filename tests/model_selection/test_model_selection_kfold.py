@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from skellipsoid.base import check_groups
+from skellipsoid._base import check_groups
 from skellipsoid.model_selection import OpenSetKFold, RealOpenKFold
 
 

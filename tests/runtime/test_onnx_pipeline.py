@@ -25,7 +25,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import skellipsoid
 import skellipsoid_runtime
-from skellipsoid.base import check_texts
+from skellipsoid._base import check_texts
 from skellipsoid.persistence._folder import manifest_bytes
 from skellipsoid_runtime import OnnxPipeline, _texts
 from skellipsoid_runtime._texts import TextReader

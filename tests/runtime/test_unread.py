@@ -27,7 +27,7 @@ KEPT = ("label", "action", "p_value", "unread")
 
 
 @pytest.fixture(
-    scope="module", params=[{"finetune": "none"}, {"finetune": "head", "max_iter": 3}], ids=["none", "head"]
+    scope="module", params=[{"finetune": "none", "prompt": "lamp "}, {"finetune": "head", "max_iter": 3}], ids=str
 )
 def answering(request, tiny_model, texts, labels, tmp_path_factory):
     """A Pipeline, and the folders in which it is saved and exported."""

@@ -11,9 +11,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, add_classes, baselines
+from skellipsoid._base import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
 from skellipsoid._torch.threads import LEAST_OF_THREAD, map_parts, one_thread_each
 from skellipsoid._torch.training_loop import run_epochs, shuffled_batches
-from skellipsoid.base import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid_runtime._containers import to_numpy
 

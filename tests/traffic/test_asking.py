@@ -1,5 +1,6 @@
 """Promise: a question is asked where it helps; what is answered is what ``predict`` says; a rate of misses is kept."""
 
+import pickle
 import warnings
 from copy import deepcopy
 
@@ -73,6 +74,14 @@ class TestTheThreeAnswers:
             found, answers = predict_set(clf, case[1]), clf.predict(case[1])
             assert (found.classes[found.action == "answer", 0] == answers[found.action == "answer"]).all()
             assert (answers[found.action == "open"] == -1).all()
+
+    @pytest.mark.parametrize("offset", [-0.5, 0.3])
+    def test_after_a_change_of_the_limit_it_answers_as_a_copy_that_never_answered(self, clf, case, offset):
+        predict_set(clf, case[1])  # it keeps its zones, which lie about the limit
+        clf.offset_ = offset
+        found, wanted = predict_set(clf, case[1]), predict_set(pickle.loads(pickle.dumps(clf)), case[1])
+        for name in COLUMNS:
+            np.testing.assert_array_equal(found[name], wanted[name])
 
     def test_class_offsets_move_the_zones_of_their_class(self, clf, case):
         before = predict_set(clf, case[1])

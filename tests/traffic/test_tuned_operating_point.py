@@ -10,9 +10,9 @@ import sklearn
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError, UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
@@ -120,9 +120,9 @@ class Recorded(EllipsoidOpenSetClassifier):
 
     fits, scored = [], []
 
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X, y, *, sample_weight=None, groups=None, X_val=None, y_val=None):
         Recorded.fits.append((X, groups))
-        return super().fit(X, y, sample_weight, groups)
+        return super().fit(X, y, sample_weight=sample_weight, groups=groups, X_val=X_val, y_val=y_val)
 
     def score_samples(self, X):
         Recorded.scored.append(X)
@@ -318,6 +318,33 @@ def test_groups_through_a_search_over_a_pipeline(blobs, routing):
         assert len(np.unique(search.best_estimator_[-1].groups_)) == 250
         search.fit(X, y, groups=groups)  # what reaches only the splitter without routing
         assert len(np.unique(search.best_estimator_[-1].groups_)) == (250 if routing else 500)
+
+
+def test_metadata_reach_what_requests_them(blobs, monkeypatch):
+    X, y = blobs
+    groups, weights = np.arange(500) // 2, np.random.default_rng(0).random(500)
+    given = {"groups": groups, "sample_weight": weights}
+    usual = TunedOperatingPointCV(make_pipeline(StandardScaler(), QUICK), rejection_rate=0.2, cv=3)
+    expected = clone(usual).fit(X, y, **given).score_samples(X)
+    monkeypatch.setattr(Recorded, "fits", [])
+    with sklearn.config_context(enable_metadata_routing=True):
+        with pytest.raises(UnsetMetadataPassedError, match="not explicitly set as requested or not requested"):
+            clone(usual).fit(X, y, **given)
+        asks = Recorded(random_state=0).set_fit_request(groups=True, sample_weight=True, X_val=True, y_val=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        tuned = clone(usual).set_params(estimator=make_pipeline(scaler, asks)).fit(X, y, **given)
+        np.testing.assert_array_equal(tuned.score_samples(X), expected)
+        assert [len(of_fold) == len(rows) for rows, of_fold in Recorded.fits] == [True] * 4
+        plain = clone(usual).set_params(estimator=asks)
+        with pytest.raises(ValueError, match="y_val"):  # it gets there, not divided
+            clone(plain).fit(X, y, X_val=X[:7])
+        scored = clone(plain).set_score_request(sample_weight=True)
+        found = cross_validate(scored, X, y, cv=OpenSetKFold(2), params=given, return_estimator=True)["estimator"]
+        assert all(len(np.unique(each.estimator_.groups_)) < len(X) / 2 for each in found)
+        with pytest.raises(TypeError, match="colour"):
+            clone(plain).fit(X, y, colour=groups)
+    with pytest.raises(ValueError, match=r"^TunedOperatingPointCV.fit passes X_val on under metadata routing alone; "):
+        usual.fit(X, y, X_val=X)
 
 
 def test_tuner_takes_a_column_and_needs_labels(blobs):

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import SupConTextEncoder, explain, load, save
-from skellipsoid.base import TrainedTextFeatures
+from skellipsoid._base import TrainedTextFeatures
 from skellipsoid.baselines import LOFOpenSetClassifier
 from skellipsoid_bench import literature
 from skellipsoid_bench.literature import (

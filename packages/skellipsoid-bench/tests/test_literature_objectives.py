@@ -7,10 +7,10 @@ from operator_helpers import HostCopies, Operators, trainer_of
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from skellipsoid._base import Learner
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid._encoders.torch.contrastive import start_projection, train_projection
 from skellipsoid._encoders.torch.rows import FrozenRows, TokenRows
-from skellipsoid.base import Learner
 from skellipsoid_bench.literature._torch import objectives
 from skellipsoid_bench.literature._torch.objectives import (
     ClassSampler,

@@ -7,9 +7,9 @@ import pytest
 import torch
 import transformers
 
+from skellipsoid._base import Learner
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid._encoders.torch.contrastive import train_projection
-from skellipsoid.base import Learner
 from skellipsoid_bench.literature._torch.dynamic_ensemble import (
     EnsembleSettings,
     Perturbations,
