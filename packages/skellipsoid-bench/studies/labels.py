@@ -15,6 +15,7 @@ The error of the model for open messages was chosen on other draws of bots 1 and
 import argparse
 import json
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,7 @@ def judged(clf, log, truth, n):
     """F1 of each way, and what was forecast as trained and after the labels, with the truth."""
     labels = np.full(len(truth), None, dtype=object)
     labels[:n] = truth[:n]
+    labels[contradicted(log, labels)] = None
     found = {"trained": figures(clf, log, truth, n)[:2]}
     held_out = ReferenceScores.of(clf, "learn_from_traffic")
     true = true_shares(clf, log[n:], truth[n:])
@@ -92,6 +94,16 @@ def judged(clf, log, truth, n):
     is_missed = ~(predict_set(learned, log[n:]).classes == truth[n:, np.newaxis]).any(axis=1)
     found["missed"] = [learned.asking_["missed"], float(is_missed[truth[n:] != OPEN].mean())]
     return found
+
+
+def contradicted(log, labels):
+    """Find labelled messages that are equal to a labelled one with another label, in whose place nobody labels."""
+    _, messages = np.unique(log.round(5), axis=0, return_inverse=True)
+    given = [(message, label) for message, label in zip(messages.ravel(), labels, strict=True) if label is not None]
+    counts = Counter(message for message, _ in set(given))
+    return np.array(
+        [counts[message] > 1 and label is not None for message, label in zip(messages.ravel(), labels, strict=True)]
+    )
 
 
 def share_of(learned, truth):
