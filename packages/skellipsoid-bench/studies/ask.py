@@ -38,7 +38,7 @@ from sklearn.linear_model import LogisticRegression
 from skellipsoid import EllipsoidOpenSetClassifier, predict_open_proba, set_operating_point
 from skellipsoid._held_out.scores import ReferenceScores
 from skellipsoid._held_out.zones import Costs
-from skellipsoid._traffic.predict_set import actions, asking_known, first_classes
+from skellipsoid._traffic.predict_set import _actions, asking_known, first_classes
 
 RESULTS = Path(__file__).parents[1] / "results" / "ask.jsonl"
 SHARES, N_LOG, N_LABELS, DRAWS = (0.05, 0.2, 0.5), 300, 30, 4
@@ -139,7 +139,7 @@ def judged_case(train, known, opened):
 
     def zones():
         asking = asking_known(clf, ReferenceScores.of(clf, "study")).asking
-        return actions(clf, asking, scored.scores, scored.assigned, gaps)
+        return _actions(clf, asking, scored.scores, scored.assigned, gaps)
 
     def two():
         return np.where(scored.scores < clf.offset_, "open", "answer")
