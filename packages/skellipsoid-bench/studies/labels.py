@@ -1,7 +1,7 @@
 """Whether labels cost F1, whether a share that is told does, and whether what is forecast after labels holds.
 
     python studies/memory.py --data-home ../../../shared/data embed
-    python studies/labels.py run --draws 3             # goes on where it stopped
+    python studies/labels.py run --draws 2             # goes on where it stopped
     python studies/labels.py report > results/labels.rst
 
 Logs with 5, 20 and 50 % open messages, of the sets of ``memory.py``; 30 or 120 random messages are labelled, the others
@@ -9,7 +9,8 @@ judge. *Share told*: the true share of open messages and the unlabelled log, no 
 occur and open; *all*: over what occurs in the truth or among the predictions. An interval of a forecast is its mean ±
 1.645 standard deviations, that of the share its ``low`` to ``high``. *Picks*: users who are asked pick their class, or
 none of these, as ``predict_set`` asks as trained. *Missed*: known messages with ``miss_rate=0.1``.
-The error of the model for open messages was chosen on other draws of bots 1 and 2, cards and StackOverflow.
+The error of the model for open messages was chosen on other draws of bots 1 and 2, cards and StackOverflow. The results
+have four draws of bots 1 and 2, two or three of the others.
 """
 
 import argparse
