@@ -11,8 +11,8 @@ asked and answered. As trained, and with 30 labelled messages of a log of 300, a
 - the oracle: the two limits and the gap that serve most on the test rows themselves, with at most 8 % wrong, 35 % of
   the open ones asked and 25 % of them answered.
 
-Cases are those of ``real_lines.py``: *real*, *far*, *home* and *shift*. Those of the three bots are of today; the
-others, and the reduced bots, are of the version before the memory of open messages and class frequencies.
+Cases are those of ``real_lines.py``: *real*, *far*, *home* and *shift*. The results are of the
+version before the memory of open messages and class frequencies, without bot 3.
 
     python -m pip install --no-deps mapie==1.6.0                     # for ``run`` alone
     python studies/real_lines.py --data-home ../../../shared/data embed
