@@ -155,8 +155,17 @@ def several_groups(groups: Integers, units: Integers, codes: Integers, classes: 
     return groups
 
 
-def warn_of_degenerate(classes: NDArray[Any], degenerate: NDArray[np.bool_]) -> None:
-    """Warn of the classes whose training samples say nothing about their size."""
+def warn_of_degenerate(
+    classes: NDArray[Any], degenerate: NDArray[np.bool_], zeros: NDArray[np.bool_] | None = None
+) -> None:
+    """Warn of the classes whose training samples say nothing about their size; ``zeros``: are their samples that."""
+    if zeros is not None and (unread := degenerate & zeros).any():
+        warn(
+            f"Classes whose training samples are all zeros: {enumerated(classes[unread])}; a text encoder gives them "
+            "for texts of which it reads nothing, and such messages are answered with such a class: take a text model "
+            "that reads them, or leave these classes out."
+        )
+        degenerate = degenerate & ~zeros
     if degenerate.any():
         result = "their boundaries take the typical size of the other classes"
         if degenerate.all():

@@ -1,4 +1,4 @@
-"""A warning of samples whose norms are unlike those in training, as when the preprocessing of training is missing."""
+"""What norms of samples tell: that the preprocessing of training is missing, or that a row of zeros is no sample."""
 
 from dataclasses import dataclass
 from threading import Lock
@@ -25,6 +25,8 @@ FEWEST_TRAINED = 50
 FEWEST_FEATURES = 10
 #: Share of each class's norms that is unusual, at either end.
 _TAIL = 0.05
+#: Where no norm of a training sample is below this share of the median, zeros are no sample: unit vectors have none.
+_SHORTEST = 0.5
 
 
 @dataclass
@@ -62,6 +64,15 @@ def usual_norms(X: NDArray[Any], classes: NDArray[np.int64]) -> Floats | None:
     quantiles = [np.quantile(found[classes == label], (_TAIL, 1 - _TAIL)) for label in np.unique(classes)]
     low, high = zip(*quantiles, strict=True)
     return np.array([min(low), max(high)])
+
+
+def zeros_are_none(X: NDArray[Any]) -> bool:
+    """Whether no training sample is like a row of zeros, which a text encoder gives for what it cannot read.
+
+    False with few features: of a table or of logits zeros may be a sample.
+    """
+    found = norms(X) if X.shape[1] >= FEWEST_FEATURES else np.zeros(0)
+    return bool(len(found)) and bool(found.min() > 0) and bool(found.min() >= _SHORTEST * np.median(found))
 
 
 def warn_of_unlike_norms(estimator: Any, found: NDArray[Any] | None) -> None:

@@ -22,7 +22,7 @@ from .._torch.threads import one_thread_each
 from .fit_steps import encode, gather_used, read_training, without_outliers
 from .fitted_state import fit_context, of_one_fit
 from .labels import as_kind_of, as_labels, positions
-from .norms import norms, usual_norms, warn_of_unlike_norms
+from .norms import norms, usual_norms, warn_of_unlike_norms, zeros_are_none
 from .state_rules import CLASSIFIER, Record, Rule
 from .validation import (
     check_equal,
@@ -41,6 +41,7 @@ class Answers(NamedTuple):
     assigned: NDArray[np.int64]
     scores: NDArray[np.floating]
     norms: NDArray[Any] | None  # Euclidean; where they are judged
+    unread: NDArray[np.bool_]  # rows of zeros that are no samples
 
 
 def without_nan(scores: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -73,6 +74,9 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     outliers: str = "drop"
     #: Whether samples may weigh differently.
     _takes_weights: ClassVar[bool] = True
+    #: Whether a row of zeros is no sample, so that it is open: that of a text that the encoder cannot read. False in
+    #: models that were saved before there was this rule.
+    _zeros_are_none: bool = False
     #: What each parameter may be; those that are not named here may be anything.
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
@@ -90,6 +94,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
+        *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
@@ -123,6 +128,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             If ``X`` is sparse, empty, not finite, masked, or holds dates or values whose squares overflow, if the
             lengths differ, if labels are missing, mix numbers and strings or are continuous, if weights are negative
             or all 0, or differ where the method has no weights, if groups are missing, or if every sample is open.
+        TypeError
+            If ``X`` or the weights hold what is no number, such as a dict.
 
         Warns
         -----
@@ -139,6 +146,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         # Some methods have a parameter that makes every norm 1.
         is_normalized = getattr(self, "normalize", False)
         self._norm_range = None if is_normalized else usual_norms(select_rows(X, used), codes[used])
+        self._zeros_are_none = zeros_are_none(select_rows(X, used[codes[used] < len(self.classes_)]))
         samples, self.groups_ = gather_used(X, codes, weights, numbers, used, self.classes_, self.duplicates)
         self.offset_, self.class_offsets_ = 0.0, np.zeros(len(self.classes_))
         self._fit_boundaries(samples)
@@ -169,7 +177,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             samples, or in several calls together. Then the preprocessing may differ from that of training. With fewer
             than 10 features there is no warning. Read more in the :ref:`User Guide <unlike_norms>`.
         """
-        assigned, scores, found = self._score_checked(X, with_norms=True)
+        assigned, scores, found, _ = self._score_checked(X, with_norms=True)
         warn_of_unlike_norms(self, found)
         least = (self.offset_ + self.class_offsets_[assigned]).astype(scores.dtype)
         return self._possible_answers()[np.where(scores >= least, assigned, len(self.classes_))]
@@ -202,7 +210,9 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         -------
         scores : ndarray of shape (n_samples,)
             Higher is more known. ``predict`` answers open if the score is below ``offset_`` plus the entry of
-            ``class_offsets_`` for the assigned class.
+            ``class_offsets_`` for the assigned class. A row of zeros, which a text encoder gives for a text that it
+            cannot read, is below all held-out scores, unless some training sample is nearly as short, or there are
+            fewer than 10 features.
         """
         return self._score_checked(X).scores
 
@@ -282,18 +292,55 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         X = self._validate_scored_data(X)
         judged = with_norms and getattr(self, "_norm_range", None) is not None
         assigned, scores = self._score_assigned(X)
-        return Answers(assigned, without_nan(scores), norms(X) if judged else None)
+        return self._answers(assigned, without_nan(scores), self._unread(X), norms(X) if judged else None)
 
     @one_thread_each()
     def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
         """Check samples, and give their scores for all classes."""
-        return without_nan(self._score_all(self._validate_scored_data(X)))
+        return self._score_all_of(self._validate_scored_data(X))
 
     @one_thread_each()
     def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
         """Check samples, and give their scores for all classes, and the first classes in their order."""
         X = self._validate_scored_data(X)
-        return without_nan(self._score_all(X)), self._score_assigned(X)[0][:, np.newaxis]
+        return self._score_all_of(X), self._score_assigned(X)[0][:, np.newaxis]
+
+    def _score_all_of(self, X: NDArray[Any]) -> NDArray[np.floating]:
+        """Scores of checked samples for all classes."""
+        scores = without_nan(self._score_all(X))
+        if (unread := self._unread(X)).any():
+            scores[unread] = self._less_unread(scores[unread], self._score_assigned(X[unread])[0])
+        return scores
+
+    def _unread(self, X: Any) -> NDArray[np.bool_]:
+        """Rows of zeros that are no samples, (n_samples,)."""
+        if not self._zeros_are_none or not isinstance(X, np.ndarray):  # rows of an estimator's own kind
+            return np.zeros(X.shape[0] if hasattr(X, "shape") else len(X), dtype=bool)
+        return np.asarray(~X.any(axis=1))
+
+    @property
+    def _unread_score(self) -> float:
+        """Score of a row of zeros that is no sample: below the boundary, and below all held-out known samples."""
+        held_out: Any = getattr(self, "_held_out", None)
+        known = np.zeros(0) if held_out is None else held_out["scores"][~held_out["is_open"]]
+        return float(known.min(initial=0.0)) - 1.0
+
+    def _answers(
+        self,
+        assigned: NDArray[np.int64],
+        scores: NDArray[np.floating],
+        unread: NDArray[np.bool_],
+        norms: NDArray[Any] | None,
+    ) -> Answers:
+        """Give answers whose scores say that rows of zeros are no samples."""
+        if unread.any():
+            scores[unread] = np.minimum(scores[unread], self._unread_score)
+        return Answers(assigned, scores, norms, unread)
+
+    def _less_unread(self, scores: NDArray[np.floating], assigned: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Give scores of rows of zeros for all classes, less what that of the assigned class has too much."""
+        excess = np.take_along_axis(scores, assigned[:, np.newaxis], axis=1) - self._unread_score
+        return np.asarray(scores - np.maximum(excess, 0))
 
     def _compared(self, scores: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArray[np.float64]:
         """Give what the first class has the least of, by scores of some ``classes``, (n_samples, n_first) all."""

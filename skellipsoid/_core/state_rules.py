@@ -285,6 +285,7 @@ CLASSIFIER = {
     "offset_": NUMBER,
     "class_offsets_": measured("n_classes"),
     "_norm_range": or_none(floats(2)),
+    "_zeros_are_none": optional(Rule("a Boolean", lambda value: isinstance(value, bool))),
     "groups_": optional(integers("n_samples")),
 }
 #: What a classifier has whose threshold is a number.

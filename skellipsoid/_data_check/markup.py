@@ -12,36 +12,64 @@ _TAG = re.compile(
     r"</?(?:html|head|body|div|p|br|hr|span|table|t[rdh]|a|b|i|u|em|strong|font|img|ul|ol|li|h[1-6])\b[^<>]*>", re.I
 )
 _ENTITY = re.compile(r"\[[^\[\]]+\](?:\([\w.:=-]+\)|\{\"entity\")")
+#: What to do.
+_CLEAN, _LEAVE_OUT = "see Mails and tickets in the guide", "leave them out if users do not write them"
 _ENTITY_REMEDY = "remove the marks (load_text_file reads Rasa's files without them)"
-#: A kind of markup is told from so large a share of the texts on, and a shared part of so many; at least of so many.
-_SHARE, _SHARED, _FEWEST = 0.1, 0.5, 3
-#: Words that texts share at one of their ends at least, and texts of which more than chance is shared.
-_WORDS, _FEWEST_SHARED = 3, 20
+#: Lines that a program for mails writes around an earlier message.
+_QUOTED = re.compile(
+    r"^[ \t]*>.*\S|^-{3,} ?\w[\w ]+ ?-{3,}\s*$|^From: .+\n(?:.+\n)?Sent: "
+    r"|^.{0,80}\d{4}.{0,80}(?:wrote|schrieb|a écrit|escreveu|escribió|ha scritto|написал\(?а?\)?).{0,80}:\s*$",
+    re.M,
+)
+#: A kind of markup is told from so large a share of the texts on; at least of so many.
+_SHARE, _FEWEST = 0.1, 3
+#: Words at one end, and the share of the texts that must have the same ones: chance shares few words among a few texts.
+_SHARED = ((3, 0.5), (8, 0.1))
+#: Texts of which more than chance is shared; and of those that share words, the share that a longer part must have.
+_FEWEST_SHARED, _ALSO = 20, 0.9
 
 
 def markup(texts: Sequence[str], rows: Sequence[int], place: Callable[[list[int]], str]) -> Iterator[Finding]:
     """Find what many texts hold that messages of users do not."""
+    found_any = False
     for pattern, what, remedy in (
-        (_TAG.search, "hold HTML", "take the text out of it (the guide, Recipes)"),
+        (_TAG.search, "hold HTML", _CLEAN),
         (_ENTITY.search, "hold marks of entities", _ENTITY_REMEDY),
         (TIME.match, "begin with a time", "write the messages alone"),
+        (_QUOTED.search, "quote an earlier message", _CLEAN),
     ):
         found = [row for row in rows if pattern(texts[row].lstrip())]
         if len(found) >= max(_FEWEST, _SHARE * len(rows)):
             example = pattern(texts[found[0]].lstrip())
-            shown = cut(example[0] if example else "")
+            shown = cut(" ".join(example[0].split()) if example else "")
             yield _finding(found, len(rows), f"{what}, such as {shown!r}", remedy, place)
-            return  # its ends are shared, too
-    if len(rows) < _FEWEST_SHARED:
-        return
-    words = {row: texts[row].casefold().split() for row in rows}
-    for end, of in (("begin", slice(None, _WORDS)), ("end", slice(-_WORDS, None))):
-        parts = {row: " ".join(each[of]) for row, each in words.items() if len(each) > _WORDS}
-        for part, count in Counter(parts.values()).most_common(1):
-            if count >= _SHARED * len(rows):
-                what = f"{end} with the same words, {cut(part)!r}"
-                found = [row for row, each in parts.items() if each == part]
-                yield _finding(found, len(rows), what, "leave them out if users do not write them", place)
+            found_any = True
+    if not found_any and len(rows) >= _FEWEST_SHARED:  # or their ends are tags, times and quotes
+        words = {row: texts[row].split() for row in rows}
+        yield from _ends(words, "begin", place)
+        yield from _ends({row: own[::-1] for row, own in words.items()}, "end", place)
+
+
+def _ends(words: dict[int, list[str]], end: str, place: Callable[[list[int]], str]) -> Iterator[Finding]:
+    """Find the longest part that many texts begin with."""
+    folded = {row: tuple(map(str.casefold, own)) for row, own in words.items()}
+    for n_words, share in _SHARED:
+        counts = Counter(own[:n_words] for own in folded.values() if len(own) > n_words)
+        for part, count in counts.most_common(1):
+            if count < share * len(words):
+                continue
+            found = [row for row, own in folded.items() if own[:n_words] == part and len(own) > n_words]
+            while True:
+                longer, n_same = Counter(folded[row][: len(part) + 1] for row in found).most_common(1)[0]
+                if len(longer) == len(part) or n_same < _ALSO * count:
+                    break
+                part = longer
+                found = [row for row in found if folded[row][: len(part)] == part]
+            shown = words[found[0]][: len(part)]
+            text = cut(" ".join(shown if end == "begin" else shown[::-1]))
+            what = f"{end} with the same words, {text!r}"
+            yield _finding(found, len(words), what, f"{_LEAVE_OUT}; {_CLEAN}", place)
+            return
 
 
 def _finding(found: list[int], n: int, what: str, remedy: str, place: Callable[[list[int]], str]) -> Finding:

@@ -5,11 +5,10 @@ from typing import NamedTuple
 
 import chardet
 import numpy as np
-from numpy.typing import NDArray
 
 from .._core.characters import printable
 from .._core.messages import numbered, shortened
-from .._encoders.torch.tokens import Tokenizer
+from .._encoders.torch.tokens import Counts
 
 #: A vocabulary lacks the script of texts of which so many pieces are unknown. Of English texts with the default model 0
 #: to .001 are, of Japanese, Chinese and Thai ones .2, .75 and 1.
@@ -29,28 +28,33 @@ _SHOWN = 40
 class Unread(NamedTuple):
     """What a text model cannot read of some texts."""
 
-    #: Positions of texts of which it knows no letter or digit.
+    #: Positions of texts of which it knows no letter, digit or sign: their features are zeros.
     rows: list[int]
     #: One sentence on the language of all, empty where it is read.
     language: str
 
 
-def find_unread(texts: Sequence[str], tokenizer: Tokenizer) -> Unread:
+def find_unread(texts: Sequence[str], counts: Counts, n_tokens: int) -> Unread:
     """Find texts of which a text model knows nothing, and a language that is not that of its vocabulary.
 
     Texts of which it knows nothing have one vector, whatever they say.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    counts : Counts
+        Their tokens.
+    n_tokens : int
+        Size of the vocabulary.
     """
-    n_pieces, n_unknown = tokenizer.pieces(texts)
-    spoken = np.array([any(letter.isalnum() for letter in text) for text in texts], dtype=bool)
-    lost = (n_unknown == n_pieces) | ~spoken
-    return Unread(np.flatnonzero(lost).tolist(), _language(texts, n_pieces, n_unknown, len(tokenizer.tokenizer)))
+    return Unread(np.flatnonzero(counts.readable <= 0).tolist(), _language(texts, counts, n_tokens))
 
 
-def _language(texts: Sequence[str], n_pieces: NDArray[np.int64], n_unknown: NDArray[np.int64], n_tokens: int) -> str:
-    total, n_words = int(n_pieces.sum()), sum(len(text.split()) for text in texts)
+def _language(texts: Sequence[str], counts: Counts, n_tokens: int) -> str:
+    total, n_words = int(counts.own.sum()), sum(len(text.split()) for text in texts)
     if len(texts) < _FEWEST or not total or not n_words:
         return ""
-    unknown, per_word = n_unknown.sum() / total, total / n_words
+    unknown, per_word = counts.unknown.sum() / total, total / n_words
     if unknown <= MOST_UNKNOWN and (per_word <= MOST_PIECES or n_tokens not in _OF_ONE_LANGUAGE):
         return ""
     found = _code_of(texts)
@@ -64,7 +68,7 @@ def _language(texts: Sequence[str], n_pieces: NDArray[np.int64], n_unknown: NDAr
     named = f" (they look like the language {found!r})" if found else ""
     return (
         f"The text model hardly knows the words of these texts{named}: {measured}; take a text model of their language "
-        '(see "Other languages" on the page Recipes of the guide).'
+        '(see "Other languages" on the page Text of the guide).'
     )
 
 
@@ -84,7 +88,7 @@ def examples(texts: Sequence[str]) -> Iterator[str]:
 def unread_message(place: str, texts: Sequence[str]) -> str:
     """Say of which texts the text model knows nothing."""
     return (
-        f"The text model knows no letter or digit of {numbered(len(texts), 'text')} in {place}, such as "
-        f"{', '.join(examples(texts))}, so that they are all alike to it; leave them out, or take a text model that "
-        "reads them."
+        f"The text model reads nothing of {numbered(len(texts), 'text')} in {place}, such as "
+        f"{', '.join(examples(texts))}: no letter, digit or emoji that it knows, so that they are all alike to it; "
+        "leave them out, or take a text model that reads them."
     )

@@ -81,10 +81,11 @@ def check_training_texts(
           ``"a"`` and ``"b"``; also if they occur in joins alone.
         - ``"few_texts"``: a class of fewer than five different texts.
         - ``"empty_texts"``: texts without a visible character.
-        - ``"markup"``: a tenth of the texts or more hold HTML or marks of entities, or begin with a time; or half of
-          them begin or end with the same three words, as mails do.
-        - ``"unread_texts"``: texts of which the text model knows no letter or digit, such as emoji: it gives all
-          of them one vector.
+        - ``"markup"``: a tenth of the texts or more hold HTML or marks of entities, begin with a time, or quote an
+          earlier message; or half of them begin or end with the same three words, or a tenth with the same eight, as
+          mails do with a greeting, a signature or a disclaimer (:ref:`mails`).
+        - ``"unread_texts"``: texts of which the text model reads nothing, such as ``"??"``, or emoji and letters that
+          its vocabulary does not have: all of them get zeros.
         - ``"language"``: texts of a language whose words the text model hardly knows.
         - ``"long_texts"``: texts with more tokens than the limit of the text model.
         - ``"exact_duplicates"``: equal texts of one label: the same after case folding, Unicode normalisation (NFKC)
@@ -301,25 +302,20 @@ def _of_tokenizer(data: _Data, tokenizer: Tokenizer | None) -> Iterator[Finding]
     if tokenizer is None:
         return
     rows = [row for row in data.rows if data.plain[row]]
-    unread = find_unread([data.texts[row] for row in rows], tokenizer)
+    counts = tokenizer.counts([data.texts[row] for row in rows])
+    unread = find_unread([data.texts[row] for row in rows], counts, len(tokenizer.tokenizer))
     if lost := [rows[i] for i in unread.rows]:
         message = unread_message(data.place(lost), [data.texts[row] for row in lost])
         yield Finding("unread_texts", lost, None, message)
     if unread.language:
         yield Finding("language", rows, None, unread.language)
-    yield from _long_texts(data, tokenizer)
-
-
-def _long_texts(data: _Data, tokenizer: Tokenizer) -> Iterator[Finding]:
-    counts = tokenizer.lengths([data.texts[row] for row in data.rows])
-    rows = [row for row, count in zip(data.rows, counts, strict=True) if count > tokenizer.longest]
-    if rows:
+    if long := [row for row, count in zip(rows, counts.total, strict=True) if count > tokenizer.longest]:
         message = (
-            f"The texts in {data.place(rows)} have more tokens (up to {counts.max()}) than the {tokenizer.longest} "
-            "that the text model reads, and their ends are cut off; shorten them, or raise max_length if the model can "
-            "read more."
+            f"The texts in {data.place(long)} have more tokens (up to {counts.total.max()}) than the "
+            f"{tokenizer.longest} that the text model reads, and their ends are cut off; shorten them, or raise "
+            "max_length if the model can read more."
         )
-        yield Finding("long_texts", rows, None, message)
+        yield Finding("long_texts", long, None, message)
 
 
 def _tokenizer(encoder: SupConTextEncoder, *, local: bool) -> Tokenizer | None:

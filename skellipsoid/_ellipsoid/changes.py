@@ -15,7 +15,7 @@ from skellipsoid_runtime._containers import in_memory
 
 from .._core.fit_steps import several_groups, warn_of_outliers
 from .._core.labels import as_kind_of, as_labels
-from .._core.norms import usual_norms
+from .._core.norms import usual_norms, zeros_are_none
 from .._core.spelling import refuse_other_spellings
 from .._core.validation import check_groups, check_squares, enumerated
 from .._core.warn import silenced, warn
@@ -33,7 +33,7 @@ from .remember import remembered
 #: No new class.
 NO_NAMES: NDArray[Any] = np.empty(0)
 #: Fitted attributes that do not depend on the samples.
-_CARRIED = ("n_features_in_", "feature_names_in_", "open_label_", "_norm_range")
+_CARRIED = ("n_features_in_", "feature_names_in_", "open_label_", "_norm_range", "_zeros_are_none")
 
 
 def without_classes(clf: Any, labels: ArrayLike) -> Any:
@@ -191,7 +191,8 @@ def _codes_among(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int6
 
 
 def _widen_norms(changed: Any, X: NDArray[Any], codes: NDArray[np.int64]) -> None:
-    """Let the usual norms be also those of new samples."""
+    """Let the usual norms be also those of new samples, which may be zeros, too."""
+    changed._zeros_are_none = changed._zeros_are_none and (not len(X) or zeros_are_none(X))
     usual, given = changed._norm_range, usual_norms(X, codes) if len(X) else None
     if usual is not None and given is not None:
         changed._norm_range = np.array([min(usual[0], given[0]), max(usual[1], given[1])])

@@ -14,7 +14,7 @@ from skellipsoid_runtime._answers import p_values
 
 from .._core.fit_steps import encode, gather_used, read_training, warn_of_degenerate, without_outliers
 from .._core.fitted_state import fit_context, of_one_fit
-from .._core.norms import usual_norms
+from .._core.norms import FEWEST_FEATURES, usual_norms, zeros_are_none
 from .._core.open_set_classifier import Answers, BoundaryOpenSetClassifier
 from .._core.sklearn import HasMethods, Interval, StrOptions, validate_params
 from .._core.state_rules import Record, Rule
@@ -33,6 +33,9 @@ from .expectation import warn_of_expectation
 from .learned import Learned
 from .math.boundaries import Fitted
 from .methods import method_of, read_validation
+
+#: Of a mean of zeros, in units of the features' scale: it is rounding.
+_NO_LENGTH = 1e-6
 
 
 class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, BoundaryOpenSetClassifier):
@@ -113,7 +116,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     held_out_ : Bunch of ndarray of shape (n_held_out,) or None
         The same scores with the classes of the samples, and scores of samples whose whole class was held out.
     n_iter_, loss_curve_, validation_scores_ : int, list of float, list of float or None
-        Number of epochs (1 for the closed form); mean loss and macro F1 of the validation samples in each.
+        With a trainer alone: number of epochs; mean loss and macro F1 of the validation samples in each.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
         Number of features seen in ``fit``, and their names, if X has names that are all strings.
 
@@ -209,6 +212,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
+        *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         X_val: ArrayLike | None = None,
@@ -255,6 +259,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
             lengths differ, if labels are missing, mix numbers and strings or are continuous, if weights are negative
             or all 0, if groups are missing, if every sample is open, or if only one of ``X_val`` and ``y_val`` is
             given.
+        TypeError
+            If ``X`` or the weights hold what is no number, such as a dict.
 
         Warns
         -----
@@ -275,6 +281,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         if self.outliers == "drop":
             used = without_outliers(X, codes, used, n_classes)
         self._norm_range = usual_norms(select_rows(X, used), codes[used])
+        self._zeros_are_none = zeros_are_none(select_rows(X, used[codes[used] < n_classes]))
         method = method_of(self)
         # A component of less variance says less: behind a PCA, F1 on bot 2 is 5 lower if they are divided.
         units = None if projection else method.column_units(X, codes, weights, used[codes[used] < n_classes])
@@ -302,9 +309,11 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         self._held_out = None
         if fitted.held_out is not None:
             self._keep_held_out(fitted.held_out, fitted.held_out.margins)
-        self.n_iter_, self.loss_curve_ = max(1, len(fitted.losses)), list(fitted.losses)
-        self.validation_scores_ = list(fitted.scores) or None
-        warn_of_degenerate(self.classes_, fitted.degenerate)
+        if self.trainer is not None:
+            self.n_iter_, self.loss_curve_ = max(1, len(fitted.losses)), list(fitted.losses)
+            self.validation_scores_ = list(fitted.scores) or None
+        is_zero = np.linalg.norm(self.centroids_, axis=1) < _NO_LENGTH * scale
+        warn_of_degenerate(self.classes_, fitted.degenerate, is_zero & (len(mean) >= FEWEST_FEATURES))
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
         margins, assigned, _ = self._scored(X, of_all=False)
@@ -317,18 +326,23 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         if (given := scoring.read_on_device(self, X)) is not None:
             margins, assigned, norms = self._scored(given, of_all=False)
             if np.isfinite(norms).all():
-                return Answers(assigned[:, 0], margins[:, 0], norms)
+                return self._answers(assigned[:, 0], margins[:, 0], self._zeros_are_none & (norms == 0), norms)
         return super()._score_checked(X, with_norms=with_norms)
 
     def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
         return self._decide(X)[0]
 
     def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
-        if (given := scoring.read_on_device(self, X)) is not None:
+        given = scoring.read_on_device(self, X)
+        if given is not None:
             margins, first, norms = self._scored(given, of_all=True)
-            if np.isfinite(norms).all():
-                return margins, first
-        return self._scored(self._validate_scored_data(X), of_all=True)[:2]
+            unread = self._zeros_are_none & (norms == 0)
+        if given is None or not np.isfinite(norms).all():
+            checked = self._validate_scored_data(X)
+            margins, first, _ = self._scored(checked, of_all=True)
+            unread = self._unread(checked)
+        margins[unread] = self._less_unread(margins[unread], first[unread, 0])
+        return margins, first
 
     def _compared(self, scores: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.asarray(np.square(1 - scores) - self._boundaries.shapes.allowances[classes])

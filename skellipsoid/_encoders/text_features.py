@@ -119,6 +119,8 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Returns
         -------
         features : ndarray of shape (n_samples, n_components), float32
+            Zeros for a text without a token of the vocabulary that has a letter, a digit or a sign: blanks,
+            punctuation, or letters that the text model does not know.
 
         Raises
         ------
@@ -227,7 +229,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             features = ACTIVATIONS[self._settings.activation]()(features)
         if self.normalize:
             features = functional.normalize(features, dim=1)
-        return np.asarray(features.numpy(), dtype=np.float32)
+        return np.asarray(less_unread(features, embeddings).numpy(), dtype=np.float32)
 
     def _check_state(self, sizes: Sizes) -> None:
         """Raise an error for what no rule of ``_state`` says."""
@@ -249,6 +251,11 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             text.encode()  # half of a character cannot be printed
         width = self.training_features_.shape[1]
         refuse(width != self._n_features_out, f"training_features_ has {width} columns, not {self._n_features_out}")
+
+
+def less_unread(features: torch.Tensor, embeddings: torch.Tensor) -> torch.Tensor:
+    """Leave zeros, the vectors of texts that the text model cannot read, as they are, whatever was made of them."""
+    return torch.where(embeddings.ne(0).any(dim=1, keepdim=True), features, torch.zeros_like(features))
 
 
 def warn_of_slow_bfloat16(device: torch.device) -> None:

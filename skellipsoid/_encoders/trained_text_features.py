@@ -81,6 +81,7 @@ class TrainedTextFeatures(TextFeatures):
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
+        *,
         groups: ArrayLike | None = None,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
@@ -126,6 +127,7 @@ class TrainedTextFeatures(TextFeatures):
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
+        *,
         groups: ArrayLike | None = None,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
@@ -158,7 +160,10 @@ class TrainedTextFeatures(TextFeatures):
             )
         texts, training, embeddings = self._fit(X, y, groups, X_val, y_val)
         features = self._embed(texts) if embeddings is None else self._project(embeddings)
-        return features if training is None else self._as_fresh(features, training, embeddings)
+        if training is None:
+            return features
+        fresh = self._as_fresh(features, training, embeddings)
+        return np.where(features.any(axis=1, keepdims=True), fresh, features)  # zeros of unread texts stay
 
     def _as_fresh(
         self, features: NDArray[np.float32], training: TrainingTexts, embeddings: torch.Tensor | None

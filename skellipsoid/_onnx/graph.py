@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .._encoders.text_features import TextFeatures
+from .._encoders.text_features import TextFeatures, less_unread
 from .._encoders.torch.backbone import TextBackbone
 from .._traffic.predict_set import zones_of
-from .heads import Head, Step, first_by_score, head_of, step_of
+from .heads import Head, Step, first_by_score, head_of, pick, step_of
 from .quantize import quiet_onnx
 
 #: Of a graph in one file.
 _MOST_BYTES = 2**31 - 2**20
 _OPSET = 20
-_OUTPUTS = ("label", "nearest_class", "score", "margins", "features")
+_OUTPUTS = ("label", "nearest_class", "score", "margins", "features", "unread")
 #: What a graph gives besides that can ask back.
 _TO_ASK = ("first_classes", "gap")
 #: Rows that are scored at once.
@@ -43,11 +43,14 @@ class Graph(nn.Module):
         self.head: Head = head_of(classifier, self.dtype)
         self.open_code = len(classifier.classes_)
         self.asks = zones_of(classifier) is not None
+        #: Score of a row of zeros that is no sample; ``None`` where it is one like any other.
+        self.unread_score = classifier._unread_score if classifier._zeros_are_none else None
         self.least = torch.from_numpy(classifier.offset_ + classifier.class_offsets_).to(self.dtype)
         self.encoder: TextFeatures | None = encoder
         self.backbone = backbone
         if encoder is not None and backbone is not None:
             self.text_model: Any = backbone.model.eval()
+            assert self.text_model.n_prompt_readable >= 0  # noqa: S101 - counted here: a trace cannot
             self.text_model.transformer.set_attn_implementation("eager")  # the smallest graph
             modules: list[Any] = list(self.text_model.after)
             for module in modules:
@@ -59,20 +62,32 @@ class Graph(nn.Module):
         """Features of the encoder, or those that are given."""
         if self.encoder is None or self.backbone is None:
             return inputs[0]
-        vectors = self.text_model(*inputs)
+        embeddings = vectors = self.text_model(*inputs)
         if self.linear:
             vectors = functional.linear(vectors, *self.linear)
-        return functional.normalize(vectors, dim=1) if self.encoder.normalize else vectors
+        if self.encoder.normalize:
+            vectors = functional.normalize(vectors, dim=1)
+        return less_unread(vectors, embeddings) if self.text_model.zeros else vectors
+
+    def judged(self, rows: Tensor) -> tuple[Tensor, ...]:
+        """Give what the head gives, and in the fourth place which rows are zeros that are no samples."""
+        nearest, score, margins, *in_order = self.head.score(rows)
+        score, margins = _without_nan(score.to(self.dtype)), _without_nan(margins.to(self.dtype))
+        if self.unread_score is None:
+            return nearest, score, margins, torch.zeros_like(nearest, dtype=torch.bool), *in_order
+        unread = rows.eq(0).all(dim=1)
+        excess = (pick(margins, nearest) - self.unread_score).clamp_min(0)
+        margins = torch.where(unread.unsqueeze(1), margins - excess.unsqueeze(1), margins)
+        return nearest, torch.where(unread, score.clamp_max(self.unread_score), score), margins, unread, *in_order
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Give the outputs of the graph."""
         rows = self.features(inputs)
         for step in self.steps:
             rows = step(rows)
-        nearest, score, margins, *in_order = self.head.score(rows)
-        score, margins = _without_nan(score.to(self.dtype)), _without_nan(margins.to(self.dtype))
+        nearest, score, margins, unread, *in_order = self.judged(rows)
         label = torch.where(score >= self.least[nearest], nearest, torch.full_like(nearest, self.open_code))
-        outputs = label, nearest, score, margins, rows
+        outputs = label, nearest, score, margins, rows, unread
         if not self.asks:
             return outputs
         first, gap = in_order or first_by_score(margins)
@@ -131,4 +146,4 @@ def seen(graph: Graph, features: NDArray[np.float32]) -> NDArray[np.float32]:
 def scored(graph: Graph, rows: NDArray[np.float32]) -> NDArray[np.floating]:
     """Scores of what the classifier sees."""
     parts = np.array_split(rows, -(-len(rows) // _AT_ONCE))
-    return np.concatenate([graph.head.score(torch.from_numpy(part))[1].numpy() for part in parts])
+    return np.concatenate([graph.judged(torch.from_numpy(part))[1].numpy() for part in parts])

@@ -91,7 +91,7 @@ _STEPS: dict[type, Callable[[Any, Callable[[Any], Tensor]], Step]] = {
 }
 
 
-def _pick(values: Tensor, labels: Tensor) -> Tensor:
+def pick(values: Tensor, labels: Tensor) -> Tensor:
     """Take an entry of each row."""
     return values.gather(1, labels.unsqueeze(1)).squeeze(1)
 
@@ -111,7 +111,7 @@ def first_by_score(by_class: Tensor) -> tuple[Tensor, Tensor]:
 
 def _best(by_class: Tensor) -> Scores:
     labels = by_class.argmax(1)
-    return labels, _pick(by_class, labels), by_class
+    return labels, pick(by_class, labels), by_class
 
 
 def _ellipsoids(classifier: EllipsoidOpenSetClassifier, dtype: torch.dtype) -> Head:
@@ -121,8 +121,8 @@ def _ellipsoids(classifier: EllipsoidOpenSetClassifier, dtype: torch.dtype) -> H
     def score(rows: Tensor) -> Scores:
         features = ready.standardize(rows)
         margins, nearest, compared = ready.scorer.all(features)
-        labels = _pick(nearest, compared.argmin(1))
-        scores = _pick(margins, labels)
+        labels = pick(nearest, compared.argmin(1))
+        scores = pick(margins, labels)
         found = labels, scores if ready.memory is None else scores - ready.lost(features), margins
         if nearest.shape[1] == 1:  # after the assigned class come the others by their margins
             is_assigned = torch.arange(margins.shape[1], device=margins.device) == nearest
@@ -166,7 +166,7 @@ def _balls(classifier: Any, given: Callable[[Any], Tensor]) -> tuple[Score, int]
         distances = _distances(rows, centroids)
         margins = 1 - distances / radii
         labels = distances.argmin(1)
-        return labels, _pick(margins, labels), margins
+        return labels, pick(margins, labels), margins
 
     return score, 2 * centroids.numel()
 
@@ -249,7 +249,7 @@ def _energy(classifier: EnergyClassifier, logits: Tensor) -> Scores:
 
 def _softmax(classifier: SoftmaxOpenSetClassifier, logits: Tensor) -> Scores:
     labels, by_class = logits.argmax(1), torch.softmax(logits, dim=1)
-    return labels, _pick(by_class, labels), by_class
+    return labels, pick(by_class, labels), by_class
 
 
 _FROM_LOGITS: dict[type, Callable[[Any, Tensor], Scores]] = {

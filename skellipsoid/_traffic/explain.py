@@ -67,6 +67,8 @@ def explain(
         - ``margin``: its margin, 1 at the centre, 0 on the boundary, negative outside.
         - ``p_value``: ``known_p_value``; if the classifier has held-out scores.
         - ``action``: ``"answer"``, ``"ask"`` or ``"open"``, as :func:`predict_set` says; if the classifier can ask.
+        - ``unread``: whether the encoder reads nothing of the text, so that it is open: its features are zeros, and no
+          training sample is nearly as short; for a Pipeline that takes texts. The columns below say where zeros lie.
         - ``near_open``: what ``margin`` has lost, since the sample lies nearer to messages that were labelled open than
           to its class and to messages that were labelled with a class; if such messages are remembered
           (:func:`learn_from_traffic`).
@@ -120,8 +122,10 @@ def explain(
         found["p_value"] = classifier.known_p_value(features)
     if zones_of(classifier) is not None:
         found["action"] = predict_set(classifier, features).action
+    if of_texts:
+        found["unread"] = classifier._unread(checked)
     found |= _runner_up(classifier, features, found["nearest_class"], found["margin"])
-    within = found["margin"]
+    within = classifier._score_assigned(checked)[1]
     if classifier._boundaries.memory is not None:
         found["near_open"] = deductions(classifier._boundaries, checked)
         within = within + found["near_open"]

@@ -14,6 +14,7 @@ from sklearn.utils import Bunch
 
 from skellipsoid_runtime._answers import ASK, OPEN, actions, check_max_classes, offered
 
+from .._core.open_set_classifier import Answers
 from .._core.pipelines import read_estimator
 from .._core.results import Result
 from .._core.validation import is_number
@@ -94,7 +95,7 @@ def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
     first, gaps = first_classes(classifier, features)
     found = classifier._score_checked(features)  # to the last bit as predict compares it
     scores = np.asarray(found.scores, dtype=np.float64)
-    action = _actions(classifier, known.asking, found.scores, found.assigned, gaps)
+    action = _actions(classifier, known.asking, found, gaps)
     codes = offered(action, first, found.assigned, len(classifier.classes_), max_classes)
     n_offered = np.where(action == ASK, max_classes, 1)
     log_odds = known.ranks.log_odds(known.ranks.scores(scores), known.ranks.normal_gaps(gaps))
@@ -110,13 +111,11 @@ def first_classes(classifier: Any, features: Any) -> tuple[NDArray[np.int64], Fl
     return first, gap_of(compared)
 
 
-def _actions(
-    classifier: Any, zones: Mapping[str, float], scores: NDArray[Any], assigned: NDArray[np.int64], gaps: Floats
-) -> NDArray[np.str_]:
+def _actions(classifier: Any, zones: Mapping[str, float], found: Answers, gaps: Floats) -> NDArray[np.str_]:
     """Say what is done with each message, by zones and the limit as it is now."""
-    class_offsets = classifier.class_offsets_[assigned]
+    class_offsets, scores = classifier.class_offsets_[found.assigned], found.scores
     is_known = scores >= (classifier.offset_ + class_offsets).astype(scores.dtype)  # as predict does
-    return actions(~is_known, scores, gaps, zones, class_offsets)
+    return actions(~is_known, scores, gaps, zones, class_offsets, found.unread)
 
 
 def read_asking(miss_rate: Any, ask_costs: Any) -> tuple[Costs | None, float | None]:

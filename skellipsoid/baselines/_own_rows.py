@@ -41,12 +41,13 @@ class OwnRowsClassifier(ThresholdedClassifier):
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
+        *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
         rows = None if self.estimator is None else _own_rows(X)
         if rows is None:
-            return super().fit(X, y, sample_weight, groups)
+            return super().fit(X, y, sample_weight=sample_weight, groups=groups)
         check_given(y, type(self).__name__)
         labels, n = np.asarray(as_labels(y, warn=True)), count_rows(rows)
         if len(labels) != n:
@@ -65,7 +66,7 @@ class OwnRowsClassifier(ThresholdedClassifier):
         samples, found = gather_used(numbers, codes, total, given, order, self.classes_, "off")
         self.groups_ = np.full(n, -1)
         self.groups_[used] = found[firsts[of_first]]
-        self._norm_range = None
+        self._norm_range, self._zeros_are_none = None, False
         self.offset_, self.class_offsets_ = 0.0, np.zeros(len(self.classes_))
         self._rows = rows
         try:

@@ -20,9 +20,9 @@ PARAGRAPHS = {
     "chosen_threshold": """
         ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` fits
         each fold once more without a fifth of the classes, whose samples are open. Their scores are brought to the
-        scale of the fit with all classes; of Mahalanobis distances, which do not depend on it, one fit scores both
-        kinds. The threshold is chosen by the expected F1 (:ref:`thresholds`): of
-        ``MahalanobisClassifier`` for the traffic that it expects, of others for a quarter, a half and three quarters of
+        scale of the fit with all classes; of relative Mahalanobis distances, which do not depend on it, one fit scores
+        both kinds. The threshold is chosen by the expected F1 (:ref:`thresholds`): of ``MahalanobisClassifier`` for the
+        traffic that it expects, of others for a quarter, a half and three quarters of
         open samples. For these it is ``"quantile"`` with fewer than three classes and no samples of ``open_label``.
         """,
     "frozen_estimator": """

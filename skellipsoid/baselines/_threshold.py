@@ -89,6 +89,10 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         """Whether a fold can be fitted without some of the samples."""
         return True
 
+    def _keeps_scale(self) -> bool:
+        """Whether a fit to fewer classes and samples scores as one to all."""
+        return False
+
     def _fit_boundaries(self, samples: TrainingSamples) -> None:
         samples = in_double(samples)
         self._fit_scores(samples)
@@ -130,7 +134,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
     def _held_out_scores(self, samples: TrainingSamples, rng: np.random.Generator) -> HeldOutTable | None:
         """Score known samples by fits without their fold, and open ones by fits that lack their class, too.
 
-        Where a fit without a class scores the other classes as one with it (``_scores_as_new``), it scores both.
+        Where a fit without a class scores the other classes as one with it (``_keeps_scale``), it scores both.
 
         ``None`` if no known sample can be held out.
         """
@@ -141,7 +145,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         open_folds = rng.permutation(np.arange(len(samples.open_features)) % N_FOLDS)
         for fold in range(N_FOLDS):
             stays, tested, lacks = folds != fold, np.flatnonzero(folds == fold), class_folds[classes] == fold
-            if self._scores_as_new and (stays & ~lacks).any():
+            if self._keeps_scale() and (stays & ~lacks).any():
                 stays = stays & ~lacks  # one fit has the scores of known and of open samples
             if not stays.any() or not (len(tested) or (open_folds == fold).any()):
                 continue
@@ -153,7 +157,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
             known = kinds, classes[tested], samples.weights[tested], blocks[tested]
             tables.append(_table_of(scored, *known, present, n_classes))
             tables.append(_table_of(of_open, *_as_open(len(of_open.assigned), n_classes), present, n_classes))
-            if not self._scores_as_new and lacks[tested].any() and (stays & ~lacks).any():
+            if not self._keeps_scale() and lacks[tested].any() and (stays & ~lacks).any():
                 tables.append(self._of_lacking(samples, stays & ~lacks, tested, lacks[tested], scored, blocks))
         found = HeldOutTable.joined(tables) if tables else None
         return found if found is not None and len(found.known) else None

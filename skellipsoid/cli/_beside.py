@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from skellipsoid_runtime._folder import MANIFEST, TRAINING_FEATURES
 
+from .._core.messages import cut
 from .._core.norms import norms, warn_of_unlike_norms
 from .._core.warn import warn
 from .._torch import machine
@@ -145,6 +146,24 @@ def read_export(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{str(path)!r} is damaged ({error}).") from error
 
 
+class UnreadNote:
+    """Says once of which messages the text model reads nothing, so that they are open."""
+
+    def __init__(self) -> None:
+        self._is_said = False
+
+    def __call__(self, lines: list[str], unread: Any) -> None:
+        """Look at some more messages; of an empty one there is nothing to be said."""
+        found = [line for line, is_unread in zip(lines, unread, strict=True) if is_unread and line.strip()]
+        if found and not self._is_said:
+            self._is_said = True
+            named = ", ".join(repr(cut(line)) for line in [*dict.fromkeys(found)][:3])
+            warn(
+                "Messages of which the text model reads nothing, no letter, digit or emoji that it knows, are open, "
+                f"such as {named}."
+            )
+
+
 def is_of_export(manifest: dict[str, Any]) -> bool:
     """Whether ``skellipsoid export`` wrote an export beside a model, so that it may replace it."""
     return bool(manifest["made_of"]) and not manifest["quantized"]
@@ -154,7 +173,7 @@ def _answering(model: Any, made_of: dict[str, Any]) -> Answering:
     """Let an exported model answer as the saved one does: each text once, and with the same warning."""
     usual = made_of.get("norm_range")
     trained = None if usual is None else _Trained(np.array(usual, dtype=np.float64))
-    pool = ThreadPoolExecutor(machine.n_cores())
+    pool, note = ThreadPoolExecutor(machine.n_cores()), UnreadNote()
 
     def labels_of(lines: list[str]) -> list[Any]:
         places = {line: place for place, line in enumerate(dict.fromkeys(lines))}
@@ -162,11 +181,11 @@ def _answering(model: Any, made_of: dict[str, Any]) -> Answering:
         size = max(_FEWEST_TEXTS, -(-len(texts) // machine.n_cores()))
         parts = [texts[start : start + size] for start in range(0, len(texts), size)]
         run: Any = map if len(parts) == 1 else pool.map
-        if trained is None:
-            found = np.concatenate([*run(model.predict, parts)])
-        else:
-            answers = [*run(model.answers, parts)]
-            found = np.concatenate([each["label"] for each in answers])
+        answers = [*run(model.answers, parts)]
+        found = np.concatenate([each["label"] for each in answers])
+        if lines is not FIRST_CALL and all("unread" in each for each in answers):
+            note(texts, np.concatenate([each["unread"] for each in answers]))
+        if trained is not None:
             warn_of_unlike_norms(trained, norms(np.concatenate([each["features"] for each in answers])[rows]))
         labels: list[Any] = found[rows].tolist()
         return labels

@@ -15,6 +15,8 @@ from .._core.files import unused_name
 from .._core.messages import named, numbered
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.validation import enumerated
+from .._core.warn import warn
+from .._data_check.readable import find_unread, unread_message
 from .._encoders.text_features import TextFeatures, embedding_once
 from .._text_files.columns import check_single
 from .._text_files.match_log import DIGEST, MESSAGE, ROW, LabelledLog, checked_match
@@ -32,7 +34,7 @@ from ._pages.page import SUFFIX as PAGE
 from ._pages.page import saved_by
 from ._reviewed import COLUMNS, Chosen, one_line, write_chosen
 from ._trade_off import before_and_after
-from ._use import answered, load_model, weights_of
+from ._use import answered, load_model, tokenizer_of, weights_of
 
 
 @embedding_once()
@@ -115,9 +117,20 @@ def learn(options: argparse.Namespace) -> None:
     y = np.append(y, np.full(len(others), None))
     weights = None if weights is None else np.append(weights, np.ones(len(others)))
     weights = None if options.picks else weights
+    _say_unread(model, texts, options)
     learned = learn_from_traffic(model, X, y, sample_weight=weights, picked=options.picks)
     folder = save_where_asked(learned, manifest, options)
     print(*_told(split_estimator(learned)[1], len(others) - n_copies, folder), sep="\n")
+
+
+def _say_unread(model: Any, texts: list[str], options: argparse.Namespace) -> None:
+    """Say of which labelled messages the text model reads nothing, and that it hardly knows their words."""
+    tokenizer = tokenizer_of(model)
+    found = find_unread(texts, tokenizer.counts(texts), len(tokenizer.tokenizer))
+    if found.rows:
+        warn(unread_message(repr(str(options.data)), [texts[row] for row in found.rows]))
+    if found.language:
+        warn(found.language)
 
 
 def _reviewed(

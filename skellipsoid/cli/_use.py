@@ -17,13 +17,14 @@ from .._core.pipelines import split_estimator
 from .._core.spelling import refuse_other_spellings
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
+from .._encoders.torch.tokens import Tokenizer
 from .._held_out.scores import ReferenceScores
 from .._text_files.read import read_log, read_partly_labelled
 from .._traffic.explain import explain
 from .._traffic.predict_set import predict_set
 from ..persistence._folder import CachedModel, shown
 from ..persistence._load import find, load_with_manifest
-from ._beside import FIRST_CALL, Answering
+from ._beside import FIRST_CALL, Answering, UnreadNote
 from ._given import read_by
 
 _DIGITS = 4
@@ -126,7 +127,21 @@ def answering(options: argparse.Namespace) -> Answering:
     if options.ask:
         ReferenceScores.of(classifier, "--ask")  # or an error
     answer = partial(answered, pipeline, scores=scores, n_neighbors=n_neighbors, asks=options.ask)
-    return Answering(manifest["manifest_sha256"], classifier.open_label_, answer)
+    tokenizer, note = tokenizer_of(pipeline), UnreadNote()
+
+    def noted(lines: list[str]) -> Iterator[dict[str, Any]]:
+        records, unread = list(answer(lines)), tokenizer.counts(lines).readable <= 0
+        is_open = [record["label"] == classifier.open_label_ for record in records]
+        note(lines, unread & np.array(is_open, dtype=bool))
+        yield from records
+
+    return Answering(manifest["manifest_sha256"], classifier.open_label_, noted)
+
+
+def tokenizer_of(pipeline: Any) -> Tokenizer:
+    """Give the tokenizer of a model, which ``load_model`` has found to begin with an encoder."""
+    encoder = next(step for step in split_estimator(pipeline)[0] if isinstance(step, TextFeatures))
+    return Tokenizer.of_backbone(encoder._backbone)
 
 
 @contextmanager
@@ -209,6 +224,7 @@ def answered(
             "margin": np.round(why.margin.astype(np.float64), _DIGITS).tolist(),
             "p_value": np.round(why.p_value, _DIGITS).tolist() if "p_value" in why else [None] * len(lines),
             "runner_up": why.runner_up.tolist(),
+            "unread": why.unread.tolist(),
         }
     for i in range(1, n_neighbors + 1):
         columns[f"neighbor_{i}"] = [shown(text) for text in why[f"neighbor_{i}"]]

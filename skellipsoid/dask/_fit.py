@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from .._core.fit_steps import check_classes, several_groups
 from .._core.labels import cast_open_label
-from .._core.norms import usual_norms
+from .._core.norms import usual_norms, zeros_are_none
 from .._core.sklearn import validate_params
 from .._core.warn import warn
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
@@ -33,7 +33,7 @@ _MERGED_AT_ONCE = 4
 
 
 def fit(
-    classifier: EllipsoidOpenSetClassifier, X: Any, y: Any, groups: Any = None, *, samples_per_class: int = 256
+    classifier: EllipsoidOpenSetClassifier, X: Any, y: Any, *, groups: Any = None, samples_per_class: int = 256
 ) -> EllipsoidOpenSetClassifier:
     """Fit ellipsoids to a Dask collection, in three passes over its partitions.
 
@@ -224,6 +224,7 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
     fitted.n_features_in_ = found.features.shape[1]
     fitted.offset_, fitted.class_offsets_ = 0.0, np.zeros(n_classes)
     fitted._norm_range = usual_norms(found.features, found.codes)
+    fitted._zeros_are_none = zeros_are_none(found.features[found.codes < n_classes])
     device, known, given = resolve_device(fitted.device), found.codes < n_classes, found.features
     units = column_units(given[known], found.codes[known], np.ones(int(known.sum())))
     if units is not None:

@@ -99,10 +99,17 @@ def _usage(parts: list[tuple[str, Any]], place: str) -> str:
     texts = bool(parts) and isinstance(parts[0][1], TakesTexts)
     method = "predict" if parts and hasattr(parts[-1][1], "predict") else "transform"
     argument = '["a text", "another text"]' if texts else "X"
+    takes = (
+        "\n\nIt takes the words of users alone: clean messages as the training texts were, without HTML, quoted "
+        "replies and signatures."
+        if texts
+        else ""
+    )
     return (
         "## How to load it\n\n```python\nimport skellipsoid\n\n"
         f'model = skellipsoid.load("{place}")\nmodel.{method}({argument})\n```\n\n'
         "Loading runs no code from this folder. `skellipsoid.json` holds the same facts for programs."
+        f"{takes}"
     )
 
 

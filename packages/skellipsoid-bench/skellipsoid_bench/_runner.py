@@ -1,8 +1,10 @@
 """The runner: what is not there yet is run, in this process or in several, and written at once."""
 
 import os
+import re
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, wait
@@ -13,7 +15,7 @@ from typing import Any
 from joblib import cpu_count
 from tqdm import tqdm
 
-from skellipsoid.base import resolve_device, warn
+from skellipsoid._base import resolve_device, warn
 
 from ._case import Run, Task, case_features, forget, run_method
 from ._data import load_data
@@ -100,8 +102,8 @@ def run(
         Folder of embeddings and features, stored under a hash of everything that they depend on. ``None``:
         ``~/.cache/skellipsoid/benchmark``. It can be deleted at any time.
     n_jobs : int, default=1
-        Number of processes. Each computes with as many threads as the environment variable ``OMP_NUM_THREADS`` says;
-        without it, the CPU cores are divided among the processes.
+        Number of processes, which show a warning of many runs once. Each computes with as many threads as the
+        environment variable ``OMP_NUM_THREADS`` says; without it, the CPU cores are divided among the processes.
     device : str, default="auto"
         Device of torch.
     rerun : bool, default=False
@@ -283,17 +285,19 @@ def _in_processes(todo: list[list[Run]], n_jobs: int, attempt: Callable[..., Any
         n_jobs, initializer=_end_with, initargs=(os.getpid(),), env={"OMP_NUM_THREADS": threads}
     )
     cases, ready, running = deque(todo), deque[Run](), dict[Any, Run | list[Run]]()
+    told = set[tuple[type[Warning], str]]()
     try:
         while cases or ready or running:
             while len(running) < n_jobs and (ready or cases):
                 if ready:
                     run = ready.popleft()
-                    running[executor.submit(attempt, run_method, run)] = run
+                    running[executor.submit(_heard, attempt, run_method, run)] = run
                 else:
                     runs = cases.popleft()
-                    running[executor.submit(attempt, _make_features, runs[0].task)] = runs
+                    running[executor.submit(_heard, attempt, _make_features, runs[0].task)] = runs
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                ended, result = running.pop(future), future.result()
+                ended, (result, said) = running.pop(future), future.result()
+                _tell_once(said, told)
                 if isinstance(ended, Run):
                     yield ended, result
                 elif result is None:
@@ -308,6 +312,22 @@ def _in_processes(todo: list[list[Run]], n_jobs: int, attempt: Callable[..., Any
             ) from error
         raise
     executor.shutdown()
+
+
+def _heard(attempt: Callable[..., Any], *work: Any) -> tuple[Any, list[tuple[type[Warning], str]]]:
+    """Do some work, and give what it gives with its warnings, which its process does not show."""
+    with warnings.catch_warnings(record=True) as said:
+        result = attempt(*work)
+    return result, [(each.category, str(each.message)) for each in said]
+
+
+def _tell_once(said: list[tuple[type[Warning], str]], told: set[tuple[type[Warning], str]]) -> None:
+    """Warn of what is new; names and numbers differ from run to run."""
+    for category, text in said:
+        kind = category, re.sub(r"(['\"]).*?\1|\d+", "", text)
+        if kind not in told:
+            told.add(kind)
+            warn(f"{text} (Further warnings of this kind, of other runs, are not shown.)", category)
 
 
 def _end_with(parent: int) -> None:

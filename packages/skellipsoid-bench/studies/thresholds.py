@@ -3,7 +3,7 @@
     git show dcce124d:./results/methods.jsonl > before.jsonl
     python studies/thresholds.py --before before.jsonl > results/thresholds.rst
 
-``results/thresholds.jsonl`` is of ``plans/methods.toml`` with ``--seeds 0 1 2`` and the methods and encoders in it.
+Of the rows of ``results/methods.jsonl`` with an ``answers_version``, which a change of thresholds raises.
 """
 
 import argparse
@@ -21,13 +21,15 @@ def main():
     """Print a table of means over the cases that both have."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", type=Path, required=True)
-    parser.add_argument("--after", type=Path, default=RESULTS / "thresholds.jsonl")
+    parser.add_argument("--after", type=Path, default=RESULTS / "methods.jsonl")
     options = parser.parse_args()
     before, after = (
         {tuple(row[key] for key in KEYS): row for row in read_results(path)} for path in (options.before, options.after)
     )
     pairs = {}
     for name in after.keys() & before.keys():
+        if "answers_version" not in after[name] or after[name]["params"].get("threshold") != "auto":
+            continue
         pairs.setdefault(name[:2], []).append((before[name], after[name]))
     rows = [("Encoder", "Method", "Cases", "F1 before", "F1 after", "Best F1", "ACC before", "ACC after")]
     for (encoder, method), found in sorted(pairs.items()):

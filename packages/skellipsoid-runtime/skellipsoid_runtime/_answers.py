@@ -31,6 +31,7 @@ def actions(
     gaps: NDArray[Any],
     zones: Mapping[str, float],
     class_offsets: NDArray[np.float64],
+    unread: NDArray[np.bool_] | bool = False,
 ) -> NDArray[np.str_]:
     """Say what is done with each sample, (n_samples,): answer, ask or open.
 
@@ -42,12 +43,14 @@ def actions(
         The score, how much the second class is farther than the first, and the offset of the nearest class.
     zones : mapping
         ``low`` and ``high`` of the score, and ``gap``.
+    unread : ndarray of shape (n_samples,) or bool
+        Samples of which nothing is read: nothing is asked about them.
     """
     # In the precision of the scores, as predict compares them.
     is_high = scores >= (zones["high"] + class_offsets).astype(scores.dtype)
     is_low = scores < (zones["low"] + class_offsets).astype(scores.dtype)
     is_answered = ~is_open & is_high & (gaps >= zones["gap"])
-    return np.select([is_open & is_low, is_answered], [OPEN, ANSWER], ASK).astype(np.str_)
+    return np.select([is_open & (is_low | unread), is_answered], [OPEN, ANSWER], ASK).astype(np.str_)
 
 
 def offered(

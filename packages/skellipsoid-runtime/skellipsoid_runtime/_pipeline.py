@@ -23,6 +23,8 @@ PIECE_TOKENS = 512
 OUTPUTS = ("label", "nearest_class", "score", "margins", "features")
 #: What a graph gives besides that can ask back.
 TO_ASK = ("first_classes", "gap")
+#: What a graph gives besides that was exported since version 0.1.0: whether nothing is read of a text, which is open.
+UNREAD = "unread"
 #: More than any machine has use for, and started in seconds.
 MOST_THREADS = 1024
 
@@ -111,6 +113,7 @@ class OnnxPipeline:
             self._reader = None if text is None else TextReader(files[TOKENIZER], text)
             self._training_features = None if self._training is None else self._read_features(files[TRAINING_FEATURES])
             self._session = open_graph(files[GRAPH], int(n_threads))
+            self._tells_unread = UNREAD in {output.name for output in self._session.get_outputs()}
             self._check_answers()
 
     def _read_features(self, content: bytes) -> NDArray[Any]:
@@ -126,13 +129,15 @@ class OnnxPipeline:
     def _check_answers(self) -> None:
         """Answer once, so that what does not fit is found here; of two texts one is padded."""
         given = np.zeros((2, self.n_features_)) if self._reader is None else ["one text", "a text that is longer"]
-        found = self._run(given, *OUTPUTS, *(TO_ASK if self.asks else ()))
+        found = self._run(given, *OUTPUTS, *self._besides())
         n_classes = len(self.classes_)
         shapes = {"label": (2,), "nearest_class": (2,), "score": (2,), "margins": (2, n_classes)}
         if self.asks:
             shapes |= {"first_classes": (2, min(MOST_CLASSES, n_classes)), "gap": (2,)}
             if not ((found["first_classes"] >= 0) & (found["first_classes"] < n_classes)).all():
                 raise ValueError("the graph offers a class that the manifest does not name")
+        if self._tells_unread:
+            shapes[UNREAD] = (2,)
         for name, shape in shapes.items():
             if found[name].shape != shape:
                 raise ValueError(f"the graph gives {name} of shape {found[name].shape}, but {shape} is needed")
@@ -209,7 +214,7 @@ class OnnxPipeline:
                 "skellipsoid fitted, with at least two different samples of some class."
             )
         max_classes = check_max_classes(max_classes)
-        found = self._run(X, "label", "nearest_class", "score", *TO_ASK)
+        found = self._run(X, "label", "nearest_class", "score", *self._besides())
         action, codes = self._asked(found)
         return {"action": action, "classes": self._answers[codes[:, :max_classes]]}
 
@@ -217,7 +222,8 @@ class OnnxPipeline:
         """Actions by the zones, and the numbers of the classes that are offered, (n_samples, 3)."""
         nearest, n_classes = found["nearest_class"], len(self.classes_)
         is_open = found["label"] == n_classes  # of predict, as the graph has rounded
-        action = actions(is_open, found["score"], found["gap"], self._zones, self.class_offsets_[nearest])
+        of_class, unread = self.class_offsets_[nearest], found.get(UNREAD, False)
+        action = actions(is_open, found["score"], found["gap"], self._zones, of_class, unread)
         return action, offered(action, found["first_classes"], nearest, n_classes)
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
@@ -270,9 +276,10 @@ class OnnxPipeline:
             Arrays, one row for each sample: ``label`` (of ``predict``), ``nearest_class`` (never open), ``score``,
             ``margins`` (n_samples, n_classes), ``features`` (n_samples, n_features) that the classifier sees,
             ``p_value`` if the model has held-out scores, and, if it ``asks``, ``action`` (n_samples,) and
-            ``candidates`` (n_samples, 3) of ``predict_set``.
+            ``candidates`` (n_samples, 3) of ``predict_set``; and ``unread`` (n_samples,), whether a text is open
+            because the text model reads nothing of it, unless the model was exported by an older version.
         """
-        found = self._run(X, *OUTPUTS, *(TO_ASK if self.asks else ()))
+        found = self._run(X, *OUTPUTS, *self._besides())
         if self.asks:
             found["action"], codes = self._asked(found)
             found["candidates"] = self._answers[codes]
@@ -325,6 +332,10 @@ class OnnxPipeline:
             "margin": found["score"],
             **{f"{name}_{i + 1}": values[:, i] for name, values in named.items() for i in range(int(n_neighbors))},
         }
+
+    def _besides(self) -> tuple[str, ...]:
+        """Name the outputs that not every graph has."""
+        return (*(TO_ASK if self.asks else ()), *((UNREAD,) if self._tells_unread else ()))
 
     def _run(self, X: Any, *outputs: str) -> dict[str, NDArray[Any]]:
         """Give outputs of the graph for all samples, by name."""

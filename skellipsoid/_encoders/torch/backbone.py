@@ -168,6 +168,7 @@ class TextBackbone:
                 lowers=model.lowers,
                 prompt=model.prompt,
                 mix=copy.deepcopy(model.mix),
+                zeros=model.zeros,
             ),
             self.max_length,
         )
@@ -212,7 +213,8 @@ class TextBackbone:
             As of ``embed`` from now on.
         """
         mix = LayerMix(layers, LAYER_WEIGHT, vectors.shape[2])
-        mix.centres.copy_(vectors[:, 1:].mean(dim=0))
+        is_read = vectors[:, 0].ne(0).any(dim=1)
+        mix.centres.copy_((vectors[is_read] if is_read.any() else vectors)[:, 1:].mean(dim=0))
         self.model.mix = mix.to(next(self.transformer.parameters()).device)
         self._reduced = None
         return self.mixed(vectors)

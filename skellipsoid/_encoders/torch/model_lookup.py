@@ -57,6 +57,7 @@ def find_model(name: str, pooling: str = "auto", prompt: str | None = None) -> T
     # Without modules of its own a model is given some by sentence-transformers.
     kept: list[Any] = [] if pooling == "mean" or not found.module_kwargs else _own_modules(found, model, name)
     model.after = nn.ModuleList(kept)
+    model.give_zeros()  # which sentence-transformers does not
     return model
 
 

@@ -66,8 +66,8 @@ _LONGEST_WINDOW = 2048
 _LONGEST_PROMPT = 10_000
 _USE_ANOTHER = f"use one of {', '.join(sorted(name.removesuffix('Model') for name in CLASSES))}"
 _KEYS = {"class", "config", "tokenizer", "modules", "limit", "lowers"}
-#: Only of a model with a prompt, and of one that reads further layers.
-_PROMPT, _LAYER_MIX = "prompt", "layers"
+#: Only of a model with a prompt, of one that reads further layers, and of one with zeros for what it cannot read.
+_PROMPT, _LAYER_MIX, _ZEROS = "prompt", "layers", "zeros"
 _MIX_KEYS = ("numbers", "weight")
 
 
@@ -113,6 +113,7 @@ def store(model: TextModel) -> StoredTextModel:
         "lowers": model.lowers,
         **({_PROMPT: model.prompt} if model.prompt else {}),
         **({_LAYER_MIX: {"numbers": model.mix.layers, "weight": model.mix.weight}} if model.mix else {}),
+        **({_ZEROS: True} if model.zeros else {}),
     }
     # JSON turns tuples into lists: what is stored is what is read.
     description = json.loads(json.dumps(description))
@@ -159,6 +160,7 @@ def restore(stored: StoredTextModel) -> TextModel:
                 after = [build_module(**module) for module in description["modules"]]
             nn.ModuleList(after).to_empty(device="cpu").load_state_dict(_below("after.", weights))
         chosen = {"lowers": description["lowers"], "prompt": description.get(_PROMPT, "")}
+        chosen |= {"zeros": description.get(_ZEROS, False)}
         model = TextModel(transformer, tokenizer, after, description["limit"], **chosen).eval()
         if _LAYER_MIX in description:
             with _explained("its layers"):
@@ -197,7 +199,7 @@ def check_description(description: Any) -> dict[str, Any]:
     ValueError
         Otherwise; the message names what is not allowed.
     """
-    found = check_mapping(description, "its description", {*_KEYS, _PROMPT, _LAYER_MIX})
+    found = check_mapping(description, "its description", {*_KEYS, _PROMPT, _LAYER_MIX, _ZEROS})
     if missing := sorted(_KEYS - found.keys()):
         raise ValueError(f"the text model has no {missing[0]!r}")
     if not (isinstance(found["class"], str) and found["class"] in CLASSES):
@@ -228,6 +230,8 @@ def check_description(description: Any) -> dict[str, Any]:
         raise ValueError(f"the text model's prompt is {str(prompt)[:80]!r}, which is no valid text")
     if len(prompt) > _LONGEST_PROMPT:
         raise ValueError(f"the text model's prompt has {len(prompt)} letters; at most {_LONGEST_PROMPT} are allowed")
+    if type(found.get(_ZEROS, True)) is not bool:
+        raise ValueError(f"the text model has {str(found[_ZEROS])[:80]!r} as its zeros, which is no Boolean")
     if _LAYER_MIX in found:
         _check_layers(check_mapping(found[_LAYER_MIX], "the layers of the text model", {*_MIX_KEYS}))
     return found

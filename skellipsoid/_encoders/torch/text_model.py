@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .known_tokens import readable_tokens
 from .positions import NO_LIMIT, table_size
 from .text_modules import LayerMix, count_layers, pool, token_means, width_after
 from .tokenizer_rules import encode
@@ -29,6 +30,9 @@ class TextModel(nn.Module):
         Stands before every text.
     mix : LayerMix or None
         What reads further layers of the transformer.
+    zeros : bool
+        Whether a text of which no token says anything (``known_tokens``) gets a vector of zeros. Models that were saved
+        before there was this setting give it a vector like any other.
     """
 
     def __init__(
@@ -41,12 +45,18 @@ class TextModel(nn.Module):
         lowers: bool,
         prompt: str = "",
         mix: LayerMix | None = None,
+        zeros: bool = False,
     ) -> None:
         super().__init__()
         self.transformer = transformer
         self.after = nn.ModuleList(after)
         self.mix = mix
         self.tokenizer, self.lowers, self.prompt = tokenizer, lowers, prompt
+        self.zeros = False
+        self.readable: Tensor
+        self.register_buffer("readable", torch.zeros(0, dtype=torch.bool), persistent=False)
+        if zeros:
+            self.give_zeros()
         self.is_untried = False  # see ``probes``
         self.positions = table_size(transformer)  # None if positions are relative
         self.limit = limit if self.positions is None else min(limit or self.positions, self.positions)
@@ -57,7 +67,12 @@ class TextModel(nn.Module):
         first, *after = model
         lowers = bool(getattr(first, "do_lower_case", False))
         limit = model.max_seq_length if (model.max_seq_length or NO_LIMIT) < NO_LIMIT else None
+        read_as_letters(model.tokenizer)
         return cls(first.auto_model, model.tokenizer, after, limit, lowers=lowers, prompt=prompt)
+
+    def give_zeros(self) -> None:
+        """Give a vector of zeros from now on for a text of which no token says anything."""
+        self.zeros, self.readable = True, readable_tokens(self.tokenizer)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Embed texts, given as token ids and their mask, (n_texts, width of the last module)."""
@@ -65,13 +80,25 @@ class TextModel(nn.Module):
             mixed: Tensor = self.mix(self.vectors(ids, mask, self.mix.layers))
             return mixed
         found = self.transformer(input_ids=ids, attention_mask=mask)[0]  # (n_texts, longest, width)
-        return pool(self.after, found.float(), mask, self.n_prompt)
+        return self._less_unread(pool(self.after, found.float(), mask, self.n_prompt), ids, mask)
 
     def vectors(self, ids: Tensor, mask: Tensor, layers: Sequence[int]) -> Tensor:
         """Vector of each text, and the mean of its token vectors after each layer, (n_texts, 1 + n_layers, width)."""
         found = self.transformer(input_ids=ids, attention_mask=mask, output_hidden_states=True)
         means = [token_means(found.hidden_states[layer].float(), mask) for layer in layers]
-        return torch.stack([pool(self.after, found[0].float(), mask, self.n_prompt), *means], dim=1)
+        vectors = torch.stack([pool(self.after, found[0].float(), mask, self.n_prompt), *means], dim=1)
+        return self._less_unread(vectors, ids, mask)
+
+    def reads(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Whether some token of each text, beside those of the prompt, says something, (n_texts,)."""
+        return (self.readable[ids] & mask.bool()).sum(dim=1) > self.n_prompt_readable
+
+    def _less_unread(self, vectors: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
+        """Make vectors of texts of which nothing is read zeros, (n_texts, …)."""
+        if not self.zeros:
+            return vectors
+        is_read = self.reads(ids, mask).reshape(-1, *(1,) * (vectors.ndim - 1))
+        return torch.where(is_read, vectors, torch.zeros_like(vectors))
 
     def tokenize(self, texts: Sequence[str], longest: int | None = None) -> list[list[int]]:
         """Token ids of each text behind the prompt, as of ``encode``."""
@@ -114,3 +141,16 @@ class TextModel(nn.Module):
             return 0
         (ids,) = self.tokenize([""])
         return len(ids) - (ids[-1] in self.tokenizer.all_special_ids)
+
+    @cached_property
+    def n_prompt_readable(self) -> int:
+        """Number of tokens of the prompt that say something."""
+        if not (self.prompt and self.zeros):
+            return 0
+        (ids,) = self.tokenize([""])
+        return int(self.readable[ids].sum())
+
+
+def read_as_letters(tokenizer: Any) -> None:
+    """Let names of special tokens in a text, such as ``[MASK]``, be its letters, also after ``save_pretrained``."""
+    tokenizer.split_special_tokens = tokenizer.init_kwargs["split_special_tokens"] = True

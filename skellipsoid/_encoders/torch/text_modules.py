@@ -42,7 +42,8 @@ class LayerMix(nn.Module):
     """Adds the means of the token vectors after further layers to the vector of a text.
 
     The sum is x / ‖x‖₂ + w Σ_l (m_l − c_l) / ‖m_l − c_l‖₂, where m_l is the mean of the token vectors after layer l,
-    and c_l the mean of m_l over the training texts: what they share, in the first layers most of m_l.
+    and c_l the mean of m_l over the training texts: what they share, in the first layers most of m_l. Zeros, of texts
+    that the model cannot read, stay zeros.
 
     Parameters
     ----------
@@ -63,7 +64,8 @@ class LayerMix(nn.Module):
     def forward(self, vectors: Tensor) -> Tensor:
         """Mix vectors of texts and their means, (n_texts, 1 + n_layers, width), to (n_texts, width)."""
         others = functional.normalize(vectors[:, 1:] - self.centres, dim=2).sum(dim=1)
-        return functional.normalize(vectors[:, 0], dim=1) + self.weight * others
+        found = functional.normalize(vectors[:, 0], dim=1) + self.weight * others
+        return torch.where(vectors[:, 0].ne(0).any(dim=1, keepdim=True), found, torch.zeros_like(found))
 
 
 def pool(modules: nn.ModuleList, vectors: Tensor, mask: Tensor, n_prompt: int) -> Tensor:

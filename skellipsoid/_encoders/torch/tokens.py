@@ -10,12 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backbone import WINDOW, TextBackbone
+from .known_tokens import readable_tokens
 from .model_lookup import default_prompt, folder_of, hub_is_reachable, hub_names, not_found
 from .positions import NO_LIMIT, USUAL_LIMIT, check_length, n_positions, table_size, without_weights
+from .text_model import read_as_letters
 from .tokenizer_rules import encode
 
 #: Files of a text model that are not its weights.
 _WITHOUT_WEIGHTS = ("*.json", "*.txt", "*.model", "*.jinja")
+
+
+class Counts(NamedTuple):
+    """Tokens of each text, (n_texts,) each."""
+
+    #: All, those of the prompt and special ones included.
+    total: NDArray[np.int64]
+    #: Of the text alone; those of them that the vocabulary does not have; and those that say something.
+    own: NDArray[np.int64]
+    unknown: NDArray[np.int64]
+    readable: NDArray[np.int64]
 
 
 class Tokenizer(NamedTuple):
@@ -78,6 +91,7 @@ class Tokenizer(NamedTuple):
             saved = folder / "sentence_bert_config.json"
             settings = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else {}
         tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
+        read_as_letters(tokenizer)
         config: Any = AutoConfig.from_pretrained(str(folder), trust_remote_code=False)
         positions = getattr(config.get_text_config(), "max_position_embeddings", None)
         longest = settings.get("max_seq_length") or min(tokenizer.model_max_length, positions or NO_LIMIT)
@@ -88,20 +102,18 @@ class Tokenizer(NamedTuple):
         longest = longest if longest < NO_LIMIT else USUAL_LIMIT
         return cls(tokenizer, int(longest), bool(settings.get("do_lower_case")), prompt or ""), positions
 
-    def lengths(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Count the tokens of each text behind the prompt before truncation, special ones included."""
-        return np.array([len(ids) for ids in self._ids([self.prompt + text for text in texts])], dtype=np.int64)
-
-    def pieces(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Count the pieces of each text, without special ones, and those of them that the vocabulary does not have."""
-        unknown, n_special = self.tokenizer.unk_token_id, len(next(self._ids([""])))
-        counts = [(len(ids) - n_special, ids.count(unknown)) for ids in self._ids(texts)]
-        found = np.array(counts, dtype=np.int64).reshape(-1, 2)
-        return found[:, 0], found[:, 1]
+    def counts(self, texts: Sequence[str]) -> "Counts":
+        """Count the tokens of each text, which is read once, behind the prompt and without truncation."""
+        unknown, says = self.tokenizer.unk_token_id, readable_tokens(self.tokenizer).numpy()
+        (without,) = self._ids([""])
+        alone = np.array([len(without), without.count(unknown), says[without].sum()])  # of the prompt, special ones
+        rows = [(len(ids), ids.count(unknown), says[ids[: self.longest]].sum()) for ids in self._ids(texts)]
+        found = np.array(rows, dtype=np.int64).reshape(-1, 3)
+        return Counts(found[:, 0], *(found - alone).T)
 
     def _ids(self, texts: Sequence[str]) -> Iterator[list[int]]:
         for start in range(0, len(texts), WINDOW):
-            window = texts[start : start + WINDOW]
+            window = [self.prompt + text for text in texts[start : start + WINDOW]]
             yield from encode(self.tokenizer, [text.lower() for text in window] if self.lower else window)
 
 

@@ -1,8 +1,10 @@
 """The words that tell a group of texts from the others: class-based TF-IDF."""
 
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import CountVectorizer
 
@@ -19,6 +21,31 @@ _EMPTY = frozenset(
     which while who who's whom whose why will with without won't would wouldn't yes yet you you're your yours
     """.split()  # noqa: SIM905
 )
+#: Letters of scripts without blanks between words, by how lines of them are broken: Thai and its neighbours, whose
+#: words only a dictionary tells, and ideographs with the syllables between them.
+_COMPLEX, _IDEOGRAPHS = r"[\p{L}&&\p{lb=SA}]", r"[\p{L}&&[\p{lb=ID}\p{lb=CJ}]--\p{WB=Katakana}]"
+_OTHER = rf"[[\p{{L}}\p{{M}}\p{{N}}_]--[{_COMPLEX}{_IDEOGRAPHS}]]"
+_WORD = regex.compile(
+    rf"(?V1)(?P<complex>(?:{_COMPLEX}\p{{M}}*)+)|(?P<ideographs>(?:{_IDEOGRAPHS}\p{{M}}*)+)"
+    rf"|\p{{L}}(?:{_OTHER}|['’])*{_OTHER}"
+)
+#: Letters, with their marks, of the parts that stand for words there.
+_LENGTHS = {"complex": 3, "ideographs": 2}
+
+
+def words_of(text: str) -> list[str]:
+    """Words of a text in small letters, of two characters at least.
+
+    Of scripts without blanks between words it is all parts of a few letters, each with its marks.
+    """
+    found = []
+    for match in _WORD.finditer(unicodedata.normalize("NFC", text).lower()):
+        if match.lastgroup is None:
+            found.append(match[0])
+            continue
+        letters, n = regex.findall(r"\X", match[0]), _LENGTHS[match.lastgroup]
+        found += ["".join(letters[i : i + n]) for i in range(max(1, len(letters) - n + 1))]
+    return [word for word in found if len(word) > 1 and word not in _EMPTY]
 
 
 def telling_words(
@@ -28,7 +55,8 @@ def telling_words(
 
     The weight of a word is the share p of the group's texts that have it, times ln(1 + 1 / q) [1]_. q is the mean of
     these shares over all groups, so that a large group has the same weight as a small one. The texts in no group are
-    one more group. English words that say nothing alone, such as *how*, are none.
+    one more group. English words that say nothing alone, such as *how*, are none. Where a script has no blanks between
+    words, parts of two letters (Chinese, Japanese) or three (Thai, Lao, Khmer, Burmese) take the place of words.
 
     Parameters
     ----------
@@ -49,7 +77,7 @@ def telling_words(
     .. [1] Grootendorst, M. "BERTopic: Neural Topic Modeling with a Class-Based TF-IDF Procedure." 2022.
     """
     n_groups = int(groups.max(initial=-1)) + 1 if n_groups is None else n_groups
-    vectorizer = CountVectorizer(binary=True, stop_words=sorted(_EMPTY), token_pattern=r"(?u)\b[^\W\d_][\w'’]*\w\b")
+    vectorizer = CountVectorizer(binary=True, analyzer=words_of)
     try:
         present = vectorizer.fit_transform(texts)
     except ValueError:  # there is no word

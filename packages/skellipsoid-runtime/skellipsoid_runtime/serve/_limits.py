@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import HTTPException, Request
-from pydantic import BaseModel, Field, ValidationError, create_model, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, create_model, model_validator
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -38,6 +38,13 @@ class Query(BaseModel):
     def asked(self) -> list[str]:
         """Give the texts as a list."""
         return [self.text] if self.texts is None else self.texts  # type: ignore[list-item]
+
+
+def _with_text(text: str) -> str:
+    """Refuse blanks as an empty text is refused."""
+    if not text.strip():
+        raise ValueError("a text must have a character that is no blank")
+    return text
 
 
 @dataclass(eq=False)
@@ -103,7 +110,7 @@ class Reader:
     """
 
     def __init__(self, settings: Settings) -> None:
-        text = Annotated[str, Field(min_length=1, max_length=settings.max_text)]
+        text = Annotated[str, Field(min_length=1, max_length=settings.max_text), AfterValidator(_with_text)]
         texts = Annotated[list[text], Field(min_length=1, max_length=settings.max_texts)]
         self._query = create_model(
             "LimitedQuery",

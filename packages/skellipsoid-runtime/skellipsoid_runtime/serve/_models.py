@@ -41,7 +41,8 @@ State = tuple[tuple[str, int, int], ...]
 class Loaded:
     """A model that answers.
 
-    ``answers`` takes texts and gives arrays: ``label``, ``nearest_class``, ``score``, and ``p_value`` if it has one.
+    ``answers`` takes texts and gives arrays: ``label``, ``nearest_class``, ``score``, ``p_value`` if it has one, and
+    ``unread``, whether a text is open because nothing is read of it, if it says so.
     """
 
     answers: Callable[[list[str]], Arrays]
@@ -202,7 +203,7 @@ def _load_exported(folder: Path) -> tuple[Callable[[list[str]], Arrays], Any]:
     model = OnnxPipeline(folder)
     if not model.takes_texts:
         raise ValueError(f"The model in {str(folder)!r} takes features, not texts; export a Pipeline with an encoder.")
-    names = ("label", "nearest_class", "score", "p_value", "action")
+    names = ("label", "nearest_class", "score", "p_value", "unread", "action")
 
     def answers(texts: list[str]) -> Arrays:
         found = model.answers(texts)
@@ -251,6 +252,8 @@ def _load_saved(folder: Path) -> tuple[Callable[[list[str]], Arrays], Any]:
         found["nearest_class"] = classifier.predict_known(features)
         if in_order is not None:
             found["p_value"] = p_values(in_order, found["score"])
+        if hasattr(classifier, "_unread"):
+            found["unread"] = classifier._unread(np.asarray(features))
         if asks:
             sets = skellipsoid.predict_set(classifier, features)
             found["action"], found["candidates"] = sets.action, _offered(sets.classes, classifier.open_label_)
