@@ -29,8 +29,8 @@ import pytest
 import torch
 
 import skellipsoid
+from skellipsoid._base import BoundaryOpenSetClassifier
 from skellipsoid._core import fit_steps
-from skellipsoid.base import BoundaryOpenSetClassifier
 
 torch.set_num_threads(1)
 

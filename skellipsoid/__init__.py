@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import base, baselines, dask, datasets, metrics, model_selection, plotting, utils
+    from . import baselines, dask, datasets, metrics, model_selection, plotting, utils
     from ._change_classes import add_classes, merge_classes, refresh, remove_classes
     from ._data_check.duplicate_groups import find_duplicates
     from ._data_check.feature_check import check_training_features
@@ -39,7 +39,6 @@ __all__ = [
     "TunedOperatingPointCV",
     "__version__",
     "add_classes",
-    "base",
     "baselines",
     "check_training_features",
     "check_training_texts",
@@ -101,7 +100,7 @@ _MODULE_OF = {
     "save": "persistence",
     "set_operating_point": "_traffic.operating_point",
 }
-_MODULES = ("base", "baselines", "dask", "datasets", "metrics", "model_selection", "persistence", "plotting", "utils")
+_MODULES = ("baselines", "dask", "datasets", "metrics", "model_selection", "persistence", "plotting", "utils")
 
 
 def __getattr__(name: str) -> Any:

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from skellipsoid._base import Learner
 from skellipsoid._encoders.torch.contrastive import _Trainer
 from skellipsoid._samples.folds import validation_rows
 from skellipsoid._torch import machine
-from skellipsoid.base import Learner
 
 #: Operators that read a value of a tensor on the host: on CUDA the host waits for the device.
 _READS = {
@@ -67,26 +67,6 @@ def trainer_of(rows, classes, projection, settings):
         held = validation_rows(classes, settings.validation_fraction, rng)
     learner = Learner(rows, projection, classes, 4, np.flatnonzero(~held), settings, rng)
     return _Trainer(learner, np.flatnonzero(held))
-
-
-class HostCopies:
-    """Lets a training run on torch's device ``meta``, where every read of a value but ``cpu()`` is an error.
-
-    ``shapes`` are those of the tensors that were copied to the host.
-    """
-
-    def __init__(self, monkeypatch):
-        self.shapes = []
-        monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: self._copied(tensor))
-        for name in ("Adam", "AdamW"):  # there is no fused one for this device
-            optimizer = getattr(torch.optim, name)
-            monkeypatch.setattr(
-                torch.optim, name, lambda *given, optimizer=optimizer, fused, **options: optimizer(*given, **options)
-            )
-
-    def _copied(self, tensor):
-        self.shapes.append(tuple(tensor.shape))
-        return torch.zeros(tensor.shape, dtype=tensor.dtype)
 
 
 def calls(function):

@@ -27,11 +27,16 @@ PAGES = {
     if not MADE_BY_SPHINX & {*path.relative_to(DOCS).parts} and path.name != "sg_execution_times.rst"
 }
 MARKDOWN = [*ROOT.glob("*.md"), *ROOT.glob("packages/*/*.md")]
-#: Pages whose console blocks are run.
-CONSOLE_PAGES = [
-    *(f"guide/{name}.rst" for name in ("command_line", "month", "traffic", "monitoring", "changing")),
-    *(f"guide/{name}.rst" for name in ("benchmark_runner", "own_method")),
+#: Pages whose console blocks are run; those of one group train the same model, once.
+TRAINING = "skellipsoid train --data export.csv --save model --quiet"
+CONSOLE_GROUPS = [
+    ["month"],
+    ["traffic", "monitoring", "changing"],
+    ["command_line"],
+    ["benchmark_runner"],
+    ["own_method"],
 ]
+CONSOLE_PAGES = [f"guide/{name}.rst" for group in CONSOLE_GROUPS for name in group]
 #: Pages whose Python blocks are slow.
 SLOW_PAGES = [
     *("coming_from.rst", "features.rst", "index.rst", "inspecting.rst", "mails.rst", "quick_start.rst", "recipes.rst"),
@@ -124,16 +129,27 @@ def test_every_code_block_is_of_a_kind_that_is_run():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", CONSOLE_PAGES)
-def test_console_blocks_do_what_the_page_says(page, tmp_path):
-    for name in re.findall(r"(?:^\.\. literalinclude:: |:download:`)([\w.]+)", PAGES[page], re.M):
-        shutil.copy((DOCS / page).parent / name, tmp_path)
-    commands = console_commands(PAGES[page])
-    assert commands
-    for command, wanted in commands:
-        done = run(["bash", "-c", f"{SHELL}\n{command}"], cwd=tmp_path)
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-        assert is_close(wanted, done.stdout), f"{command}\n{done.stdout}"
+@pytest.mark.parametrize("group", CONSOLE_GROUPS, ids="-".join)
+def test_console_blocks_do_what_the_page_says(group, tmp_path):
+    trained = None
+    for name in group:
+        page, folder = f"guide/{name}.rst", tmp_path / name
+        folder.mkdir()
+        for file in re.findall(r"(?:^\.\. literalinclude:: |:download:`)([\w.]+)", PAGES[page], re.M):
+            shutil.copy((DOCS / page).parent / file, folder)
+        commands = console_commands(PAGES[page])
+        assert commands
+        for command, wanted in commands:
+            if command == TRAINING and trained:
+                done = trained
+                shutil.copytree(tmp_path / group[0] / "trained", folder / "model")
+            else:
+                done = run(["bash", "-c", f"{SHELL}\n{command}"], cwd=folder)
+            assert done.returncode == 0, f"{command}\n{done.stderr}"
+            assert is_close(wanted, done.stdout), f"{command}\n{done.stdout}"
+            if command == TRAINING and not trained:
+                trained = done
+                shutil.copytree(folder / "model", folder / "trained")
 
 
 NUMBER = r"-?\d+(?:\.\d+)?"

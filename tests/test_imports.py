@@ -24,7 +24,7 @@ ROOMS = (
         "_held_out",
     ),
     *("_encoders", "_ellipsoid", "_change_classes"),
-    *("baselines", "_data_check", "_traffic", "plotting", "persistence", "_onnx", "dask", "base", "utils"),
+    *("baselines", "_data_check", "_traffic", "plotting", "persistence", "_onnx", "dask", "_base", "utils"),
     *("cli", "__main__"),
 )
 #: Rooms of computations, in torch and NumPy.
@@ -79,7 +79,7 @@ def test_public_modules_import_torch_or_do_not(fresh_python):
     answer = fresh_python(script)
     assert answer.stderr == ""
     assert sorted(answer.stdout.splitlines()) == [
-        *(f"with {name}" for name in ("base", "baselines", "dask", "utils")),
+        *(f"with {name}" for name in ("baselines", "dask", "utils")),
         *(f"without {name}" for name in ("cli", "datasets", "metrics", "model_selection", "persistence", "plotting")),
     ]
 
@@ -99,28 +99,6 @@ def test_metrics_splitters_and_displays_work_without_torch(fresh_python):
         "print('torch' in sys.modules)"
     )
     assert fresh_python(script).stdout.split()[-1] == "False"
-
-
-def test_every_name_is_there_when_it_is_asked_for(fresh_python):
-    script = (
-        "import skellipsoid\n"
-        "print(skellipsoid.metrics.open_set_f1_score.__name__, skellipsoid.persistence.load is skellipsoid.load)\n"
-        "print(skellipsoid.save is skellipsoid.save, {*skellipsoid.__all__} <= {*dir(skellipsoid)})\n"
-        "from skellipsoid import *\n"
-        "print(explain.__name__, datasets.__name__, hasattr(skellipsoid, 'no_such_name'))\n"
-    )
-    answer = fresh_python(script)
-    assert answer.stderr == ""
-    assert answer.stdout.splitlines() == [
-        "open_set_f1_score True",
-        "True True",
-        "explain skellipsoid.datasets False",
-    ]
-
-
-def test_a_name_that_is_not_there_is_said_to_be_missing():
-    with pytest.raises(AttributeError, match=r"^module 'skellipsoid' has no attribute 'no_such_name'$"):
-        _ = skellipsoid.no_such_name
 
 
 def test_import_leaves_random_state_threads_and_warnings_alone(fresh_python):

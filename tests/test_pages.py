@@ -147,14 +147,6 @@ def test_formulas_are_drawn_and_can_be_scrolled_to_their_left_edge(site, page):
     assert min(lefts) >= 0
 
 
-def test_long_lines_wrap_on_a_desktop_and_scroll_on_a_phone(site, page):
-    page.goto(f"{site}/guide/serving.html", wait_until="networkidle")
-    blocks = page.locator("article div.highlight pre")
-    cut = blocks.evaluate_all("found => found.map(each => each.scrollWidth > each.clientWidth + 1)")
-    assert len(cut) > 5
-    assert any(cut) == (page.viewport_size["width"] < 577)
-
-
 def test_titles_and_inline_code_stay_on_the_screen(site, page):
     for name in ("guide/quick_start", CLASS_PAGE):
         page.goto(f"{site}/{name}.html", wait_until="networkidle")
@@ -168,18 +160,10 @@ def test_titles_and_inline_code_stay_on_the_screen(site, page):
     ("word", "first"),
     [
         ("threshold", "guide/operating_point"),
-        ("out of scope", "guide/quick_start"),
         ("ask back", "guide/asking_back"),
-        ("fallback", "guide/asking_back"),
         ("OOD", "guide/troubleshooting"),
-        ("novelty detection", "guide/troubleshooting"),
         ("out of distribution", "guide/troubleshooting"),
-        ("open set recognition", "guide/troubleshooting"),
-        ("Mahalanobis", ""),
-        ("reject option", ""),
         ("licence", ""),
-        ("license", ""),
-        ("language", ""),
         ("German", ""),
     ],
 )

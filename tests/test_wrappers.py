@@ -1,13 +1,16 @@
 """The open answer inside scikit-learn's meta-estimators, as the page *Recipes* says of each."""
 
+import builtins
+import re
+from inspect import Parameter, getdoc, signature
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier, VotingClassifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
@@ -21,8 +24,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
+import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV
+from skellipsoid.baselines import MahalanobisClassifier
 from skellipsoid.plotting import EllipsoidDisplay
+from skellipsoid_bench import literature
 
 PAGE = (Path(__file__).parent.parent / "docs/guide/recipes.rst").read_text(encoding="utf-8")
 FOLDS = StratifiedKFold(3)
@@ -72,12 +78,6 @@ def test_a_wrapper_does_with_the_open_answer_what_the_page_says(model, expected,
     assert found == expected == said(type(model).__name__)
 
 
-def test_a_frozen_classifier_keeps_the_open_answer(samples):
-    frozen = FrozenEstimator(clone(CLF).fit(*samples))
-    assert (frozen.fit(*samples).predict(FAR_AWAY) == "-1").all()
-    assert said("FrozenEstimator") == "kept"
-
-
 def test_self_training_needs_probabilities(samples):
     labels = np.repeat([0, 1], 60)
     labels[::3] = -1  # unlabelled
@@ -98,3 +98,47 @@ def test_only_the_display_of_this_package_draws_open_space(samples):
         DecisionBoundaryDisplay.from_estimator(clf, X, response_method="predict", grid_resolution=20, eps=50)
     assert EllipsoidDisplay.from_estimator(clf, X, y, grid_resolution=20).is_open.any()
     assert said("DecisionBoundaryDisplay") == "**lost**"
+
+
+def test_after_samples_and_labels_every_fit_takes_keywords_alone():
+    """Weights cannot be taken for groups, nor groups for weights: their order differs between estimators."""
+    modules = skellipsoid, skellipsoid.baselines, literature
+    found = {getattr(module, name) for module in modules for name in module.__all__}
+    methods = [getattr(cls, name, None) for cls in found if isinstance(cls, type) for name in ("fit", "fit_transform")]
+    methods = {method.__qualname__: list(signature(method).parameters.values()) for method in methods if method}
+    assert len(methods) > 6
+    for name, (_, X, *more) in methods.items():
+        assert X.name == "X"
+        for parameter in more[1:]:
+            assert parameter.kind in (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD), (name, parameter)
+        assert not more or more[0].name == "y"
+    assert list(signature(skellipsoid.dask.fit).parameters)[:3] == ["classifier", "X", "y"]
+    assert signature(skellipsoid.dask.fit).parameters["groups"].kind is Parameter.KEYWORD_ONLY
+
+
+X, LABELS = np.random.default_rng(0).normal(size=(60, 3)) + 9 * np.eye(3)[np.arange(60) % 3], np.arange(60) % 3
+NOT_SAMPLES = [
+    *(None, 3, "text", [], [[]], [1, 2, 3], {"a": 1}, object(), [["a", 1, 2]], [[{}, 1, 2]]),
+    *(np.zeros((3, 2)), np.full((5, 3), np.nan), np.zeros((2, 3, 3)), 1e300 * X),
+    *(X.astype(complex), np.zeros((60, 3), "M8[s]"), csr_array(X), np.ma.array(X, mask=True)),
+]
+NOT_LABELS = [
+    *(None, 3, "a", [], LABELS[:5], np.full(60, np.nan)),
+    *(LABELS / 7, [None] * 60, [1, "a"] * 30, object()),
+]
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [CLF.fit, MahalanobisClassifier().fit, TunedOperatingPointCV(CLF, cv=2).fit],
+    ids=lambda fit: type(fit.__self__).__name__,
+)
+def test_what_a_fit_raises_stands_in_its_docstring(fit):
+    named = re.search(r"Raises\n-+\n(.*?)\n\n", getdoc(fit), re.DOTALL)[1]
+    errors = tuple(getattr(builtins, name) for name in re.findall(r"^(\w+)$", named, re.MULTILINE))
+    assert errors
+    calls = [((rows, LABELS), {}) for rows in NOT_SAMPLES] + [((X, labels), {}) for labels in NOT_LABELS]
+    calls += [((X, LABELS), {name: value}) for name in ("groups", "sample_weight") for value in NOT_LABELS[2:6]]
+    for arguments, options in calls:
+        with pytest.raises(errors):
+            fit(*arguments, **options)

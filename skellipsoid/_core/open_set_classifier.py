@@ -94,6 +94,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
+        *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
@@ -127,6 +128,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             If ``X`` is sparse, empty, not finite, masked, or holds dates or values whose squares overflow, if the
             lengths differ, if labels are missing, mix numbers and strings or are continuous, if weights are negative
             or all 0, or differ where the method has no weights, if groups are missing, or if every sample is open.
+        TypeError
+            If ``X`` or the weights hold what is no number, such as a dict.
 
         Warns
         -----

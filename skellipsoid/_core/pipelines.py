@@ -14,7 +14,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
-from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._samples.duplicates import find_duplicates
@@ -22,7 +21,7 @@ from .fitted_state import present
 from .labels import cast_open_label
 from .sklearn import BaseSearchCV
 from .texts import equal_texts, texts_of
-from .validation import read_features
+from .validation import check_squares, read_features
 
 #: Entries of each array that a fingerprint reads.
 _HEAD = 1000
@@ -188,16 +187,15 @@ def less_class_offsets(classifier: Any, score: NDArray[np.floating], assigned: N
     return np.asarray(np.where(is_below, below, least))
 
 
-def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any, weights: Any = None) -> Any:
-    """Fit an estimator, and pass groups to every step that takes them, and weights to the last one."""
-    given = {name: value for name, value in (("groups", groups), ("sample_weight", weights)) if value is not None}
-    if get_config()["enable_metadata_routing"]:
-        wanted = get_routing_for_object(estimator).consumes("fit", given)
-        return estimator.fit(X, y, **{name: given[name] for name in wanted})
+def fit_parameters(estimator: Any, groups: Any, weights: Any) -> dict[str, Any]:
+    """Name groups for every step of an estimator that takes them, and weights for the last one, as ``fit`` takes them.
+
+    It is what metadata routing does otherwise.
+    """
     passed = {} if groups is None else dict.fromkeys(_group_parameters(estimator), groups)
     if weights is not None:
         passed[_weight_parameter(estimator)] = weights
-    return estimator.fit(X, y, **passed)
+    return passed
 
 
 def _weight_parameter(estimator: Any) -> str:
@@ -252,7 +250,8 @@ def duplicate_groups(X: Any, y: NDArray[Any]) -> NDArray[np.int64] | None:
     else:
         try:
             table = check_array(read_features(X), dtype=np.float64)
-        except (TypeError, ValueError):  # sparse, or nothing that a classifier takes
+            check_squares(table)
+        except (TypeError, ValueError):  # nothing that a classifier takes
             return None
         groups = find_duplicates(table, classes)
     return groups if len(np.unique(groups)) < len(y) else None

@@ -79,6 +79,12 @@ def naming_rows(X: Any) -> Iterator[None]:
     """Let scikit-learn's errors name the rows with missing and infinite values, and say what to do with vectors."""
     try:
         yield
+    except TypeError as error:
+        if "argument must be" not in str(error):
+            raise
+        raise TypeError(
+            f"X holds what is no number ({error}), but features must be numbers; convert or drop it."
+        ) from None
     except ValueError as error:
         if "an array element with a sequence" in str(error):
             raise ValueError(

@@ -116,7 +116,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     held_out_ : Bunch of ndarray of shape (n_held_out,) or None
         The same scores with the classes of the samples, and scores of samples whose whole class was held out.
     n_iter_, loss_curve_, validation_scores_ : int, list of float, list of float or None
-        Number of epochs (1 for the closed form); mean loss and macro F1 of the validation samples in each.
+        With a trainer alone: number of epochs; mean loss and macro F1 of the validation samples in each.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
         Number of features seen in ``fit``, and their names, if X has names that are all strings.
 
@@ -212,6 +212,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
+        *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         X_val: ArrayLike | None = None,
@@ -258,6 +259,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
             lengths differ, if labels are missing, mix numbers and strings or are continuous, if weights are negative
             or all 0, if groups are missing, if every sample is open, or if only one of ``X_val`` and ``y_val`` is
             given.
+        TypeError
+            If ``X`` or the weights hold what is no number, such as a dict.
 
         Warns
         -----
@@ -306,8 +309,9 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         self._held_out = None
         if fitted.held_out is not None:
             self._keep_held_out(fitted.held_out, fitted.held_out.margins)
-        self.n_iter_, self.loss_curve_ = max(1, len(fitted.losses)), list(fitted.losses)
-        self.validation_scores_ = list(fitted.scores) or None
+        if self.trainer is not None:
+            self.n_iter_, self.loss_curve_ = max(1, len(fitted.losses)), list(fitted.losses)
+            self.validation_scores_ = list(fitted.scores) or None
         is_zero = np.linalg.norm(self.centroids_, axis=1) < _NO_LENGTH * scale
         warn_of_degenerate(self.classes_, fitted.degenerate, is_zero & (len(mean) >= FEWEST_FEATURES))
 

@@ -141,9 +141,10 @@ STATE: dict[str, Rule | Record] = {
     "traffic_": TRAFFIC,
     "asking_": ASKING,
     "_taught": Record(Placed, nullable=True, required=False, offset=NUMBER, traffic=TRAFFIC, asking=ASKING),
-    "n_iter_": COUNT,
-    "loss_curve_": NUMBERS,
-    "validation_scores_": or_none(NUMBERS),
+    # With a trainer alone; without one also of models that earlier versions saved.
+    "n_iter_": optional(COUNT),
+    "loss_curve_": optional(NUMBERS),
+    "validation_scores_": optional(or_none(NUMBERS)),
     "changes_": CHANGES,
     "_kept": _KEPT,
     "_learned": _LEARNED,

@@ -74,6 +74,8 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
     ------
     ValueError
         If ``n`` is no positive whole number, or ``X`` is not valid.
+    TypeError
+        If the estimator is no fitted open-set classifier, or ``X`` holds what is no number, such as a dict.
 
     See Also
     --------

@@ -41,12 +41,13 @@ class OwnRowsClassifier(ThresholdedClassifier):
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
+        *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
         rows = None if self.estimator is None else _own_rows(X)
         if rows is None:
-            return super().fit(X, y, sample_weight, groups)
+            return super().fit(X, y, sample_weight=sample_weight, groups=groups)
         check_given(y, type(self).__name__)
         labels, n = np.asarray(as_labels(y, warn=True)), count_rows(rows)
         if len(labels) != n:

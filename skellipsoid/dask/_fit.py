@@ -33,7 +33,7 @@ _MERGED_AT_ONCE = 4
 
 
 def fit(
-    classifier: EllipsoidOpenSetClassifier, X: Any, y: Any, groups: Any = None, *, samples_per_class: int = 256
+    classifier: EllipsoidOpenSetClassifier, X: Any, y: Any, *, groups: Any = None, samples_per_class: int = 256
 ) -> EllipsoidOpenSetClassifier:
     """Fit ellipsoids to a Dask collection, in three passes over its partitions.
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from skellipsoid import EllipsoidOpenSetClassifier, OpenShareMonitor, load, predict_open_proba, predict_set, save
-from skellipsoid.base import BoundaryOpenSetClassifier
+from skellipsoid._base import BoundaryOpenSetClassifier
 from skellipsoid.baselines import MahalanobisClassifier, PLDAClassifier
 from skellipsoid.datasets import make_open_blobs
 

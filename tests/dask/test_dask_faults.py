@@ -17,7 +17,6 @@ from skellipsoid.metrics import make_open_set_scorer, open_set_f1_score
 from skellipsoid.model_selection import OpenSetKFold
 
 da = pytest.importorskip("dask.array")
-db = pytest.importorskip("dask.bag")
 
 
 def killing(block, folder, at, block_id=(0,)):
@@ -56,11 +55,6 @@ def calls(tmp_path):
     return folder
 
 
-def test_the_process_of_the_tests_is_never_killed(calls):
-    with pytest.raises(pytest.fail.Exception, match="in a worker"):
-        count(calls, 1)
-
-
 def blocks(rows, folder=None, at=1):
     found = da.from_array(rows, chunks=(400,) + (-1,) * (rows.ndim - 1))
     if folder is None:
@@ -83,8 +77,8 @@ def test_a_worker_that_is_killed_while_it_scores(method, cluster, samples, fitte
 def test_a_worker_that_is_killed_in_a_pass_of_the_fit(what, at, cluster, samples, large_classifier, calls):
     X, y, groups = samples
     features, labels = (blocks(X), blocks(y, calls, at)) if what == "labels" else (blocks(X, calls), blocks(y))
-    found = skellipsoid.dask.fit(large_classifier, features, labels, blocks(groups), samples_per_class=50)
-    wanted = skellipsoid.dask.fit(large_classifier, blocks(X), blocks(y), blocks(groups), samples_per_class=50)
+    found = skellipsoid.dask.fit(large_classifier, features, labels, groups=blocks(groups), samples_per_class=50)
+    wanted = skellipsoid.dask.fit(large_classifier, blocks(X), blocks(y), groups=blocks(groups), samples_per_class=50)
     assert found._boundaries.moments.counts.tolist() == [np.sum(y == label) for label in found.classes_]
     assert found.groups_.tolist() == wanted.groups_.tolist()
     np.testing.assert_allclose(found.class_margins(X), wanted.class_margins(X), atol=1e-5)

@@ -109,9 +109,10 @@ def entries(value):
     """What stands in a description, without its numbers."""
     if isinstance(value, dict):
         # A memory, sheets of labels and what these placed are written where a model has learned, units of columns where
-        # a fit found some, and since then what is done with unread texts; models of the format without them load as
-        # they were.
-        since = ("memory", "sheets", "units", "_taught", "_zeros_are_none", "zeros")
+        # a fit found some, a history where there is a trainer, and since then what is done with unread texts; models
+        # with or without them load as they were.
+        history = {"n_iter_", "loss_curve_", "validation_scores_"}
+        since = {"memory", "sheets", "units", "_taught", "_zeros_are_none", "zeros", *history}
         return {name: entries(item) for name, item in value.items() if name not in since}
     if isinstance(value, list):
         return [entries(item) for item in value if isinstance(item, dict)]

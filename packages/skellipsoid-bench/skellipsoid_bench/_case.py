@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
+from skellipsoid._base import resolve_device
 from skellipsoid._core.files import write_table
 from skellipsoid._core.pipelines import duplicate_groups
-from skellipsoid.base import resolve_device
 from skellipsoid.metrics import open_set_f1_score
 from skellipsoid.model_selection import OpenSetKFold
 

@@ -10,9 +10,9 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from skellipsoid._base import as_kind_of, as_labels
 from skellipsoid._samples.folds import validation_rows
 from skellipsoid._text_files.read import read_table
-from skellipsoid.base import as_kind_of, as_labels
 from skellipsoid.datasets import load_assistant_intents
 from skellipsoid.model_selection import KnownClassSplit
 

@@ -17,10 +17,10 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.validation import has_fit_parameter
 
 from skellipsoid import SupConTextEncoder, __version__
+from skellipsoid._base import TrainedTextFeatures, resolve_device
 from skellipsoid._core.files import replacing
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid._encoders.torch.model_lookup import folder_of, gives_mean, hub_names
-from skellipsoid.base import TrainedTextFeatures, resolve_device
 
 from ._data import DAMAGED, DataSet
 from ._identity import answers_of, by_value, content_key, sources_of

@@ -15,7 +15,7 @@ from typing import Any
 from joblib import cpu_count
 from tqdm import tqdm
 
-from skellipsoid.base import resolve_device, warn
+from skellipsoid._base import resolve_device, warn
 
 from ._case import Run, Task, case_features, forget, run_method
 from ._data import load_data

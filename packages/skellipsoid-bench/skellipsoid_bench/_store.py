@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from skellipsoid._base import warn
 from skellipsoid._core.files import holding, replacing, to_disk
-from skellipsoid.base import warn
 
 Record = dict[str, Any]
 #: What tells one run from another within a file.

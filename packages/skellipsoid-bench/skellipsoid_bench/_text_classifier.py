@@ -8,10 +8,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from skellipsoid._base import as_kind_of, as_labels, check_texts
 from skellipsoid._core.labels import positions
 from skellipsoid._core.text_estimators import TakesTexts
 from skellipsoid._core.validation import unmasked
-from skellipsoid.base import as_kind_of, as_labels, check_texts
 
 
 class TextOpenSetClassifier(TakesTexts, ClassifierMixin, BaseEstimator):

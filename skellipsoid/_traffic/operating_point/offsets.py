@@ -175,3 +175,20 @@ class Fold:
         f1 = np.array([self.f1(offset) for offset in offsets])
         best = offsets[f1 == f1.max()]
         return float(best[np.abs(best).argmin()])
+
+
+def offsets_of(
+    folds: list[Fold], rejection_rate: float | None, open_acceptance_rate: float | None
+) -> NDArray[np.float64]:
+    """Offset of each fold, by a rate or for the best F1; with the warning that folds have few samples."""
+    if open_acceptance_rate is not None:
+        name = "open_acceptance_rate"
+        opened = [select(fold.scores, ~fold.is_known, name, "open samples in each fold") for fold in folds]
+        warn_of_few(name, open_acceptance_rate, min(map(len, opened)), "open")
+        return np.array([acceptance_offset(scores, open_acceptance_rate) for scores in opened])
+    if rejection_rate is None:
+        return np.array([fold.best_offset() for fold in folds])
+    name = "rejection_rate"
+    known = [select(fold.scores, fold.is_known, name, "known samples in each fold") for fold in folds]
+    warn_of_few(name, rejection_rate, min(map(len, known)))
+    return np.array([rejection_offset(scores, rejection_rate) for scores in known])

@@ -8,9 +8,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags, indexable
+from sklearn.utils.metadata_routing import UNUSED, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,16 +20,15 @@ from skellipsoid_runtime._containers import in_memory, only_column
 
 from ..._core.fitted_state import fit_context
 from ..._core.labels import as_labels, cast_open_label, check_given
-from ..._core.pipelines import describe_lost_groups, duplicate_groups, fit_with_groups, read_estimator, split_estimator
-from ..._core.sklearn import HasMethods, Interval, take_rows
+from ..._core.pipelines import describe_lost_groups, duplicate_groups, fit_parameters, read_estimator, split_estimator
+from ..._core.sklearn import HasMethods, Interval
 from ..._core.state_rules import CLASSES, ESTIMATOR, LABEL, N_FEATURES, Rule, Sizes, optional
 from ..._core.warn import warn
-from ..._held_out.table import N_FIRST
 from ..._samples.projections import projection_left_out
 from ...model_selection import OpenSetKFold
-from .offsets import Fold, HeldOutOfFold, acceptance_offset, check_rates, rejection_offset, select, warn_of_few
+from .offsets import Fold, check_rates, offsets_of
 from .set import open_set_classifier
-from .tuned_folds import are_discriminants, deal, keep
+from .tuned_folds import are_discriminants, deal, keep, score_fold
 
 
 class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -126,6 +127,9 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         "n_jobs": [Integral, None],
     }
 
+    # ``fit`` passes them on, and so is not asked whether it requests them.
+    __metadata_request__fit: ClassVar[dict[str, str]] = {"groups": UNUSED, "sample_weight": UNUSED}
+
     def __init__(
         self,
         estimator: Any,
@@ -143,7 +147,13 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(
-        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        **params: Any,
     ) -> Self:
         """Choose the offset by cross-validation, then fit on all samples.
 
@@ -156,11 +166,15 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         groups : array-like of shape (n_samples,), default=None
             Group of each sample. The default folds keep groups together, and so does every splitter that takes groups.
             The groups are also passed to the estimator, or to the steps of a Pipeline that take groups, also of a
-            Pipeline in a search. A search over a classifier that is in no Pipeline passes them to its splitter only,
-            unless metadata routing is enabled. ``None``: the default folds keep equal texts, and duplicate samples of
-            numbers, together.
+            Pipeline in a search. A search over a classifier that is in no Pipeline passes them to its splitter only.
+            ``None``: the default folds keep equal texts, and duplicate samples of numbers, together.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights for the fits of the classifier. Test samples of the folds count the same.
+        **params : dict
+            Further metadata, with scikit-learn's metadata routing alone. With it, all metadata, also groups and
+            weights, reach the estimator and the splitter that request them, as in
+            :class:`~sklearn.model_selection.TunedThresholdClassifierCV`. What has a row for each sample is divided
+            with the samples.
 
         Returns
         -------
@@ -169,10 +183,13 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If both rates are given, if a fold has no samples of the kind that the rate needs, or if the splitter cannot
-            split.
+            If both rates are given, if a fold has no samples of the kind that the rate needs, if the splitter cannot
+            split, or if there are ``params`` without metadata routing.
         TypeError
-            If the estimator is not an open-set classifier of this package, or a Pipeline or search that ends in one.
+            If the estimator is not an open-set classifier of this package, or a Pipeline or search that ends in one, or
+            if nothing takes a metadatum.
+        sklearn.exceptions.UnsetMetadataPassedError
+            If the estimator does not say whether it requests a metadatum, with metadata routing.
 
         Warns
         -----
@@ -186,17 +203,14 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X, labels = in_memory(X, "X"), as_labels(y, warn=True)
         X, labels, groups, weights = indexable(X, labels, only_column(groups, "groups"), sample_weight)
         weights = None if weights is None else np.asarray(weights)
-        warning = None if groups is None else describe_lost_groups(self.estimator)
-        if warning is not None:
-            warn(warning)
+        groups, passed = self._passed(groups, weights, params)
         parts = self._parts(X, labels, groups, open_label)
         folds: list[Fold] = Parallel(n_jobs=self.n_jobs)(
-            delayed(_score_fold)(clone(self.estimator), X, labels, groups, weights, train, test)
-            for train, test in parts
+            delayed(score_fold)(clone(self.estimator), X, labels, passed, train, test) for train, test in parts
         )
-        offsets = self._offsets(folds)
+        offsets = offsets_of(folds, self.rejection_rate, self.open_acceptance_rate)
         with projection_left_out(bool(split_estimator(self.estimator)[0])):
-            estimator = fit_with_groups(clone(self.estimator), X, labels, groups, weights)
+            estimator = clone(self.estimator).fit(X, labels, **passed)
         offset, fitted = float(np.median(offsets)), open_set_classifier(estimator)
         if self.rejection_rate is None and self.open_acceptance_rate is None and are_discriminants(fitted, folds):
             offset = max(offset, 0.0)
@@ -215,6 +229,38 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 setattr(self, name, getattr(self.estimator_, name))
         return self
 
+    def _passed(self, groups: Any, weights: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Give groups for the splitter, and what the ``fit`` of the estimator is passed."""
+        if not get_config()["enable_metadata_routing"]:
+            if params:
+                raise ValueError(
+                    f"{type(self).__name__}.fit passes {', '.join(sorted(params))} on under metadata routing alone; "
+                    "enable it with sklearn.set_config(enable_metadata_routing=True), and request them with "
+                    "set_fit_request."
+                )
+            if groups is not None and (warning := describe_lost_groups(self.estimator)) is not None:
+                warn(warning)
+            return groups, fit_parameters(self.estimator, groups, weights)
+        given = {name: value for name, value in (("groups", groups), ("sample_weight", weights)) if value is not None}
+        routed = process_routing(self, "fit", **given, **params)
+        return routed.splitter.split.get("groups"), dict(routed.estimator.fit)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Get metadata routing of this object.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            What ``fit`` passes to the ``fit`` of the estimator, and to the ``split`` of the splitter.
+        """
+        splitter = OpenSetKFold() if self.cv is None or isinstance(self.cv, Integral) else self.cv
+        of_fit = MethodMapping().add(caller="fit", callee="fit")
+        of_split = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        return router.add(estimator=self.estimator, method_mapping=of_fit).add(
+            splitter=splitter, method_mapping=of_split
+        )
+
     def _parts(self, X: Any, labels: NDArray[Any], groups: Any, open_label: Any) -> Iterable[tuple[Any, Any]]:
         """Rows to train on and to test, for each fold."""
         if not (self.cv is None or isinstance(self.cv, Integral)):  # a splitter of the user: with groups of the user
@@ -226,20 +272,6 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return OpenSetKFold(int(self.cv), shuffle=True, random_state=0, open_label=open_label).split(
             X, labels, together
         )
-
-    def _offsets(self, folds: list[Fold]) -> NDArray[np.float64]:
-        """Offset of each fold; with the warning that folds have few samples, at the caller of ``fit``."""
-        if self.open_acceptance_rate is not None:
-            rate, name = self.open_acceptance_rate, "open_acceptance_rate"
-            opened = [select(fold.scores, ~fold.is_known, name, "open samples in each fold") for fold in folds]
-            warn_of_few(name, rate, min(map(len, opened)), "open")
-            return np.array([acceptance_offset(scores, rate) for scores in opened])
-        if self.rejection_rate is None:
-            return np.array([fold.best_offset() for fold in folds])
-        rate, name = self.rejection_rate, "rejection_rate"
-        known = [select(fold.scores, fold.is_known, name, "known samples in each fold") for fold in folds]
-        warn_of_few(name, rate, min(map(len, known)))
-        return np.array([rejection_offset(scores, rate) for scores in known])
 
     @property
     def offset_(self) -> float:
@@ -361,21 +393,3 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"estimator_ is a {type(inner).__name__}, but must be an open-set classifier of the same classes_"
             )
-
-
-def _score_fold(estimator: Any, X: Any, labels: NDArray[Any], groups: Any, weights: Any, train: Any, test: Any) -> Fold:
-    of_train = (None if given is None else take_rows(given, train) for given in (groups, weights))
-    with projection_left_out(bool(split_estimator(estimator)[0])):
-        fit_with_groups(estimator, take_rows(X, train), labels[train], *of_train)
-    classifier, features = read_estimator(
-        estimator, take_rows(X, test), ("score_samples", "predict_known"), "TunedOperatingPointCV"
-    )
-    true, scores = classifier._encode(labels[test]), classifier.score_samples(features)
-    held_out, is_known = None, true < len(classifier.classes_)
-    if getattr(classifier, "_scores_as_new", False) and getattr(classifier, "_held_out", None) is not None:
-        first, compared = classifier._in_order(features, N_FIRST)
-        first_labels = classifier.classes_[first]
-        held_out = HeldOutOfFold(labels[test], is_known, scores.astype(np.float64), first_labels, compared)
-    nearest = classifier._encode(classifier.predict_known(features))
-    n_features = getattr(classifier, "n_features_in_", 0)
-    return Fold(true, nearest, scores, len(classifier.classes_), n_features, held_out)

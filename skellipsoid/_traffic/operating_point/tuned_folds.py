@@ -1,15 +1,18 @@
 """The folds of a tuned operating point: how samples are dealt, and what the fitted classifier keeps of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._core.labels import positions
-from ..._held_out.table import KNOWN, OF_OTHER_CLASS, REAL, HeldOutTable, ranks_and_gaps
+from ..._core.pipelines import read_estimator, split_estimator
+from ..._core.sklearn import take_rows
+from ..._held_out.table import KNOWN, N_FIRST, OF_OTHER_CLASS, REAL, HeldOutTable, ranks_and_gaps
 from ..._samples.folds import fold_numbers
-from .offsets import Fold
+from ..._samples.projections import projection_left_out
+from .offsets import Fold, HeldOutOfFold
 
 #: Folds where nobody says how many: five, by convention.
 N_FOLDS = 5
@@ -79,3 +82,25 @@ def keep(classifier: Any, folds: list[Fold]) -> None:
     table = HeldOutTable.joined(parts)
     if len(table.known):
         classifier._keep_held_out(table, table.margins)
+
+
+def score_fold(estimator: Any, X: Any, labels: NDArray[Any], passed: Mapping[str, Any], train: Any, test: Any) -> Fold:
+    """Fit an estimator to the training part of a fold, with what it is ``passed``, and score the test part."""
+    of_train = {
+        name: take_rows(value, train) if hasattr(value, "__len__") and len(value) == len(labels) else value
+        for name, value in passed.items()
+    }
+    with projection_left_out(bool(split_estimator(estimator)[0])):
+        estimator.fit(take_rows(X, train), labels[train], **of_train)
+    classifier, features = read_estimator(
+        estimator, take_rows(X, test), ("score_samples", "predict_known"), "TunedOperatingPointCV"
+    )
+    true, scores = classifier._encode(labels[test]), classifier.score_samples(features)
+    held_out, is_known = None, true < len(classifier.classes_)
+    if getattr(classifier, "_scores_as_new", False) and getattr(classifier, "_held_out", None) is not None:
+        first, compared = classifier._in_order(features, N_FIRST)
+        first_labels = classifier.classes_[first]
+        held_out = HeldOutOfFold(labels[test], is_known, scores.astype(np.float64), first_labels, compared)
+    nearest = classifier._encode(classifier.predict_known(features))
+    n_features = getattr(classifier, "n_features_in_", 0)
+    return Fold(true, nearest, scores, len(classifier.classes_), n_features, held_out)

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
-from skellipsoid.base import warn
+from skellipsoid._base import warn
 
 PathLike: TypeAlias = str | os.PathLike[str]
 

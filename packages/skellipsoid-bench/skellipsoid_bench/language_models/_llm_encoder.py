@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 from torch.nn import functional
 
+from skellipsoid._base import check_texts, explain_out_of_memory, fit_context, resolve_device
 from skellipsoid._core.sklearn import Interval, StrOptions
 from skellipsoid._core.text_estimators import TakesTexts
 from skellipsoid._torch.devices import PROCESS_STATE
-from skellipsoid.base import check_texts, explain_out_of_memory, fit_context, resolve_device
 
 from ._causal import TEXT_FIELD, CausalModel, Reading
 

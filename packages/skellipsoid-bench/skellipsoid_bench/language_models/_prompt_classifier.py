@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skellipsoid._base import as_labels, cast_open_label, check_texts, fit_context, warn
 from skellipsoid._core.characters import is_visible
 from skellipsoid._core.labels import check_given
 from skellipsoid._core.sklearn import HasMethods, Interval, StrOptions, validate_params
 from skellipsoid._core.validation import name_rows
-from skellipsoid.base import as_labels, cast_open_label, check_texts, fit_context, warn
 
 from .._text_classifier import TextOpenSetClassifier
 from ._answer_cache import Answer, FileCache, MemoryCache, request_key

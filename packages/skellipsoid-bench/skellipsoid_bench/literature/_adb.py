@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from skellipsoid._base import resolve_device, resolve_seed
 from skellipsoid._core.state_rules import TRAINED, Rule
-from skellipsoid.base import resolve_device, resolve_seed
 from skellipsoid.baselines._balls import CentroidBallClassifier
 
 from ._arrays import Floats, Integers

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from skellipsoid.base import TrainedTextFeatures
+from skellipsoid._base import TrainedTextFeatures
 
 from ._docs import published_docs
 from ._sklearn import Interval, StrOptions

@@ -11,6 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from skellipsoid._base import (
+    as_labels,
+    cast_open_label,
+    check_groups,
+    check_texts,
+    explain_out_of_memory,
+    fit_context,
+    resolve_device,
+    resolve_seed,
+)
 from skellipsoid._core.state_rules import (
     CLASSES,
     LABEL,
@@ -26,16 +36,6 @@ from skellipsoid._core.state_rules import (
 )
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid._encoders.training_texts import find_training_texts, read_classes, read_validation
-from skellipsoid.base import (
-    as_labels,
-    cast_open_label,
-    check_groups,
-    check_texts,
-    explain_out_of_memory,
-    fit_context,
-    resolve_device,
-    resolve_seed,
-)
 from skellipsoid.baselines import LOFOpenSetClassifier
 
 from .._text_classifier import TextOpenSetClassifier
@@ -230,6 +230,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
+        *,
         groups: ArrayLike | None = None,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,

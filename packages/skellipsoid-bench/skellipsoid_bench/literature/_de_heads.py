@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from skellipsoid._base import seeded_torch
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid._encoders.torch.contrastive import train_projection
 from skellipsoid._encoders.training_texts import TrainingTexts
-from skellipsoid.base import seeded_torch
 
 from ._torch.dynamic_ensemble import EnsembleSettings, Vote
 from ._torch.layers import LayerHeads, LayerRows, visit_layers

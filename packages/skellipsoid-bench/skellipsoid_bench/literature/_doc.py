@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
+from skellipsoid._base import TrainingSamples
 from skellipsoid._core.state_rules import Rule, floats
-from skellipsoid.base import TrainingSamples
 from skellipsoid.baselines._logit_classifier import SMALLEST_PROBABILITY, LogitClassifier
 from skellipsoid.baselines._threshold import Scored
 

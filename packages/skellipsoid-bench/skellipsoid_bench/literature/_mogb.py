@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from skellipsoid._base import BoundaryOpenSetClassifier, TrainingSamples, resolve_seed, warn
 from skellipsoid._core.state_rules import CLASSIFIER, POSITIVE, Rule, floats, integers
-from skellipsoid.base import BoundaryOpenSetClassifier, TrainingSamples, resolve_seed, warn
 
 from ._arrays import Floats, Integers
 from ._docs import published_docs

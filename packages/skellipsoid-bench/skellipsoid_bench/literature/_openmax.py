@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import softmax
 from scipy.stats import gumbel_l
 
+from skellipsoid._base import TrainingSamples, warn
 from skellipsoid._core.state_rules import Rule, floats, measured
-from skellipsoid.base import TrainingSamples, warn
 from skellipsoid.baselines._logit_classifier import LogitClassifier, centred
 from skellipsoid.baselines._threshold import Scored
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skellipsoid.base import Learner, Objective, TrainingSettings
+from skellipsoid._base import Learner, Objective, TrainingSettings
 
 from .losses import layer_losses
 from .objectives import FEATURE_DROPOUT

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from skellipsoid.base import Learner, Objective, Stage, TrainingSettings
+from skellipsoid._base import Learner, Objective, Stage, TrainingSettings
 
 from .granular_balls import granular_balls
 from .losses import (

@@ -1,7 +1,6 @@
-"""What methods of one's own are built of, as those of ``skellipsoid_bench`` are.
+"""What the methods of ``skellipsoid_bench`` are built of; its version is pinned, so that all of it may change.
 
-Most methods need :class:`skellipsoid.ScoreOpenSetClassifier` alone (:ref:`own_method`). The rest is for those that
-place boundaries or train a text model:
+Methods of others are built of :class:`skellipsoid.ScoreOpenSetClassifier` (:ref:`own_method`).
 
 - ``BoundaryOpenSetClassifier`` checks samples and labels, finds duplicates and answers by margins. A subclass writes
   ``_fit_boundaries``, which gets the ``TrainingSamples``, ``_score_assigned`` and ``_score_all``. ``open_label`` is −1
@@ -13,8 +12,6 @@ place boundaries or train a text model:
   that one that fails leaves what was there. ``unfit`` removes it, and ``warn`` points to the user's line.
 - ``resolve_device`` and ``resolve_seed`` read ``device`` and ``random_state``. ``seeded_torch`` draws from torch's
   generator and restores it, ``explain_out_of_memory`` adds sizes and remedies to an error.
-
-Names that begin with an underscore may change in any version: pin the version that a method was written for.
 """
 
 from skellipsoid_runtime._containers import check_texts
