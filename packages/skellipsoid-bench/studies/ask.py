@@ -11,8 +11,8 @@ asked and answered. As trained, and with 30 labelled messages of a log of 300, a
 - the oracle: the two limits and the gap that serve most on the test rows themselves, with at most 8 % wrong, 35 % of
   the open ones asked and 25 % of them answered.
 
-Cases are those of ``real_lines.py``: *real*, *far*, *home* and *shift*. Those of the three bots are of today; the
-others, and the reduced bots, are of the version before the memory of open messages and class frequencies.
+Cases are those of ``real_lines.py``: *real*, *far*, *home* and *shift*. The results are of the
+version before the memory of open messages and class frequencies, without bot 3.
 
     python -m pip install --no-deps mapie==1.6.0                     # for ``run`` alone
     python studies/real_lines.py --data-home ../../../shared/data embed
@@ -37,7 +37,7 @@ from sklearn.linear_model import LogisticRegression
 from skellipsoid import EllipsoidOpenSetClassifier, predict_open_proba, set_operating_point
 from skellipsoid._held_out.scores import ReferenceScores
 from skellipsoid._held_out.zones import Costs
-from skellipsoid._traffic.predict_set import actions, asking_known, first_classes
+from skellipsoid._traffic.predict_set import _actions, asking_known, first_classes
 
 RESULTS = Path(__file__).parents[1] / "results" / "ask.jsonl"
 SHARES, N_LOG, N_LABELS, DRAWS = (0.05, 0.2, 0.5), 300, 30, 4
@@ -138,7 +138,7 @@ def judged_case(train, known, opened):
 
     def zones():
         asking = asking_known(clf, ReferenceScores.of(clf, "study")).asking
-        return actions(clf, asking, scored.scores, scored.assigned, gaps)
+        return _actions(clf, asking, scored.scores, scored.assigned, gaps)
 
     def two():
         return np.where(scored.scores < clf.offset_, "open", "answer")
