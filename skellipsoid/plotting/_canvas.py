@@ -65,7 +65,7 @@ def legend_above(ax: "Axes", *, ncols: int = 1, handles: "Sequence[Artist] | Non
         width = legend.get_window_extent().width
         if width <= room:
             return
-    size = legend.get_texts()[0].get_fontsize() * room / width
+    size = float(legend.get_texts()[0].get_fontsize()) * room / width
     ax.legend(handles=handles, fontsize=size, **place)
 
 
