@@ -69,26 +69,6 @@ def trainer_of(rows, classes, projection, settings):
     return _Trainer(learner, np.flatnonzero(held))
 
 
-class HostCopies:
-    """Lets a training run on torch's device ``meta``, where every read of a value but ``cpu()`` is an error.
-
-    ``shapes`` are those of the tensors that were copied to the host.
-    """
-
-    def __init__(self, monkeypatch):
-        self.shapes = []
-        monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: self._copied(tensor))
-        for name in ("Adam", "AdamW"):  # there is no fused one for this device
-            optimizer = getattr(torch.optim, name)
-            monkeypatch.setattr(
-                torch.optim, name, lambda *given, optimizer=optimizer, fused, **options: optimizer(*given, **options)
-            )
-
-    def _copied(self, tensor):
-        self.shapes.append(tuple(tensor.shape))
-        return torch.zeros(tensor.shape, dtype=tensor.dtype)
-
-
 def calls(function):
     """Call a function, and count by name what is called in it, of Python and of C: ``(counts, result)``."""
     counts = Counter()

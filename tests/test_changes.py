@@ -189,33 +189,6 @@ class TestEqualToAFit:
         assert_same_model(found, wanted, X[::5])
         assert found.held_out_.is_open.sum() == wanted.held_out_.is_open.sum()
 
-    @pytest.mark.parametrize("duplicates", ["once", "each", "off"])
-    def test_copies_across_calls(self, duplicates, monkeypatch):
-        X, y = wide(6, 30, 20)
-        again = np.flatnonzero(y < 2)
-        old = classifier(duplicates=duplicates).fit(X, y)
-        wanted = literal_fit(
-            old, np.concatenate([X, X[again]]), np.append(y, y[again]), monkeypatch=monkeypatch, duplicates=duplicates
-        )
-        assert_same_model(add_classes(old, X[again], y[again]), wanted, X)
-
-    @pytest.mark.parametrize("duplicates", ["once", "off"])
-    def test_each_row_has_a_group(self, duplicates):
-        X, y = wide(6, 30, 20)
-        X, y = np.concatenate([X, X[::3], 50 + X[:4]]), np.concatenate([y, y[::3], np.full(4, -1)])
-        late = (y >= 4) | (np.arange(len(y)) % 5 == 0)
-        found = add_classes(classifier(duplicates=duplicates).fit(X[~late], y[~late]), X[late], y[late])
-        for changed, rows in ((found, y < 6), (remove_classes(found, [0, 1]), (y == -1) | (y >= 2))):
-            wanted = classifier(duplicates=duplicates).fit(X[rows], y[rows]).groups_
-            sizes = [np.unique(groups, return_counts=True)[1] for groups in (changed.groups_, wanted)]
-            assert np.sort(sizes[0]).tolist() == np.sort(sizes[1]).tolist()
-
-    def test_copies_say_nothing_new(self):
-        X, y = wide(6, 30, 20)
-        old = classifier().fit(X, y)
-        again = add_classes(old, X, y)
-        np.testing.assert_allclose(again.score_samples(X), old.score_samples(X), rtol=1e-5)
-
     def test_copies_that_later_samples_show_to_be_equal_by_chance(self, monkeypatch):
         X, y = wide(4, 40, 6)
         X = np.round(16 * X)
@@ -263,20 +236,6 @@ class TestEqualToAFit:
             wanted = classifier().fit(X[again], y[again])
             assert changed.between_share_ == pytest.approx(wanted.between_share_)
             np.testing.assert_allclose(changed.score_samples(X[::5]), wanted.score_samples(X[::5]), atol=0.02)
-
-    def test_refresh_is_a_fit(self):
-        X, y = digits()
-        new = y >= 7
-        found = refresh(add_classes(classifier().fit(X[~new], y[~new]), X[new], y[new]))
-        wanted = classifier().fit(X, y)
-        assert found.shared_share_ == pytest.approx(wanted.shared_share_, rel=1e-3)
-        assert np.mean(found.predict(X) != wanted.predict(X)) < 0.01
-
-    def test_a_model_without_any_spread_chooses_anew(self):
-        X = np.repeat(np.eye(3), 4, axis=0)
-        old = classifier().fit(X, np.repeat([0, 1, 2], 4))
-        more = add_classes(old, np.random.default_rng(0).normal(5, 1, (30, 3)), np.full(30, 3))
-        assert more.predict([[5, 5, 5], [0, 0, 1]]).tolist() == [3, 2]
 
 
 def apart(n_classes, n_features, spreads=1.0, n=60, seed=0):
@@ -343,11 +302,6 @@ class TestChosenAnew:
         more = add_classes(clf, X[y == 6], y[y == 6])
         rejected = [np.mean(each.predict(new[y == 6]) == -1) for each in (more, refresh(more))]
         assert rejected[0] <= rejected[1] + 0.05
-
-    def test_a_dense_half_of_a_merged_class_is_no_copy(self):
-        X, _, y = apart(7, 384, [1.5, 1, 1, 1, 1, 1, 1], n=30, seed=1)
-        merged = merge_classes(classifier().fit(X, y), {9: [0, 1]})
-        assert len(np.unique(merged._kept.units)) == len(X)
 
     def test_a_limit_that_was_placed_for_another_choice_is_said(self):
         X, _, y = apart(5, 20)
@@ -430,37 +384,6 @@ class TestTraining:
         np.testing.assert_allclose(kept.rows[held & (kept.classes < 8)], before.rows[before.validates == 1], atol=1e-4)
         assert len(found.held_out_scores_) == held.sum() == pytest.approx(0.1 * len(y), abs=10)
 
-    def test_a_copy_of_a_validation_sample_does_not_learn(self):
-        X, y = wide(6, 30, 20)
-        old = trained().fit(X, y)
-        kept = kept_of(old)
-        held = kept.validates == 1
-        more = kept_of(add_classes(old, kept.rows[held], kept.classes[held]))
-        # Near copies are validation samples as well: no training sample comes in.
-        assert (more.validates == 1).sum() > held.sum()
-        assert (more.validates == 0).sum() == (kept.validates == 0).sum()
-
-    def test_real_open_samples_and_given_validation_samples(self):
-        X, y = digits()
-        labels = np.where(y == 9, -1, y)
-        held, later = np.arange(len(y)) % 4 == 0, (y == 8) & (np.arange(len(y)) % 4 > 0)
-        old = trained().fit(
-            X[~held & ~later], labels[~held & ~later], X_val=X[held & (y != 8)], y_val=labels[held & (y != 8)]
-        )
-        assert (kept_of(old).validates == 1).sum() == (held & (y < 8)).sum()
-        assert (kept_of(old).open_validates == 1).sum() == (held & (y == 9)).sum()
-        found = add_classes(old, X[later | (held & (y == 9))], labels[later | (held & (y == 9))])
-        assert np.isin(kept_of(found).validates, (0, 1)).all()
-        assert np.isin(kept_of(found).open_validates, (0, 1)).all()
-        assert np.mean(found.predict(X[y == 9]) == -1) > 0.8
-
-    def test_refresh_trains_all(self):
-        X, y = digits()
-        found = add_classes(trained().fit(X[y < 8], y[y < 8]), X[y >= 8], y[y >= 8])
-        fresh = refresh(found)
-        assert not np.array_equal(matrices(fresh, [3]), matrices(found, [3]))
-        np.testing.assert_array_equal(kept_of(fresh).validates, kept_of(found).validates)
-
     def test_saved_and_the_other_kind_of_fit(self, tmp_path):
         X, y = digits()
         old = trained(max_iter=2).fit(X[y < 8], y[y < 8])
@@ -489,13 +412,6 @@ class TestTheOldOne:
         refresh(old)
         assert pickle.dumps(old) == before
 
-    def test_no_random_number_is_drawn(self):
-        X, y = digits()
-        old = EllipsoidOpenSetClassifier().fit(X[y < 5], y[y < 5])
-        before = np.random.get_state()[2]  # noqa: NPY002
-        remove_classes(add_classes(old, X[y == 5], y[y == 5]), [0])
-        assert np.random.get_state()[2] == before  # noqa: NPY002
-
     def test_changes_are_noted(self, old):
         X, y = digits()
         new = refresh(merge_classes(remove_classes(add_classes(old, X[y == 8], y[y == 8]), [0]), {1: [1, 2]}))
@@ -516,26 +432,6 @@ class TestTheOldOne:
             1: 0.01, 2: 0.02, 4: 0.04, 6: 0.06, 7: 0.07, 8: 0.0, 20: 0.05
         }  # fmt: skip
         assert refresh(more).offset_ == 0
-
-    def test_saved_and_copied(self, old, tmp_path):
-        X, y = digits()
-        old = remove_classes(old, [0])
-        skellipsoid.save(old, tmp_path / "model")
-        wanted = add_classes(old, X[y >= 8], y[y >= 8]).score_samples(X)
-        for model in (skellipsoid.load(tmp_path / "model"), pickle.loads(pickle.dumps(old)), copy.deepcopy(old)):
-            assert model.changes_ == old.changes_
-            np.testing.assert_array_equal(add_classes(model, X[y >= 8], y[y >= 8]).score_samples(X), wanted)
-
-    def test_names_of_features_and_strings(self):
-        pd = pytest.importorskip("pandas")
-        X, y = digits()
-        X, y = pd.DataFrame(X).add_prefix("pixel"), y.astype(str)
-        old = classifier(open_label="unknown").fit(X[y < "8"], y[y < "8"])
-        more = merge_classes(add_classes(old, X[y == "9"], y[y == "9"]), {"a long new name": ["0", "1"]})
-        assert set(more.predict(X)) <= {*"2345679", "a long new name", "unknown"}
-        assert more.feature_names_in_[0] == "pixel0"
-        with pytest.raises(ValueError, match="feature names"):
-            add_classes(old, X.add_prefix("other")[y == "9"], y[y == "9"])
 
 
 @pytest.fixture(name="old", scope="module")
@@ -568,13 +464,6 @@ class TestBadInput:
         with pytest.raises(ValueError, match=message):
             change(old, np.ones((2, 64)))
 
-    def test_without_samples(self):
-        X, y = digits()
-        with pytest.raises(ValueError, match="fit it again with keep_samples=True, the default"):
-            remove_classes(EllipsoidOpenSetClassifier(keep_samples=False).fit(X, y), [0])
-        with pytest.raises(NotFittedError):
-            remove_classes(classifier(), [0])
-
     def test_outliers_and_single_samples(self):
         X, y = digits()
         old = classifier().fit(X[y < 8], y[y < 8])
@@ -586,6 +475,13 @@ class TestBadInput:
         with pytest.warns(UserWarning, match="Classes without spread.*: 8"):
             alone = add_classes(old, X[y == 8][:1], [8])
         assert alone.predict(X[y == 8][:1]).tolist() == [8]
+
+    def test_without_samples(self):
+        X, y = digits()
+        with pytest.raises(ValueError, match="fit it again with keep_samples=True, the default"):
+            remove_classes(EllipsoidOpenSetClassifier(keep_samples=False).fit(X, y), [0])
+        with pytest.raises(NotFittedError):
+            remove_classes(classifier(), [0])
 
 
 class TestPipelines:

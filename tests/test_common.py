@@ -878,7 +878,7 @@ def of_four_classes(steps):
 
 @pytest.mark.parametrize("name", GIVEN)
 @pytest.mark.parametrize("steps", [(), (StandardScaler(),)], ids=["classifier", "Pipeline"])
-def test_only_names_that_begin_with_set_change_the_model_and_return_it(name, steps, tmp_path):
+def test_only_names_that_begin_with_set_change_the_model_and_return_it(name, steps, tmp_path, one_registry):
     X = blobs(4)[0]
     model = pickle.loads(of_four_classes(steps))
     before = pickle.dumps(model)

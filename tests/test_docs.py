@@ -27,18 +27,23 @@ PAGES = {
     if not MADE_BY_SPHINX & {*path.relative_to(DOCS).parts} and path.name != "sg_execution_times.rst"
 }
 MARKDOWN = [*ROOT.glob("*.md"), *ROOT.glob("packages/*/*.md")]
-#: Pages whose console blocks are run.
-CONSOLE_PAGES = [
-    *(f"guide/{name}.rst" for name in ("command_line", "month", "traffic", "monitoring", "changing")),
-    *(f"guide/{name}.rst" for name in ("benchmark_runner", "own_method")),
+#: Pages whose console blocks are run; those of one group train the same model, once.
+TRAINING = "skellipsoid train --data export.csv --save model --quiet"
+CONSOLE_GROUPS = [
+    ["month"],
+    ["traffic", "monitoring", "changing"],
+    ["command_line"],
+    ["benchmark_runner"],
+    ["own_method"],
 ]
+CONSOLE_PAGES = [f"guide/{name}.rst" for group in CONSOLE_GROUPS for name in group]
 #: Pages whose Python blocks are slow.
 SLOW_PAGES = [
     *("coming_from.rst", "features.rst", "index.rst", "inspecting.rst", "mails.rst", "quick_start.rst", "recipes.rst"),
     *("serving.rst", "text.rst"),
 ]
 #: Blocks of commands that CI runs as the README has them, or as `.ci/run` has them; benchmarks take hours.
-NOT_RUN_HERE = {"contributing.rst", "guide/quick_start.rst", "install.rst"}
+NOT_RUN_HERE = {"contributing.rst", "guide/quick_start.rst", "index.rst", "install.rst"}
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -123,17 +128,48 @@ def test_every_code_block_is_of_a_kind_that_is_run():
     assert {page for page, _ in kinds} <= {*CONSOLE_PAGES, "guide/serving.rst"} | NOT_RUN_HERE
 
 
+@pytest.mark.parametrize("address", ["", "https://example.org/clone/"])
+def test_pages_show_the_repository_where_pyproject_has_one(tmp_path, address):
+    pytest.importorskip("sphinx", reason="needs the extra [docs]")
+    from sphinx.application import Sphinx
+
+    urls = f'[project.urls]\nRepository = "{address}"\n' if address else ""
+    (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "any"\n{urls}', encoding="utf-8")
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    extension = f"import sys\nsys.path.insert(0, {str(DOCS / '_ext')!r})\nextensions = ['repository']\n"
+    (docs / "conf.py").write_text(extension + "html_theme_options = {}\n", encoding="utf-8")
+    page = "Title\n=====\n\n.. only:: repository\n\n   Run |clone|, write to |issues|.\n"
+    (docs / "index.rst").write_text(page, encoding="utf-8")
+    app = Sphinx(docs, docs, tmp_path / "out", tmp_path / "trees", "text", status=None, warningiserror=True)
+    app.build()
+    shown = " ".join((tmp_path / "out" / "index.txt").read_text(encoding="utf-8").split())
+    url = address.rstrip("/")
+    assert shown == ("Title ***** " + f"Run git clone {url}, write to {url}/issues." if address else "Title *****")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", CONSOLE_PAGES)
-def test_console_blocks_do_what_the_page_says(page, tmp_path):
-    for name in re.findall(r"(?:^\.\. literalinclude:: |:download:`)([\w.]+)", PAGES[page], re.M):
-        shutil.copy((DOCS / page).parent / name, tmp_path)
-    commands = console_commands(PAGES[page])
-    assert commands
-    for command, wanted in commands:
-        done = run(["bash", "-c", f"{SHELL}\n{command}"], cwd=tmp_path)
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-        assert is_close(wanted, done.stdout), f"{command}\n{done.stdout}"
+@pytest.mark.parametrize("group", CONSOLE_GROUPS, ids="-".join)
+def test_console_blocks_do_what_the_page_says(group, tmp_path):
+    trained = None
+    for name in group:
+        page, folder = f"guide/{name}.rst", tmp_path / name
+        folder.mkdir()
+        for file in re.findall(r"(?:^\.\. literalinclude:: |:download:`)([\w.]+)", PAGES[page], re.M):
+            shutil.copy((DOCS / page).parent / file, folder)
+        commands = console_commands(PAGES[page])
+        assert commands
+        for command, wanted in commands:
+            if command == TRAINING and trained:
+                done = trained
+                shutil.copytree(tmp_path / group[0] / "trained", folder / "model")
+            else:
+                done = run(["bash", "-c", f"{SHELL}\n{command}"], cwd=folder)
+            assert done.returncode == 0, f"{command}\n{done.stderr}"
+            assert is_close(wanted, done.stdout), f"{command}\n{done.stdout}"
+            if command == TRAINING and not trained:
+                trained = done
+                shutil.copytree(folder / "model", folder / "trained")
 
 
 NUMBER = r"-?\d+(?:\.\d+)?"

@@ -101,28 +101,6 @@ def test_metrics_splitters_and_displays_work_without_torch(fresh_python):
     assert fresh_python(script).stdout.split()[-1] == "False"
 
 
-def test_every_name_is_there_when_it_is_asked_for(fresh_python):
-    script = (
-        "import skellipsoid\n"
-        "print(skellipsoid.metrics.open_set_f1_score.__name__, skellipsoid.persistence.load is skellipsoid.load)\n"
-        "print(skellipsoid.save is skellipsoid.save, {*skellipsoid.__all__} <= {*dir(skellipsoid)})\n"
-        "from skellipsoid import *\n"
-        "print(explain.__name__, datasets.__name__, hasattr(skellipsoid, 'no_such_name'))\n"
-    )
-    answer = fresh_python(script)
-    assert answer.stderr == ""
-    assert answer.stdout.splitlines() == [
-        "open_set_f1_score True",
-        "True True",
-        "explain skellipsoid.datasets False",
-    ]
-
-
-def test_a_name_that_is_not_there_is_said_to_be_missing():
-    with pytest.raises(AttributeError, match=r"^module 'skellipsoid' has no attribute 'no_such_name'$"):
-        _ = skellipsoid.no_such_name
-
-
 def test_import_leaves_random_state_threads_and_warnings_alone(fresh_python):
     script = (
         "import sys, warnings, torch, numpy as np\n"

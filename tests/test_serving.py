@@ -10,7 +10,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -70,7 +69,7 @@ def server(pipeline, tmp_path_factory, fresh_environment):
 
 
 @pytest.fixture(scope="module")
-def light_server(pipeline, tmp_path_factory, fresh_environment):
+def light_server(pipeline, tmp_path_factory, fresh_environment, one_registry):
     """Address of a server of an exported model, which can import neither torch nor the package."""
     for name in ("onnx", "onnxscript", "onnxruntime"):
         pytest.importorskip(name)
@@ -150,22 +149,6 @@ def test_an_exported_model_gives_the_same_answers_without_torch(light_server, pi
     assert {"-1"} < {*labels}
 
 
-def test_both_say_that_they_are_there_and_what_they_know(server, light_server, pipeline):
-    for address, program in ((server, "skellipsoid"), (light_server, "skellipsoid_runtime")):
-        assert get(f"{address}/health") == {"status": "ok"}
-        found = get(f"{address}/model")
-        told = {"classes": pipeline.classes_.tolist(), "open_label": "-1", "program": program}
-        assert found == found | told
-
-
-def test_the_server_says_that_it_is_there_while_all_threads_compute(light_server):
-    with ThreadPoolExecutor(60) as pool:
-        waiting = [pool.submit(post, light_server, {"texts": ["wake me at six " * 100] * 10}) for _ in range(60)]
-        assert get(f"{light_server}/health") == {"status": "ok"}
-        assert not all(answer.done() for answer in waiting)
-        assert {answer.result()[0] for answer in waiting} == {200}
-
-
 def test_the_container_holds_the_runtime_and_the_model_alone_and_has_no_rights():
     lines = (ROOT / "examples/Containerfile").read_text(encoding="utf-8").splitlines()
     words = [line.split() for line in lines if line and not line.startswith("#")]
@@ -186,144 +169,11 @@ def test_the_request_that_the_page_shows_is_answered_as_it_says(server):
     assert [answer["text"] for answer in answers] == [answer["text"] for answer in json.loads(shown)]
 
 
-REFUSED = {
-    "no JSON": b"{",
-    "no UTF-8": b'{"texts": ["\xff"]}',
-    "no texts": {"texts": []},
-    "no field": {},
-    "one text": {"texts": "wake me"},
-    "a number": {"texts": [1]},
-    "a null": {"texts": ["wake me", None]},
-    "an empty text": {"texts": [""]},
-    "a long text": {"texts": ["x" * 2001]},
-    "many texts": {"texts": ["x"] * 257},
-    "many characters": {"texts": ["x" * 2000] * 11},
-    "nothing": b"",
-    "NaN": b"NaN",
-    "NaN for a text": b'{"texts": ["wake me", NaN]}',
-    "infinity for the texts": b'{"texts": 1e999}',
-    "infinity for a text": b'{"texts": [1e999]}',
-    "a number of many digits": b'{"texts": [' + b"9" * 100_000 + b"]}",
-    "half a character": b'{"texts": ["\\ud800"]}',
-    "half a character in a name": b'{"texts": ["wake me"], "\\udc00": 1}',
-    "deep": b'{"texts": ' + b"[" * 100_000,
-    "secret": {"texts": ["a secret " * 1000], "a secret": "a secret"},
-    "secrets": {"texts": [["a secret"]] * 300},
-}
-#: Those that are texts, but too much.
-TOO_LONG = {"a long text", "many texts", "many characters", "secret", "secrets"}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_no_list_of_texts_is_refused_and_the_server_goes_on(server, case):
-    status, answer = post(server, REFUSED[case])
-    assert status == (413 if case in TOO_LONG else 422)
-    assert answer["detail"]
-    assert len(json.dumps(answer)) < 200
-    assert "secret" not in json.dumps(answer)
-    assert post(server, {"texts": ["wake me at six"]})[0] == 200
-
-
-MOST_BYTES = 2**20
-
-
-def body_of(n_bytes):
-    """A request of one text, made this long by blanks."""
-    return b'{"texts": ["wake me"]' + b" " * (n_bytes - 22) + b"}"
-
-
-def in_chunks(body):
-    """The body in the encoding that tells no length before."""
-    parts = [body[i : i + 50_000] for i in range(0, len(body), 50_000)]
-    return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
-
-
-@contextmanager
-def connection(server, headers):
-    """A connection over which a POST with these headers was begun."""
-    with socket.create_connection(server.removeprefix("http://").split(":"), timeout=30) as opened:
-        start = f"POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{headers}\r\n\r\n"
-        opened.sendall(start.encode())
-        yield opened
-
-
-def answer_of(opened):
-    """Status and answer; an error of the connection before it is a failure."""
-    with opened.makefile("rb") as lines:
-        status = int(lines.readline().split()[1])
-        headers = dict(line.decode().lower().rstrip().split(": ") for line in iter(lines.readline, b"\r\n"))
-        return status, json.loads(lines.read(int(headers["content-length"])))
-
-
-def test_the_body_may_have_so_many_bytes_and_no_more(server):
-    assert post(server, body_of(MOST_BYTES))[0] == 200
-    for length, expected in [(MOST_BYTES, 200), (MOST_BYTES + 1, 413)]:
-        body = body_of(length)
-        with connection(server, f"content-length: {length}") as opened:
-            opened.sendall(body)
-            assert answer_of(opened)[0] == expected
-        with connection(server, "transfer-encoding: chunked") as opened:
-            opened.sendall(in_chunks(body))
-            status, answer = answer_of(opened)
-            assert status == expected
-    assert answer == {"detail": "the body has more than 1048576 bytes"}
-
-
-@pytest.mark.parametrize("headers", [f"content-length: {100 * MOST_BYTES}", "transfer-encoding: chunked"])
-def test_a_body_that_is_too_long_is_refused_before_its_end(server, headers):
-    with connection(server, headers) as opened:
-        opened.sendall(b" " * 2 * MOST_BYTES if "length" in headers else in_chunks(b" " * 2 * MOST_BYTES)[:-5])
-        assert answer_of(opened) == (413, {"detail": "the body has more than 1048576 bytes"})
-        for _ in range(50):  # the rest is not kept, and the server goes on
-            opened.sendall(b" " * MOST_BYTES if "length" in headers else in_chunks(b" " * MOST_BYTES)[:-5])
-    assert post(server, {"texts": ["wake me at six"]})[0] == 200
-
-
-def test_a_body_that_lies_about_its_length_harms_nobody(server):
-    body = body_of(100)
-    with connection(server, "content-length: 50") as opened:  # the rest is no request
-        opened.sendall(body)
-        assert answer_of(opened)[0] in (400, 422)
-    with connection(server, "content-length: 101") as opened:
-        opened.sendall(body)
-        opened.shutdown(socket.SHUT_WR)
-        assert opened.recv(1) == b""  # nobody is left to be answered
-    for length in ("-1", "x", "1\r\ncontent-length: 2"):
-        with connection(server, f"content-length: {length}") as opened:
-            opened.sendall(body)
-            assert opened.recv(12) == b"HTTP/1.1 400"
-    with connection(server, "transfer-encoding: chunked") as opened:
-        opened.sendall(b"zz\r\n" + body)
-        opened.shutdown(socket.SHUT_WR)
-        assert opened.recv(12) in (b"", b"HTTP/1.1 400")
-    with connection(server, "content-length: 100") as waits:  # and does not send
-        assert post(server, {"texts": ["wake me at six"]})[0] == 200
-        waits.sendall(body)
-        assert answer_of(waits)[0] == 200
-
-
 def test_the_page_of_the_server_describes_the_request(server):
     with urllib.request.urlopen(f"{server}/openapi.json", timeout=5) as response:
         described = json.load(response)["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
     kinds = described["schema"]["properties"]["texts"]["anyOf"]
     assert [kind.get("maxItems") for kind in kinds] == [256, None]  # or null
-
-
-def test_many_requests_at_a_time_are_answered_each_with_its_own(server, pipeline, texts):
-    expected = dict(zip(texts, pipeline.predict(texts).tolist(), strict=True))
-    asked = [texts[i % len(texts) : i % len(texts) + 1 + i % 5] for i in range(120)]
-    with ThreadPoolExecutor(24) as pool:
-        found = list(pool.map(lambda some: post(server, {"texts": some}), asked))
-    for some, (status, answers) in zip(asked, found, strict=True):
-        assert status == 200
-        assert {answer["text"]: answer["label"] for answer in answers} == {text: expected[text] for text in some}
-
-
-def test_a_server_without_a_model_does_not_start(tmp_path, fresh_environment):
-    process = start(tmp_path / "nothing", free_port(), fresh_environment())
-    output = process.communicate(timeout=90)[0]
-    assert process.returncode != 0
-    assert "There is no folder" in output
 
 
 @pytest.mark.slow

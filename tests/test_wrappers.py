@@ -11,7 +11,6 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier, VotingClassifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
@@ -77,12 +76,6 @@ def test_a_wrapper_does_with_the_open_answer_what_the_page_says(model, expected,
     else:
         found = "kept" if (answers == "-1").all() else "**lost**"
     assert found == expected == said(type(model).__name__)
-
-
-def test_a_frozen_classifier_keeps_the_open_answer(samples):
-    frozen = FrozenEstimator(clone(CLF).fit(*samples))
-    assert (frozen.fit(*samples).predict(FAR_AWAY) == "-1").all()
-    assert said("FrozenEstimator") == "kept"
 
 
 def test_self_training_needs_probabilities(samples):

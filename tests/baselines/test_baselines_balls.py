@@ -18,32 +18,6 @@ def test_radius_is_the_distance_of_the_last_row_covered(coverage, radius):
     assert (clf.predict(LINE) == 0).sum() in (2 * radius - 1, 2 * radius)
 
 
-def test_a_quotient_that_rounds_down_covers_the_row():
-    # 0.29 * 100 is 28.999999999999996
-    X = np.arange(1.0, 101.0)[:, np.newaxis]
-    distances = np.sort(np.abs(X[:, 0] - 50.5))
-    clf = BallClassifier(coverage=0.29, duplicates="off").fit(X, np.zeros(100, dtype=int))
-    np.testing.assert_allclose(clf.radii_, distances[28])
-
-
-def test_full_coverage_holds_every_row_of_any_features():
-    rng = np.random.default_rng(0)
-    for dtype in (np.float32, np.float64):
-        X, y = (1e3 + rng.normal(size=(300, 20))).astype(dtype), np.repeat([0, 1, 2], 100)
-        clf = BallClassifier(coverage=1).fit(X + 10 * y[:, np.newaxis].astype(dtype), y)
-        assert (clf.predict(X + 10 * y[:, np.newaxis].astype(dtype)) == y).all()
-
-
-def test_a_row_is_asked_of_its_nearest_mean_alone():
-    # Means 0 and 5, radii 1 and 4: the row 2 is inside the second ball, but nearer to the first mean.
-    X = np.array([[-1.0], [1.0], [1.0], [9.0]])
-    clf = BallClassifier(coverage=1, duplicates="off").fit(X, [0, 0, 1, 1])
-    assert clf.radii_.tolist() == [1.0, 4.0]
-    assert clf.class_margins([[2.0]]).tolist() == [[-1.0, 0.25]]
-    assert clf.predict([[2.0], [3.0], [0.5]]).tolist() == [-1, 1, 0]
-    assert clf.predict_known([[2.0]]).tolist() == [0]
-
-
 def test_shift_scale_and_rotation_change_no_decision():
     classifier = BallClassifier(coverage=1)
     rng = np.random.default_rng(0)

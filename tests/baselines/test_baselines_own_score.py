@@ -104,11 +104,6 @@ def test_scores_that_cannot_be_compared_are_refused(kind, message, blobs):
         kind().fit(*blobs[:2])
 
 
-def test_a_threshold_that_is_none_is_refused(blobs):
-    with pytest.raises(ValueError, match="The 'threshold' parameter of Nearest must be"):
-        Nearest(threshold="paper").fit(*blobs[:2])
-
-
 def test_the_mixture_of_the_guide_is_short_and_near_the_density_of_the_package(blobs, monkeypatch):
     monkeypatch.syspath_prepend(GUIDE)
     assert len((GUIDE / "mixture.py").read_text(encoding="utf-8").splitlines()) <= 40

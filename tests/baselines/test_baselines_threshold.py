@@ -12,7 +12,6 @@ from skellipsoid.baselines import (
     PLDAClassifier,
     SoftmaxOpenSetClassifier,
 )
-from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
 NAMES = [*baselines.__all__]
@@ -91,12 +90,6 @@ def test_auto_uses_real_open_rows():
     assert both.threshold_ == quantile_alone
 
 
-def test_auto_of_two_classes_is_quantile():
-    X, y, _ = ring(n_classes=2)
-    thresholds = [KNNOpenSetClassifier(threshold=name).fit(X, y).threshold_ for name in ("auto", "quantile")]
-    assert thresholds[0] == thresholds[1]
-
-
 def test_no_row_is_scored_by_a_fit_that_saw_it_or_its_group():
     X, y, _ = ring(rows=12)
     seen = []
@@ -167,21 +160,6 @@ def test_order_of_rows_and_names_of_classes_hardly_move_a_threshold():
     assert clf.fit(X, y).threshold_ == clf.fit(X, y).threshold_ != clf.set_params(random_state=1).fit(X, y).threshold_
 
 
-def test_a_class_in_one_group_stays_in_every_fit():
-    X, y, _ = ring()
-    groups = np.where(y == 0, -1, np.arange(len(y)))
-    with pytest.warns(UserWarning, match="are a single group"):
-        clf = MahalanobisClassifier().fit(X, y, groups=groups)
-    assert (clf.predict(X[y > 0]) == y[y > 0]).mean() > 0.9
-
-
-def test_rows_that_were_fitted_give_a_threshold_with_a_warning_where_nothing_else_can():
-    with pytest.warns(UserWarning, match="threshold is read off the samples that were fitted") as caught:
-        clf = MahalanobisClassifier().fit([[0.0, 0.0], [5.0, 5.0]], [0, 1])
-    assert caught[0].filename == __file__
-    assert clf.predict([[0.0, 0.0], [5.0, 5.0]]).tolist() == [0, 1]
-
-
 class Given(ScoreOpenSetClassifier):
     """Its score is the first feature, whatever it was fitted on."""
 
@@ -211,18 +189,6 @@ def test_best_threshold_is_where_the_expected_f1_is_best():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_state_is_arrays_numbers_and_strings(name):
-    X, y, _ = ring()
-    clf = getattr(baselines, name)().fit(X, np.array(list("abcdef"))[y])
-    for attribute, value in vars(clf).items():
-        if isinstance(value, dict):
-            assert all(isinstance(array, np.ndarray) for array in value.values()), attribute
-            continue
-        plain = isinstance(value, np.ndarray | int | float | str | bool | None | np.generic)
-        assert plain or (isinstance(value, list) and all(isinstance(item, float) for item in value)), attribute
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_operating_points_and_reset(name):
     X, y, _ = ring()
     new = ring(seed=1)[0]
@@ -235,9 +201,9 @@ def test_operating_points_and_reset(name):
     np.testing.assert_array_equal(clf.predict(new), answers)
 
 
-@pytest.mark.parametrize("name", ["MahalanobisClassifier", "PLDAClassifier", "KNNOpenSetClassifier"])
-def test_scores_rank_open_rows_below_known_ones(name):
-    X, y = make_open_blobs(1200, 10, n_known=5, random_state=0)
-    train = np.arange(len(X)) % 2 == 0
-    clf = getattr(baselines, name)().fit(X[train & (y != -1)], y[train & (y != -1)])
-    assert skellipsoid.metrics.open_set_auroc(y[~train], clf.score_samples(X[~train]), labels=clf.classes_) > 0.75
+def test_a_class_in_one_group_stays_in_every_fit():
+    X, y, _ = ring()
+    groups = np.where(y == 0, -1, np.arange(len(y)))
+    with pytest.warns(UserWarning, match="are a single group"):
+        clf = MahalanobisClassifier().fit(X, y, groups=groups)
+    assert (clf.predict(X[y > 0]) == y[y > 0]).mean() > 0.9

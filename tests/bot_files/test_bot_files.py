@@ -196,11 +196,6 @@ def test_one_language_of_several(tmp_path):
         load_text_file(tmp_path / "plain.csv", language="en")
 
 
-def test_templates_are_left_out_and_said(tmp_path):
-    files = {**ES, "intents/Ticket_usersays_de.json": es("@sys.number Karten", template=True)}
-    assert read(written(tmp_path, files))[1] == "Dialogflow ES, 2 intents, 3 texts of 2 files; 1 template left out."
-
-
 def test_luis_and_clu(tmp_path):
     folder = written(tmp_path, {"luis.json": LUIS, "clu/clu.json": json.dumps(CLU, indent=1)})
     assert read(folder / "luis.json")[0] == [("fly to paris", "BookFlight"), ("a joke?", "None")]
@@ -311,3 +306,8 @@ def test_folders_and_zips_that_cannot_be_read(tmp_path, monkeypatch):
 def test_yaml_gives_back_what_was_written(values):
     # Every JSON of texts is YAML.
     assert read_yaml(json.dumps(values, ensure_ascii=False), "x") == values
+
+
+def test_templates_are_left_out_and_said(tmp_path):
+    files = {**ES, "intents/Ticket_usersays_de.json": es("@sys.number Karten", template=True)}
+    assert read(written(tmp_path, files))[1] == "Dialogflow ES, 2 intents, 3 texts of 2 files; 1 template left out."

@@ -2,7 +2,7 @@
 
 import warnings
 
-from skellipsoid._text_files.read import read_log, read_partly_labelled, read_table, read_texts
+from skellipsoid._text_files.read import read_log, read_table, read_texts
 from skellipsoid.cli._split import split_table
 
 
@@ -31,12 +31,6 @@ def texts_of(path, **options):
     texts, said = noting(read_texts, path, **options)
     assert noting(read_log, path, **options)[0].texts == texts  # of a message, every command reads the same
     return texts, said
-
-
-def partly_labelled(path, label_column):
-    """Texts of a log, their labels, empty where there is none, and what is said about them."""
-    found, said = noting(read_partly_labelled, path, text_column=None, label_column=label_column)
-    return found.texts, found.labels, said
 
 
 def split(texts, labels, open_label="-1", seed=0):

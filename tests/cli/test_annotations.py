@@ -5,8 +5,7 @@ import io
 import json
 
 import pytest
-from export_helpers import run
-from file_helpers import numbers_of, partly_labelled, read, texts_of
+from file_helpers import numbers_of, read
 
 ROWS = [("wake me, please", "alarm"), ("lights off", "light"), ("dim it", "light"), ("up at six", "alarm")]
 NOTES = [("sing a song", "joke"), ("what now", "light")]
@@ -164,19 +163,6 @@ def test_the_export_of_a_tool_is_read_by_its_own_fields(tmp_path, tool, name):
     assert sum("(line 1)" in line or "(record 1)" in line for line in said) == 1  # rejected, or no label
 
 
-@pytest.mark.parametrize("tool", EXPORTS)
-def test_the_messages_of_an_export_are_a_log(tmp_path, tool):
-    kept, left_out = EXPORTS[tool]
-    path = wrote(tmp_path, [*kept, *left_out], "export.json")
-    every = [text for text, _ in [*ROWS, *NOTES]]
-    texts, said = texts_of(path)
-    assert texts == every
-    assert f"texts from column {COLUMNS[tool][0]!r}" in said[0]
-    texts, labels, said = partly_labelled(path, COLUMNS[tool][1])
-    assert (texts, labels) == (every, [*(label for _, label in ROWS), "", ""])
-    assert any("several labels" in line and "their labels do not count" in line for line in said)
-
-
 def test_rows_of_label_studio_as_csv(tmp_path):
     names = list(minimal(1, "", ""))
     rows = [minimal(i, text, label) for i, (text, label) in enumerate(ROWS)]
@@ -189,14 +175,6 @@ def test_rows_of_label_studio_as_csv(tmp_path):
         found, said = read(path)
         assert found == ROWS
         assert any("several labels" in line for line in said)
-
-
-def test_argilla_as_parquet(tmp_path):
-    polars = pytest.importorskip("polars")
-    kept, left_out = EXPORTS["Argilla, flat"]
-    path = tmp_path / "export.parquet"
-    polars.DataFrame([*kept, *left_out]).write_parquet(path)
-    assert read(path)[0] == ROWS
 
 
 def test_of_two_questions_the_user_chooses_one(tmp_path):
@@ -217,15 +195,3 @@ def test_of_two_questions_the_user_chooses_one(tmp_path):
         read(wrote(tmp_path, records, "export.json"))
     chosen, _ = read(path, label_column="annotations.urgency")
     assert chosen == [(text, str(i % 2)) for i, (text, _) in enumerate(ROWS)]
-
-
-def test_columns_that_are_read_are_not_written(tmp_path, saved, capsys):
-    """``predict --keep-columns`` gives a record back as it was."""
-    kept, _ = EXPORTS["Label Studio"]
-    path = wrote(tmp_path, kept, "export.jsonl")
-    status, out, _ = run(capsys, "predict", "--model", saved, "--data", path, "--keep-columns")
-    added = ("answer", "margin", "p_value", "nearest_class")
-    records = [json.loads(line) for line in out.splitlines()]
-    assert status == 0
-    assert all(record["answer"] for record in records)
-    assert [{name: record[name] for name in record if name not in added} for record in records] == kept

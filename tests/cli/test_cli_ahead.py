@@ -2,11 +2,9 @@
 
 import errno
 import os
-import sys
 
 import pytest
 
-from skellipsoid import load
 from skellipsoid.cli import main
 
 #: Runs the command in a process that can import neither.
@@ -97,27 +95,3 @@ def test_what_is_misspelt_is_named_with_the_nearest(words, sentence, capsys):
         main(words)
     assert ended.value.code == 2
     assert sentence in capsys.readouterr().err
-
-
-def test_a_text_may_look_like_an_option_after_two_dashes(saved, capsys):
-    assert main(["predict", "--model", str(saved), "--quiet", "--", "--dta", "-1"]) == 0
-    assert [line.split("\t")[1] for line in capsys.readouterr().out.splitlines()] == ["--dta", "-1"]
-
-
-def test_predict_answers_texts_of_the_command_line(saved, texts, capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", None)  # it is not read
-    assert main(["predict", "--model", str(saved), texts[0], "tell me a joke", "--quiet"]) == 0
-    expected = load(saved).predict([texts[0], "tell me a joke"])
-    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert lines == [[expected[0], texts[0]], [expected[1], "tell me a joke"]]
-
-
-def test_set_limit_saves_another_model_and_leaves_the_first(saved, tmp_path, capsys):
-    before, other = (saved / "skellipsoid.json").read_bytes(), tmp_path / "other"
-    assert main(["set-limit", "--model", str(saved), "--rejection-rate", "0.3", "--save", str(other), "--quiet"]) == 0
-    assert "The limit moves" in capsys.readouterr().out
-    assert (saved / "skellipsoid.json").read_bytes() == before
-    assert load(other)[-1].offset_ != load(saved)[-1].offset_
-    again = tmp_path / "again"  # also where nothing moves, the folder is there
-    assert main(["set-limit", "--model", str(saved), "--undo", "--save", str(again), "--quiet"]) == 0
-    assert load(again)[-1].offset_ == load(saved)[-1].offset_

@@ -65,17 +65,6 @@ def test_lines_are_answered_in_the_same_way(content, options, only_export, alone
     assert bool(expected[0]) == content.startswith("\ufeff".encode("utf-16-le"))
 
 
-@pytest.mark.parametrize("is_shown", [True, False])
-def test_a_terminal_is_answered_in_the_same_way(is_shown, model, alone, give_input, capsys, monkeypatch):
-    monkeypatch.setattr("sys.stdout.isatty", lambda: is_shown)
-    found = []
-    for folder in (alone, model):
-        give_input("\n".join(LINES), terminal=True)
-        found.append(run(capsys, "predict", "--model", folder))
-    assert found[0] == found[1]
-    assert len(found[0][1].split("\n")) == len(LINES) + 1
-
-
 @pytest.mark.parametrize(
     ("name", "content", "options"),
     [
@@ -117,52 +106,6 @@ def test_a_run_over_many_files_goes_on_with_the_other_way(model, alone, tmp_path
     assert written[0] == written[1]
 
 
-def test_the_warning_of_unlike_norms_is_the_same(exported, texts, labels, tmp_path, give_input, capsys):
-    encoder = load(exported)[0]
-    features = np.tile(100 * encoder.transform(texts), (2, 1))
-    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(features, np.tile(labels, 2))
-    save(Pipeline([("enc", encoder), ("clf", classifier)]), tmp_path / "model")
-    given = "\n".join([*texts[:10], *texts[:9]])  # the first use of the model is the twentieth text
-    found = []
-    for content in (given, "\n".join(texts[:10])):
-        give_input(content)
-        found.append(run(capsys, "predict", "--model", tmp_path / "model"))
-    assert "New samples have a Euclidean norm of 1, but training samples had 100" in found[0][2]
-    assert found[1][2] == ""
-    assert main(["export", "--model", str(tmp_path / "model")]) == 0
-    capsys.readouterr()
-    damage(tmp_path / "model")
-    for content, expected in zip((given, "\n".join(texts[:10])), found, strict=True):
-        give_input(content)
-        assert run(capsys, "predict", "--model", tmp_path / "model") == expected
-
-
-@pytest.mark.parametrize("machine", ["one_core", "many_cores"], indirect=True)
-@pytest.mark.parametrize("wanted", ["3", "0", "no"])
-def test_threads_answer_in_the_order_of_the_lines(
-    wanted, machine, model, alone, texts, open_texts, give_input, capsys, monkeypatch
-):
-    monkeypatch.setenv("OMP_NUM_THREADS", wanted)
-    lines = [f"{text} {i % 60}" for i, text in enumerate([*texts, *open_texts] * 40)]
-    found = []
-    for folder in (alone, model):
-        give_input("\n".join(lines))
-        found.append(run(capsys, "predict", "--model", folder))
-    assert found[0] == found[1]
-    assert [line.partition("\t")[2] for line in found[1][1].splitlines()] == lines
-
-
-@pytest.mark.parametrize("words", ["--scores", "--explain", "--keep-columns", "--revision main"])
-def test_what_needs_the_whole_model_gets_it(words, model, alone, tmp_path, capsys):
-    (tmp_path / "a.csv").write_text("text,other\nwake me at six,1\n", encoding="utf-8")
-    expected, found = (
-        run(capsys, "predict", "--model", folder, "--data", tmp_path / "a.csv", "--text-column", "text", *words.split())
-        for folder in (alone, model)
-    )
-    assert expected[0] == (2 if "--revision" in words else 0)
-    assert [str(part).replace(str(model), str(alone)) for part in found] == [str(part) for part in expected]
-
-
 def test_who_writes_the_export_alone_decides_no_answer(model, alone, tmp_path, give_input, capsys):
     """An export of another model that says it was made of this one, with a right hash of its own."""
     made_of = json.loads((model / "onnx" / MANIFEST).read_bytes())["made_of"]
@@ -189,3 +132,38 @@ def test_without_onnxruntime_the_model_answers_and_there_is_no_export(model, cap
     status, out, err = run(capsys, "export", "--model", model)  # it compares the graph with the model
     assert (status, out) == (2, "")
     assert "onnxruntime" in err
+
+
+@pytest.mark.parametrize("machine", ["one_core", "many_cores"], indirect=True)
+@pytest.mark.parametrize("wanted", ["3", "0", "no"])
+def test_threads_answer_in_the_order_of_the_lines(
+    wanted, machine, model, alone, texts, open_texts, give_input, capsys, monkeypatch
+):
+    monkeypatch.setenv("OMP_NUM_THREADS", wanted)
+    lines = [f"{text} {i % 60}" for i, text in enumerate([*texts, *open_texts] * 40)]
+    found = []
+    for folder in (alone, model):
+        give_input("\n".join(lines))
+        found.append(run(capsys, "predict", "--model", folder))
+    assert found[0] == found[1]
+    assert [line.partition("\t")[2] for line in found[1][1].splitlines()] == lines
+
+
+def test_the_warning_of_unlike_norms_is_the_same(exported, texts, labels, tmp_path, give_input, capsys):
+    encoder = load(exported)[0]
+    features = np.tile(100 * encoder.transform(texts), (2, 1))
+    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(features, np.tile(labels, 2))
+    save(Pipeline([("enc", encoder), ("clf", classifier)]), tmp_path / "model")
+    given = "\n".join([*texts[:10], *texts[:9]])  # the first use of the model is the twentieth text
+    found = []
+    for content in (given, "\n".join(texts[:10])):
+        give_input(content)
+        found.append(run(capsys, "predict", "--model", tmp_path / "model"))
+    assert "New samples have a Euclidean norm of 1, but training samples had 100" in found[0][2]
+    assert found[1][2] == ""
+    assert main(["export", "--model", str(tmp_path / "model")]) == 0
+    capsys.readouterr()
+    damage(tmp_path / "model")
+    for content, expected in zip((given, "\n".join(texts[:10])), found, strict=True):
+        give_input(content)
+        assert run(capsys, "predict", "--model", tmp_path / "model") == expected

@@ -56,22 +56,6 @@ def test_add_gives_a_label_to_all_texts_of_a_group(folder, write_groups, open_te
     assert f"add `greeting`, `parting` ({n_labelled} samples)" in card
 
 
-def test_a_label_of_a_text_takes_precedence_over_that_of_its_group(folder, write_groups, open_texts, capsys):
-    n_open = len(open_texts)
-    groups = write_groups({0: "greeting", 1: "parting", 2: "parting"}, own={0: "-1"})
-    assert main(["add", "--model", str(folder), "--data", str(groups)]) == 0
-    out = capsys.readouterr().out
-    assert f"Added {n_open - 1} texts of 2 new classes, 1 open text." in out
-    assert "without one: 0 groups of 0 texts" in out
-
-
-def test_groups_that_excel_saved_as_csv_are_read(folder, write_groups, tmp_path, capsys):
-    lines = write_groups({0: "greeting", 1: "", 2: ""}).read_text(encoding="utf-8")
-    (tmp_path / "from excel.csv").write_text(lines.replace("\t", ";"), encoding="utf-8-sig")
-    assert main(["add", "--model", str(folder), "--data", str(tmp_path / "from excel.csv")]) == 0
-    assert "Added 2 texts of 1 new class." in capsys.readouterr().out
-
-
 def test_groups_that_are_labelled_in_part_are_asked_about(folder, write_groups, tmp_path, capsys):
     write_groups({0: "", 1: "", 2: ""}, own={0: "greeting"})
     words = ["add", "--model", str(folder), "--data", str(tmp_path / "groups-members.tsv")]
@@ -84,16 +68,6 @@ def test_groups_that_are_labelled_in_part_are_asked_about(folder, write_groups, 
     out = capsys.readouterr().out
     assert out.startswith("A label is given to 1 of the 2 texts of 1 group; without one: 2 groups of 4 texts\n")
     assert "Added 1 text of 1 new class" in out
-
-
-def test_groups_need_the_members_of_their_run(folder, write_groups, tmp_path, capsys):
-    write_groups({0: "greeting", 1: "", 2: ""}, name="older.tsv")
-    write_groups({0: "", 1: "", 2: ""}, run="r2")
-    assert main(["add", "--model", str(folder), "--data", str(tmp_path / "older.tsv")]) == 2
-    assert "holds other groups than" in capsys.readouterr().err
-    (tmp_path / "groups-members.tsv").unlink()
-    assert main(["add", "--model", str(folder), "--data", str(tmp_path / "older.tsv")]) == 2
-    assert "'groups-members.tsv', which is not beside it" in capsys.readouterr().err
 
 
 def test_no_label_of_a_group_is_lost(folder, write_groups, capsys):
@@ -135,24 +109,6 @@ def test_nearly_equal_names_are_asked_about(folder, tmp_path, open_texts, names,
     assert len(load(folder).classes_) == n_before + len(names)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [("lost card", "lost luggage"), ("level 1", "level 2"), ("pay", "day"), ("top up", "top up failed"), ("+", "!")],
-)
-def test_other_names_are_not_asked_about(folder, tmp_path, open_texts, first, second):
-    path = tmp_path / "new.tsv"
-    rows = [f"{text}\t{(first, second)[i % 2]}" for i, text in enumerate(open_texts)]
-    path.write_text("\n".join(["text\tlabel", *rows, ""]), encoding="utf-8")
-    assert main(["add", "--model", str(folder), "--data", str(path)]) == 0
-    assert {first, second} <= {*load(folder).classes_.tolist()}
-
-
-def test_known_classes_get_more_texts(folder, table, texts, capsys):
-    assert main(["add", "--model", str(folder), "--data", str(table), "--refresh"]) == 0
-    assert f"Added {len(texts)} texts of 4 known classes." in capsys.readouterr().out
-    assert [change["what"] for change in load(folder)[-1].changes_] == ["add", "refresh"]
-
-
 def test_remove_and_merge_into_another_folder(folder, labels, texts, tmp_path, capsys):
     names = np.unique(labels).tolist()
     provenance = json.loads((folder / "skellipsoid.json").read_bytes())["provenance"]
@@ -183,6 +139,16 @@ def test_errors_are_one_sentence_and_change_nothing(folder, words, message, caps
     assert message in error
     assert len(error.splitlines()) == 1
     assert (folder / "skellipsoid.json").read_bytes() == before
+
+
+def test_groups_need_the_members_of_their_run(folder, write_groups, tmp_path, capsys):
+    write_groups({0: "greeting", 1: "", 2: ""}, name="older.tsv")
+    write_groups({0: "", 1: "", 2: ""}, run="r2")
+    assert main(["add", "--model", str(folder), "--data", str(tmp_path / "older.tsv")]) == 2
+    assert "holds other groups than" in capsys.readouterr().err
+    (tmp_path / "groups-members.tsv").unlink()
+    assert main(["add", "--model", str(folder), "--data", str(tmp_path / "older.tsv")]) == 2
+    assert "'groups-members.tsv', which is not beside it" in capsys.readouterr().err
 
 
 def test_an_unlabelled_file_is_refused(folder, write_groups, tmp_path, capsys):

@@ -32,10 +32,3 @@ def test_changed_answers_are_reported_and_written(saved, stricter, texts, tmp_pa
 def test_a_model_changes_nothing_against_itself(saved, table, capsys):
     assert main(["compare", "--before", str(saved), "--after", str(saved), "--data", str(table), "--quiet"]) == 0
     assert capsys.readouterr().out == "0 of 32 answers changed (0.00%).\n"
-
-
-@pytest.mark.parametrize("content", ["", "\n\n"])
-def test_no_lines_are_one_sentence(saved, give_input, capsys, content):
-    give_input(content)
-    assert main(["compare", "--before", str(saved), "--after", str(saved)]) == 2
-    assert "There are no texts to compare" in capsys.readouterr().err

@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 import pytest
 
-from skellipsoid import EllipsoidOpenSetClassifier, explain, load
+from skellipsoid import EllipsoidOpenSetClassifier, load
 from skellipsoid.cli import main
 
 
@@ -53,19 +53,6 @@ def test_demo_answers_first_and_keeps_the_model(tiny_command, table, tmp_path, t
     assert "false rejection rate" in provenance["report"]
 
 
-def test_demo_reports_in_full_if_asked(tiny_command, table, tmp_path, capsys):
-    folder = tmp_path / "model"
-    assert tiny_command(["demo", "tell a joke", "--data", str(table), "--save", str(folder), "--report"]) == 0
-    out = capsys.readouterr().out
-    assert "3 known intents, 18 training texts, 8 test texts (2 open); held out as open:" in out
-    assert "Trained in" in out
-    for line in ["precision", "open (-1)", "known avg", "macro avg", "accuracy", "false rejection rate"]:
-        assert line in out
-    why = explain(load(folder), ["tell a joke"], n_axes=0)
-    scores = f"margin {why.margin[0]:.2f}, p-value {why.p_value[0]:.2f}"
-    assert out.splitlines()[3] == f"    nearest class {why.nearest_class[0]}, {scores}"
-
-
 _OF_100 = "Of 100 known requests {} are answered right, {} wrong, {} go to a person; "
 
 
@@ -89,45 +76,6 @@ def test_one_sentence_for_a_manager(tiny_command, tmp_path, monkeypatch, capsys,
     monkeypatch.setattr(EllipsoidOpenSetClassifier, "predict", given)
     assert tiny_command(["demo", "one", "--data", str(path), "--quiet"]) == 0
     assert sentence in capsys.readouterr().out.splitlines()
-
-
-def test_demo_with_open_rows_and_a_label_of_ones_own(tiny_command, table, open_texts, capsys):
-    with table.open("a", encoding="utf-8") as file:
-        file.writelines(f"{text}\tout of scope\n" for text in open_texts)
-    assert tiny_command(["demo", "--data", str(table), "--open-label", "out of scope", "--seed", "3", "--report"]) == 0
-    out = capsys.readouterr().out
-    assert "4 known intents" in out
-    assert "open rows are labelled 'out of scope'" in out
-    assert "open (out of scope)" in out
-    # Without sentences of the user it shows some of its own, and there is no terminal to ask on.
-    shown = re.findall(r"^'(.+)': ", out, re.MULTILINE)
-    assert "where is my parcel" in shown
-    assert len(shown) > 4
-    assert "Type a sentence" not in out
-
-
-def test_demo_repeats_itself(tiny_command, table, capsys):
-    shown = []
-    for _ in range(2):
-        assert tiny_command(["demo", "alarm", "--data", str(table)]) == 0
-        shown.append([line for line in capsys.readouterr().out.splitlines() if not line.startswith("Trained in")])
-    assert shown[0] == shown[1]
-
-
-@pytest.mark.parametrize("end", ["\n", ""])
-def test_demo_asks_for_more_where_there_is_a_terminal(tiny_command, table, capsys, give_input, end):
-    give_input(f"  wake me early  \nplay jazz\n{end}never read\n" if end else "x y\n", terminal=True)
-    assert tiny_command(["demo", "--data", str(table)]) == 0
-    asked = capsys.readouterr().out.partition("Type a sentence (an empty line ends):")[2]
-    for sentence in ["wake me early", "play jazz"] if end else ["x y"]:
-        assert f"> {sentence!r}: " in asked
-    assert "never read" not in asked
-
-
-def test_demo_does_not_ask_if_it_was_given_sentences(tiny_command, table, capsys, give_input):
-    give_input("wake me early\n", terminal=True)
-    assert tiny_command(["demo", "alarm", "--data", str(table)]) == 0
-    assert "Type a sentence" not in capsys.readouterr().out
 
 
 def test_demo_of_copies_does_not_flatter_itself(tiny_command, texts, labels, tmp_path, capsys):
@@ -235,3 +183,13 @@ def test_the_prompt_answers_on_a_terminal_and_control_c_ends_it(tiny_command, ta
         os.close(terminal)
         if child:
             os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_demo_asks_for_more_where_there_is_a_terminal(tiny_command, table, capsys, give_input, end):
+    give_input(f"  wake me early  \nplay jazz\n{end}never read\n" if end else "x y\n", terminal=True)
+    assert tiny_command(["demo", "--data", str(table)]) == 0
+    asked = capsys.readouterr().out.partition("Type a sentence (an empty line ends):")[2]
+    for sentence in ["wake me early", "play jazz"] if end else ["x y"]:
+        assert f"> {sentence!r}: " in asked
+    assert "never read" not in asked

@@ -4,17 +4,36 @@ import hashlib
 import json
 import shutil
 import stat
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from export_helpers import MANIFEST, STALE, changed_manifest, content_of, damage, run
-from sklearn.pipeline import Pipeline
+from export_helpers import MANIFEST, changed_manifest, content_of, run
 
 from skellipsoid import SupConTextEncoder, load, save
-from skellipsoid.baselines import KNNOpenSetClassifier
 from skellipsoid_runtime import OnnxPipeline
+
+
+def at_first_use(monkeypatch, change):
+    """Let another program change something while a model is used for the first time."""
+    transform = SupConTextEncoder.transform
+
+    def changing(*given):
+        monkeypatch.setattr(SupConTextEncoder, "transform", transform)
+        change()
+        return transform(*given)
+
+    monkeypatch.setattr(SupConTextEncoder, "transform", changing)
+
+
+@pytest.fixture
+def reduced(model):
+    """The same model with another precision, and without an export."""
+    shutil.rmtree(model / "onnx")
+    pipeline = load(model)
+    pipeline[0].set_params(dtype="bfloat16")
+    save(pipeline, model, overwrite=True)
+    return model
 
 
 def test_export_says_where_it_is(model, capsys):
@@ -33,17 +52,6 @@ def test_export_says_where_it_is(model, capsys):
     hash_of_model = json.loads((model / "skellipsoid.json").read_bytes())["manifest_sha256"]
     assert manifest["made_of"]["manifest_sha256"] == hash_of_model
     assert stat.S_ISDIR((model / "onnx").stat().st_mode)
-
-
-def test_a_server_that_is_not_installed_is_told(model, tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "uvicorn", None)  # as if it were not installed
-    status, out, err = run(capsys, "export", "--model", model, "--out", tmp_path / "served")
-    assert status == 0
-    assert out.endswith(f"skellipsoid-serve --model {tmp_path / 'served'}\n")
-    assert err == (
-        "skellipsoid: skellipsoid-serve is not installed, or without what it needs: pip install "
-        "'skellipsoid-runtime[serve]', or in a clone pip install './packages/skellipsoid-runtime[serve]'.\n"
-    )
 
 
 def test_another_folder_and_integers(model, tmp_path, texts, capsys):
@@ -98,69 +106,6 @@ def test_what_export_refuses(words, sentence, model, tmp_path, capsys):
     assert content_of(tmp_path) == before
 
 
-def test_integers_need_kept_texts(saved, tmp_path, capsys):
-    status, _, err = run(capsys, "export", "--model", saved, "--out", tmp_path / "out", "--quantize")
-    assert status == 2
-    assert err.startswith("skellipsoid: quantize measures the quantised text model with the training texts, but the")
-    assert err.endswith("fit its text encoder with keep_texts, or export without quantize.\n")
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("words", [[], ["--out", "models/typo/onnx"]], ids=["beside", "out"])
-def test_a_path_that_is_not_there_may_be_a_typo_or_a_model_of_the_hub(words, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    status, _, err = run(capsys, "export", "--model", "models/typo", *words)
-    assert (status, err) == (
-        2,
-        "skellipsoid: There is no folder 'models/typo' here; for a model on the hub pass --out with a folder.\n",
-    )
-    assert not [*tmp_path.iterdir()]
-
-
-def test_a_model_that_has_no_graph_is_refused(saved, tmp_path, texts, labels, capsys):
-    encoder = load(saved)[0]
-    other = KNNOpenSetClassifier(n_neighbors=2).fit(encoder.transform(texts), labels)
-    save(Pipeline([("enc", encoder), ("clf", other)]), tmp_path / "model")
-    status, _, err = run(capsys, "export", "--model", tmp_path / "model")
-    assert status == 2
-    assert "A KNNOpenSetClassifier cannot be exported, because no graph is known for it; use one of" in err
-    assert not (tmp_path / "model" / "onnx").exists()
-
-
-@pytest.fixture
-def reduced(model):
-    """The same model with another precision, and without an export."""
-    shutil.rmtree(model / "onnx")
-    pipeline = load(model)
-    pipeline[0].set_params(dtype="bfloat16")
-    save(pipeline, model, overwrite=True)
-    return model
-
-
-@pytest.mark.parametrize("words", [[], ["--out", "{}/onnx"]], ids=["beside", "out"])
-def test_an_encoder_in_bfloat16_has_no_export_beside_it(words, reduced, capsys):
-    before = content_of(reduced)
-    status, out, err = run(capsys, "export", "--model", reduced, *(word.format(reduced) for word in words))
-    found = f'The encoder of the model in {str(reduced)!r} has dtype="bfloat16", but an export computes in single'
-    remedy = 'set dtype="float32" and save the model again, or pass --out with another folder.'
-    assert (status, out) == (2, "")
-    assert err == f"skellipsoid: {found} precision, so that answers near the limit differ; {remedy}\n"
-    assert content_of(reduced) == before
-
-
-@pytest.mark.slow
-def test_what_is_said_of_bfloat16_works(reduced, tmp_path, capsys, give_input):
-    assert run(capsys, "export", "--model", reduced, "--out", tmp_path / "out")[0] == 0
-    (tmp_path / "out").rename(reduced / "onnx")
-    give_input("wake me at six\n")
-    assert STALE in run(capsys, "predict", "--model", reduced)[2]  # its answers differ, wherever it lies
-    shutil.rmtree(reduced / "onnx")
-    pipeline = load(reduced)
-    pipeline[0].set_params(dtype="float32")
-    save(pipeline, reduced, overwrite=True)
-    assert run(capsys, "export", "--model", reduced)[0] == 0
-
-
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
@@ -178,49 +123,6 @@ def test_an_export_of_another_hand_is_not_replaced(changes, found, model, capsys
     remedy = "move it elsewhere, or pass --out with another folder."
     assert (status, out, err) == (2, "", f"skellipsoid: {found.format(str(model / 'onnx'))}; {remedy}\n")
     assert content_of(model) == before
-
-
-@pytest.mark.slow
-def test_who_wants_it_replaces_an_export_of_another_hand(model, capsys, give_input):
-    changed_manifest(model / "onnx", made_of=None)
-    words = ["export", "--model", model, "--out", model / "onnx"]
-    assert "overwrite it, or export into a new folder" in run(capsys, *words)[2]
-    status, out, _ = run(capsys, *words, "--overwrite")
-    assert (status, out.endswith("predict answers with it as with the model, and starts sooner.\n")) == (0, True)
-    damage(model)  # the export alone answers
-    give_input("wake me at six\n")
-    assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
-
-
-def test_an_export_whose_manifest_is_damaged_is_not_replaced(model, capsys):
-    path = model / "onnx" / MANIFEST
-    path.write_bytes(path.read_bytes()[:100])
-    before = content_of(model)
-    status, out, err = run(capsys, "export", "--model", model)
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith(f"skellipsoid: {str(path)!r} is damaged (")
-    assert err.endswith("), so nothing says who wrote it; move it elsewhere, or pass --out with another folder.\n")
-    assert content_of(model) == before
-
-
-def at_first_use(monkeypatch, change):
-    """Let another program change something while a model is used for the first time."""
-    transform = SupConTextEncoder.transform
-
-    def changing(*given):
-        monkeypatch.setattr(SupConTextEncoder, "transform", transform)
-        change()
-        return transform(*given)
-
-    monkeypatch.setattr(SupConTextEncoder, "transform", changing)
-
-
-def test_an_export_that_another_hand_writes_meanwhile_is_not_replaced(model, capsys, monkeypatch):
-    at_first_use(monkeypatch, lambda: changed_manifest(model / "onnx", made_of=None))
-    status, out, err = run(capsys, "export", "--model", model)
-    assert (status, out) == (2, "")
-    assert "was not written by this command, so it is not replaced" in err
-    assert "made_of" not in json.loads((model / "onnx" / MANIFEST).read_bytes())
 
 
 @pytest.mark.slow
@@ -244,6 +146,36 @@ def test_an_export_that_fails_leaves_the_earlier_one(function, error, model, cap
     assert {path.name for path in model.iterdir()} == names
 
 
+def test_an_export_whose_manifest_is_damaged_is_not_replaced(model, capsys):
+    path = model / "onnx" / MANIFEST
+    path.write_bytes(path.read_bytes()[:100])
+    before = content_of(model)
+    status, out, err = run(capsys, "export", "--model", model)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"skellipsoid: {str(path)!r} is damaged (")
+    assert err.endswith("), so nothing says who wrote it; move it elsewhere, or pass --out with another folder.\n")
+    assert content_of(model) == before
+
+
+def test_integers_need_kept_texts(saved, tmp_path, capsys):
+    status, _, err = run(capsys, "export", "--model", saved, "--out", tmp_path / "out", "--quantize")
+    assert status == 2
+    assert err.startswith("skellipsoid: quantize measures the quantised text model with the training texts, but the")
+    assert err.endswith("fit its text encoder with keep_texts, or export without quantize.\n")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("words", [[], ["--out", "models/typo/onnx"]], ids=["beside", "out"])
+def test_a_path_that_is_not_there_may_be_a_typo_or_a_model_of_the_hub(words, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, _, err = run(capsys, "export", "--model", "models/typo", *words)
+    assert (status, err) == (
+        2,
+        "skellipsoid: There is no folder 'models/typo' here; for a model on the hub pass --out with a folder.\n",
+    )
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_model_that_was_changed_meanwhile_is_not_exported(model, capsys, monkeypatch):
     before = content_of(model / "onnx")
     at_first_use(monkeypatch, lambda: save(load(model), model, overwrite=True))
@@ -251,3 +183,14 @@ def test_a_model_that_was_changed_meanwhile_is_not_exported(model, capsys, monke
     assert (status, out) == (2, "")
     assert "was changed meanwhile, and the export of what it was is not written; run the command again." in err
     assert content_of(model / "onnx") == before
+
+
+@pytest.mark.parametrize("words", [[], ["--out", "{}/onnx"]], ids=["beside", "out"])
+def test_an_encoder_in_bfloat16_has_no_export_beside_it(words, reduced, capsys):
+    before = content_of(reduced)
+    status, out, err = run(capsys, "export", "--model", reduced, *(word.format(reduced) for word in words))
+    found = f'The encoder of the model in {str(reduced)!r} has dtype="bfloat16", but an export computes in single'
+    remedy = 'set dtype="float32" and save the model again, or pass --out with another folder.'
+    assert (status, out) == (2, "")
+    assert err == f"skellipsoid: {found} precision, so that answers near the limit differ; {remedy}\n"
+    assert content_of(reduced) == before

@@ -43,19 +43,6 @@ def test_predict_asks_the_hub_that_the_environment_names(saved, tmp_path, give_i
             hub.requests.clear()
 
 
-@pytest.mark.parametrize("command", ["evaluate", "traffic", "review", "compare"])
-def test_other_commands_that_read(hub, saved, table, tmp_path, command, capsys):
-    hub.add(NAME, saved)
-    words = {
-        "evaluate": ["--model", NAME],
-        "traffic": ["--model", NAME, "--revision", "main"],
-        "review": ["--model", NAME, "--save", "labels.tsv", "-n", "3"],
-        "compare": ["--before", saved, "--after", NAME],
-    }[command]
-    assert main([command, "--quiet", "--data", str(table), *map(str, words)]) == 0, capsys.readouterr().err
-    assert hub.downloaded()
-
-
 @pytest.mark.parametrize("command", ["set-limit", "remove"])
 def test_commands_that_change_a_model_take_a_folder(hub, saved, command, capsys):
     hub.add(NAME, saved)
@@ -75,3 +62,16 @@ def test_errors_name_options(hub, saved, capsys):
     message = capsys.readouterr().err
     assert message.startswith("skellipsoid: revision='main' is one of a repository on the hub, but ")
     assert "; leave revision out, or pass a name" in message
+
+
+@pytest.mark.parametrize("command", ["evaluate", "traffic", "review", "compare"])
+def test_other_commands_that_read(hub, saved, table, tmp_path, command, capsys):
+    hub.add(NAME, saved)
+    words = {
+        "evaluate": ["--model", NAME],
+        "traffic": ["--model", NAME, "--revision", "main"],
+        "review": ["--model", NAME, "--save", "labels.tsv", "-n", "3"],
+        "compare": ["--before", saved, "--after", NAME],
+    }[command]
+    assert main([command, "--quiet", "--data", str(table), *map(str, words)]) == 0, capsys.readouterr().err
+    assert hub.downloaded()

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import sys
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,6 @@ import pytest
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, explain, load, save
-from skellipsoid.baselines import KNNOpenSetClassifier
 from skellipsoid.cli import main
 
 SCORES = ["answer", "margin", "p_value", "nearest_class"]
@@ -61,20 +59,6 @@ def test_a_table_keeps_its_cells_its_delimiter_and_its_header(keeping, tmp_path,
     found = list(csv.reader(io.StringIO(answered(capsys, keeping, path), newline=""), delimiter=delimiter))
     assert found[0] == ["id", "message", "when", "note", *ADDED]
     assert found[1:] == [row + more for row, more in zip(ROWS, expected(keeping), strict=True)]
-
-
-def test_a_table_without_a_header_gets_none(saved, tmp_path, capsys):
-    path = write(tmp_path / "mine.csv", [row[:3] for row in ROWS])
-    found = list(csv.reader(io.StringIO(answered(capsys, saved, path, "--text-column", "2"), newline="")))
-    assert found == [row[:3] + more for row, more in zip(ROWS, expected(saved, 0), strict=True)]
-
-
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252", "utf-8"])
-def test_excel_can_read_what_excel_wrote(saved, tmp_path, capsys, encoding):
-    path = write(tmp_path / "mine.csv", [HEADER, *([*row[:3], "é"] for row in ROWS)], ";", encoding)
-    out = answered(capsys, saved, path)
-    assert out.startswith("\ufeff") == (encoding != "utf-8")
-    assert [row["note"] for row in csv.DictReader(io.StringIO(out), delimiter=";")] == ["é"] * 3
 
 
 @pytest.mark.parametrize("name", ["mine.jsonl", "mine.json"])
@@ -155,21 +139,6 @@ def test_the_labelling_queue_holds_open_texts_alone(saved, texts, open_texts, tm
     assert answered(capsys, saved, path, "--open-only") == f"text,row,{','.join(SCORES)}\n"
 
 
-def test_a_model_of_another_method_adds_its_answer(saved, texts, labels, tmp_path, capsys):
-    encoder = load(saved)[0]
-    other = KNNOpenSetClassifier(n_neighbors=2).fit(encoder.transform(texts), labels)
-    save(Pipeline([("enc", encoder), ("clf", other)]), tmp_path / "model")
-    out = answered(capsys, tmp_path / "model", write(tmp_path / "mine.csv", [HEADER, *ROWS]))
-    assert out.splitlines()[0] == "id,message,when,note,answer"
-
-
-def test_a_terminal_gets_such_rows_escaped(saved, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    out = answered(capsys, saved, write(tmp_path / "mine.csv", [HEADER, *ROWS]))
-    assert r"\u001b[2Jé" in out
-    assert '" rain;\ntomorrow"' in out
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -204,13 +173,3 @@ def test_every_row_stays_in_its_place_also_an_empty_one(keeping, tmp_path, capsy
     assert len(lines) == len(rows)
     for line, row in zip(lines, rows, strict=True):
         assert line.startswith(row)
-
-
-def test_quiet_does_not_hide_what_is_left_out(keeping, tmp_path, capsys):
-    path = tmp_path / "a.txt"
-    path.write_text("wake me\n\nrain\n", encoding="utf-8")
-    assert main(["predict", "--model", str(keeping), "--data", str(path), "--quiet"]) == 0
-    found = capsys.readouterr()
-    assert len(found.out.splitlines()) == 2
-    assert "line 2 of" in found.err
-    assert "is empty and is left out" in found.err

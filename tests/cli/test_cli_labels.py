@@ -85,14 +85,6 @@ def test_a_name_that_stands_twice_in_a_header_is_refused(folder, tmp_path, texts
     assert len(error) < 1000
 
 
-@pytest.mark.parametrize("label", ["?", "-", "none", "Out of Scope"])
-@pytest.mark.parametrize("command", ["learn", "add"])
-def test_a_sign_for_no_class_is_asked_about(folder, tmp_path, texts, labels, open_texts, command, label, capsys):
-    path = written(tmp_path / "sheet.tsv", [*texts, *open_texts], [*labels, *[label] * len(open_texts)])
-    assert main([command, "--model", str(folder), "--data", str(path), "--quiet"]) == 2
-    assert f"label {label!r} seems to say that a message is of no class; write '-1' for it" in capsys.readouterr().err
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("command", ["set-limit", "traffic", "evaluate"])
 def test_what_the_model_does_not_know_is_counted_and_said(folder, tmp_path, texts, labels, open_texts, command, capsys):
@@ -104,14 +96,6 @@ def test_what_the_model_does_not_know_is_counted_and_said(folder, tmp_path, text
     told = f"{n_open} of them open, because the model does not know the labels 'songs' ({n_open - 2}), "
     assert said.startswith(f"{len(y)} {'texts' if command == 'evaluate' else 'labels'}, {told}")
     assert "'-1' (1)" in said
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_open_label_needs_no_word(folder, tmp_path, texts, labels, open_texts, capsys):
-    path = written(tmp_path / "sheet.tsv", [*texts, *open_texts], [*labels, *["-1.0"] * len(open_texts)])
-    words = ["--model", str(folder), *COMMANDS["traffic"], "--data", str(path), "--quiet"]
-    assert main(["traffic", *words]) == 0
-    assert capsys.readouterr().out.startswith(f"{len(texts) + len(open_texts)} texts, ")
 
 
 # What an annotator rejected
@@ -153,31 +137,6 @@ def test_rejected_rows_are_left_out_and_counted(tmp_path, texts, labels, tool):
     assert numbers_of(path, "text", "label")[0] == [i + 1 for i in range(len(rows)) if i % 3 != 1]
 
 
-def test_cancelled_annotations_of_label_studio_are_left_out(tmp_path, texts, labels):
-    records = [
-        {
-            "data": {"text": text},
-            "annotations": [{"was_cancelled": i == 4, "result": [{"value": {"choices": [label]}}]}],
-        }
-        for i, (text, label) in enumerate(zip(texts, labels.tolist(), strict=True))
-    ]
-    path = tmp_path / "export.json"
-    path.write_text(json.dumps(records), encoding="utf-8")
-    found, (said,) = read(path, "data.text", "annotations.0.result.0.value.choices")
-    assert [text for text, _ in found] == [text for i, text in enumerate(texts) if i != 4]
-    assert re.match(r"1 row of '.*' was rejected .* \(was_cancelled\): .* \(record 5\)", said)
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [("answer", ["reject", "yes"]), ("status", ["open", "discarded"]), ("was_cancelled", ["true", "by user"])],
-)
-def test_columns_of_the_same_name_that_hold_other_things_say_nothing(tmp_path, name, values):
-    path = tmp_path / "own.csv"
-    path.write_text(f"text,label,{name}\nwake me,alarm,{values[0]}\ndim it,light,{values[1]}\n", encoding="utf-8")
-    assert read(path, "text", "label") == ([("wake me", "alarm"), ("dim it", "light")], [])
-
-
 @pytest.mark.parametrize(
     ("name", "values", "tool"),
     [("answer", ["accept", "reject"], "Prodigy"), ("status", ["Completed", "Discarded"], "Argilla")],
@@ -189,12 +148,6 @@ def test_marks_in_a_file_of_no_tool_count_for_nothing_and_are_said(tmp_path, nam
     assert rows == [("wake me", "alarm"), ("dim it", "light")]
     assert said.startswith(f"1 row of {str(path)!r} has {name} {values[1].lower()!r}, as {tool} marks a rejected label")
     assert "the labels count" in said
-
-
-def test_a_label_column_may_be_called_so(tmp_path):
-    path = tmp_path / "own.csv"
-    path.write_text("text,answer\nwake me,accept\ndim it,reject\n", encoding="utf-8")
-    assert read(path, "text", "answer") == ([("wake me", "accept"), ("dim it", "reject")], [])
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -223,3 +176,24 @@ def test_rejected_labels_count_nowhere(folder, tmp_path, texts, labels, capsys):
     assert main(["add", "--model", str(folder), "--data", str(path), "--quiet"]) == 0
     assert f"Added {n - n_rejected} texts of 4 known classes." in capsys.readouterr().out
     assert load(folder)[-1].classes_.tolist() == before
+
+
+def test_cancelled_annotations_of_label_studio_are_left_out(tmp_path, texts, labels):
+    records = [
+        {
+            "data": {"text": text},
+            "annotations": [{"was_cancelled": i == 4, "result": [{"value": {"choices": [label]}}]}],
+        }
+        for i, (text, label) in enumerate(zip(texts, labels.tolist(), strict=True))
+    ]
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(records), encoding="utf-8")
+    found, (said,) = read(path, "data.text", "annotations.0.result.0.value.choices")
+    assert [text for text, _ in found] == [text for i, text in enumerate(texts) if i != 4]
+    assert re.match(r"1 row of '.*' was rejected .* \(was_cancelled\): .* \(record 5\)", said)
+
+
+def test_a_label_column_may_be_called_so(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text("text,answer\nwake me,accept\ndim it,reject\n", encoding="utf-8")
+    assert read(path, "text", "answer") == ([("wake me", "accept"), ("dim it", "reject")], [])

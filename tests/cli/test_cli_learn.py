@@ -4,8 +4,6 @@ import csv
 import json
 import re
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -167,6 +165,17 @@ def test_a_sheet_is_learned_once(folder, log, tmp_path, capsys):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+def test_messages_that_cannot_be_read_are_named(folder, texts, labels, tmp_path, capsys):
+    path = tmp_path / "reviewed.csv"
+    rows = [(f"{text} now", label) for text, label in zip(texts[:12], labels, strict=False)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("message", "label"), *rows, ("?!", "-1"), ("👍", "-1")])
+    assert main(["learn", "--model", str(folder), "--data", str(path)]) == 0
+    said = capsys.readouterr().err
+    assert f"The text model reads nothing of 2 texts in {str(path)!r}, such as '?!', '👍'" in said
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_after_learning_others_are_offered_and_traffic_knows_the_labels(folder, log, tmp_path, capsys):
     path, truth = log
     first, second = tmp_path / "1.tsv", tmp_path / "2.tsv"
@@ -190,14 +199,6 @@ def test_after_learning_others_are_offered_and_traffic_knows_the_labels(folder, 
     assert main(["traffic", *words, "--data", str(path), "--text-column", "text"]) == 0
     out = capsys.readouterr().out  # some texts are equal for the tiny model
     assert re.search(r"The limits rest on the labels that were learned, [1-9][0-9]* of them in this log\.", out)
-
-
-def test_lines_of_standard_input_can_be_reviewed(folder, texts, tmp_path, give_input, capsys):
-    give_input("\n".join([*texts, "", texts[0]]))
-    review = tmp_path / "review.tsv"
-    assert main(["review", "--model", str(folder), "-n", "10", "--save", str(review), "--quiet"]) == 0
-    assert len(read(review)) == 10
-    assert f"10 messages of {len(texts) + 1} are in" in capsys.readouterr().out
 
 
 def test_labels_are_not_overwritten(folder, log, tmp_path, capsys):
@@ -252,18 +253,6 @@ def test_a_column_of_the_log_that_the_review_has_gets_another_name(folder, tmp_p
     }
 
 
-@pytest.mark.parametrize("number", ["0", "-3", "many", "2.5"])
-def test_numbers_of_messages_are_whole(folder, number):
-    done = subprocess.run(
-        [sys.executable, "-m", "skellipsoid", "review", "--model", str(folder), "-n", number, "--save", "x"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "argument -n: " in done.stderr
-
-
 def test_a_sheet_of_another_log_is_refused(folder, tmp_path, capsys):
     sheet, other = tmp_path / "sheet.tsv", tmp_path / "other.csv"
     sheet.write_text("message\tlabel\nwake me at nine\talarm\nis it warm\tweather\n", encoding="utf-8")
@@ -289,3 +278,11 @@ def test_a_guarded_message_is_learned_as_it_was(folder, log, tmp_path):
     found, new = load(folder), [*texts, *log[1]]
     np.testing.assert_allclose(found.decision_function(new), wanted.decision_function(new), rtol=1e-6)
     assert found[-1].offset_ == pytest.approx(wanted[-1].offset_)
+
+
+def test_lines_of_standard_input_can_be_reviewed(folder, texts, tmp_path, give_input, capsys):
+    give_input("\n".join([*texts, "", texts[0]]))
+    review = tmp_path / "review.tsv"
+    assert main(["review", "--model", str(folder), "-n", "10", "--save", str(review), "--quiet"]) == 0
+    assert len(read(review)) == 10
+    assert f"10 messages of {len(texts) + 1} are in" in capsys.readouterr().out

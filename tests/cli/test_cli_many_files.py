@@ -1,6 +1,5 @@
 """Promise: ``predict --out`` answers each file once, whole or not at all, and goes on where it was interrupted."""
 
-import argparse
 import json
 import os
 import re
@@ -14,7 +13,6 @@ import pytest
 
 from skellipsoid import SupConTextEncoder, load, remove_classes, save
 from skellipsoid.cli import main
-from skellipsoid.cli._options import build_parser
 
 RUN = "import sys; from skellipsoid.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -109,22 +107,6 @@ def test_answers_are_filed_under_the_model_that_gave_them(when, answer, saved, t
     assert "3 had their answers already" in capsys.readouterr().out
 
 
-def test_an_interrupted_run_leaves_whole_files_alone(answer, texts, tmp_path, monkeypatch):
-    transform = SupConTextEncoder.transform
-
-    def interrupted(encoder, X):
-        if X[0] == texts[20]:  # of the second file
-            raise KeyboardInterrupt
-        return transform(encoder, X)
-
-    monkeypatch.setattr(SupConTextEncoder, "transform", interrupted)
-    assert answer() == 130
-    assert names(tmp_path / "out") == ["part-0.parquet.tsv", "predict.answered", "predict.json"]
-    monkeypatch.undo()
-    assert answer() == 0
-    assert len(names(tmp_path / "out")) == 5
-
-
 @pytest.mark.parametrize("damage", ["cut", "edited", "without a record"])
 def test_answers_that_are_not_as_they_were_written_are_refused(damage, answer, tmp_path, capsys):
     assert answer() == 0
@@ -143,27 +125,6 @@ def test_answers_that_are_not_as_they_were_written_are_refused(damage, answer, t
     path.unlink()
     assert answer() == 0
     assert path.read_bytes() == content
-
-
-def test_a_record_that_a_kill_cut_off_loses_its_file_alone(answer, tmp_path, capsys):
-    assert answer() == 0
-    record = tmp_path / "out" / "predict.answered"
-    record.write_bytes(record.read_bytes()[:-40])
-    (tmp_path / "out" / "part-2.parquet.tsv").unlink()
-    for there in (2, 3):
-        assert answer() == 0
-        assert f"; {there} had their answers already" in capsys.readouterr().out
-
-
-def test_what_a_killed_run_left_is_removed_by_the_next_one(answer, tmp_path):
-    assert answer() == 0
-    left = tmp_path / "out" / ".part-0.parquet.tsv.0123abcd.tmp"
-    others = [tmp_path / "out" / name for name in (".mine.tmp", "notes.0123abcd.tmp", ".DS_Store")]
-    for path in (left, *others):
-        path.write_text("half of")
-    assert answer() == 0
-    assert not left.exists()
-    assert all(path.exists() for path in others)
 
 
 @pytest.mark.slow
@@ -203,39 +164,6 @@ def test_answers_of_other_options_are_not_mixed(options, sentence, answer, capsy
     assert sentence in capsys.readouterr().err
 
 
-def test_every_option_that_may_change_an_answer_is_noted(answer, tmp_path):
-    """An earlier version did not note all of them: they had their defaults."""
-    assert answer() == 0
-    request = tmp_path / "out" / "predict.json"
-    noted = json.loads(request.read_text(encoding="utf-8"))
-    (actions,) = [each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction)]
-    options = {action.dest for action in actions.choices["predict"]._actions}
-    places = {"help", "model", "revision", "data", "texts", "save", "out", "quiet"}
-    assert noted.keys() == options - places | {"model_sha256"}
-    del noted["ask"]
-    request.write_text(json.dumps(noted), encoding="utf-8")
-    assert answer() == 0
-    assert answer("--ask") == 2
-
-
-def test_answers_of_another_model_are_not_mixed(answer, tmp_path, capsys):
-    assert answer() == 0
-    request = tmp_path / "out" / "predict.json"
-    request.write_text(request.read_text().replace('"model_sha256": "', '"model_sha256": "0'))
-    assert answer() == 2
-    assert re.search("--out '.*out' holds answers of another model; choose a new folder", capsys.readouterr().err)
-    request.write_text("{")
-    assert answer() == 2
-
-
-def test_a_folder_of_something_else_is_left_alone(answer, tmp_path, capsys):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "mine.txt").touch()
-    assert answer() == 2
-    assert "is not empty, and holds no answers of predict --out; choose a new folder." in capsys.readouterr().err
-    assert names(tmp_path / "out") == ["mine.txt"]
-
-
 def test_files_that_cannot_be_told_apart_or_are_not_there_are_refused(saved, tmp_path, capsys):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -255,3 +183,37 @@ def test_files_that_cannot_be_told_apart_or_are_not_there_are_refused(saved, tmp
     assert main(command) == 2
     assert "--out takes the answers to the files of --data" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_something_else_is_left_alone(answer, tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").touch()
+    assert answer() == 2
+    assert "is not empty, and holds no answers of predict --out; choose a new folder." in capsys.readouterr().err
+    assert names(tmp_path / "out") == ["mine.txt"]
+
+
+def test_an_interrupted_run_leaves_whole_files_alone(answer, texts, tmp_path, monkeypatch):
+    transform = SupConTextEncoder.transform
+
+    def interrupted(encoder, X):
+        if X[0] == texts[20]:  # of the second file
+            raise KeyboardInterrupt
+        return transform(encoder, X)
+
+    monkeypatch.setattr(SupConTextEncoder, "transform", interrupted)
+    assert answer() == 130
+    assert names(tmp_path / "out") == ["part-0.parquet.tsv", "predict.answered", "predict.json"]
+    monkeypatch.undo()
+    assert answer() == 0
+    assert len(names(tmp_path / "out")) == 5
+
+
+def test_answers_of_another_model_are_not_mixed(answer, tmp_path, capsys):
+    assert answer() == 0
+    request = tmp_path / "out" / "predict.json"
+    request.write_text(request.read_text().replace('"model_sha256": "', '"model_sha256": "0'))
+    assert answer() == 2
+    assert re.search("--out '.*out' holds answers of another model; choose a new folder", capsys.readouterr().err)
+    request.write_text("{")
+    assert answer() == 2

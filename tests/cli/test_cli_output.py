@@ -119,12 +119,3 @@ def test_output_that_cannot_be_written_stops_no_work(number, run, saved, tmp_pat
     (tmp_path / "log.txt").write_text("wake me at six\n" * 5000, encoding="utf-8")
     words = ["predict", "--model", str(folder), "--data", str(tmp_path / "log.txt")]
     assert run(words, "ascii", Failing(number))[::2] == expected
-
-
-def test_a_closed_stream_takes_everything(saved, tmp_path, monkeypatch):
-    folder = shutil.copytree(saved, tmp_path / "model")
-    monkeypatch.setattr(sys, "stdout", None)
-    monkeypatch.setattr(sys, "stderr", None)
-    assert main(["remove", "--model", str(folder), "--labels", "light"]) == 0
-    assert main(["remove", "--model", str(folder), "--labels", "light"]) == 2
-    assert (sys.stdout, sys.stderr) == (None, None)

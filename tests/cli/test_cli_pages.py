@@ -70,14 +70,6 @@ def test_a_page_holds_its_data_as_text_and_may_run_its_own_script_alone(tmp_path
         assert text.count("<script") == 2
 
 
-def test_review_says_what_its_page_holds_and_overwrites_none(saved, log, reviewed, capsys):
-    data = data_of(reviewed)
-    assert "training texts" not in data["notice"]
-    assert all(not any(message["nearest"]) for message in data["messages"])
-    assert main(["review", *f"--model {saved} --data {log} --save {reviewed}".split()]) == 2
-    assert "pass another file to --save" in capsys.readouterr().err
-
-
 def test_a_report_holds_the_figures_of_the_text(tiny_command, table, saved, texts, labels, open_texts, capsys):
     command = f"train --data {table} --save model --finetune none --report --save-report train.html"
     assert tiny_command(command.split()) == 0
@@ -205,31 +197,6 @@ def test_thirty_labels_by_keyboard_arrive_to_the_letter(browser, reviewed, saved
     other.context.close()
 
 
-def test_without_storage_the_page_says_so(browser, reviewed):
-    context = browser.new_context()
-    context.add_init_script("delete Object.getPrototypeOf(window).localStorage; delete window.localStorage;")
-    page = context.new_page()
-    page.goto(reviewed.as_uri())
-    assert "keeps no draft" in page.get_by_role("alert").text_content()
-    context.close()
-
-
-def test_nearly_equal_names_are_said(browser, reviewed):
-    page = opened(browser, reviewed)
-    known = data_of(reviewed)["classes"][0]
-    page.keyboard.press("n")
-    for name in (f"{known}s", f"{known[:2]}{known[3:]}", known[1] + known[0] + known[2:], f"{known.upper()}!"):
-        page.get_by_label("name of the new class").fill(name)
-        page.get_by_text("There is a name like this").wait_for()
-    page.get_by_label("name of the new class").fill("refund")
-    page.get_by_text("With this message 1 of the 5").wait_for()
-    page.get_by_label("name of the new class").fill(f"{known.upper()}!")
-    page.get_by_text("There is a name like this").wait_for()
-    page.get_by_role("button", name=f"take {known}").click()
-    assert known in page.locator("nav button").first.text_content()
-    page.context.close()
-
-
 def test_groups_are_named_on_a_page(browser, saved, log, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["traffic", *f"--model {saved} --data {log} --text-column text --save groups.html".split()]) == 0
@@ -257,23 +224,6 @@ def test_groups_are_named_on_a_page(browser, saved, log, tmp_path, monkeypatch, 
     page.context.close()
 
 
-def test_two_thousand_messages_of_five_hundred_classes_are_labelled_at_once(browser, tmp_path):
-    message = {"weight": 1, "candidates": NAMES[:3], "nearest": ["", "", ""]}
-    data = {
-        **{"open": "-1", "numbers": False, "fewest": 5, "saves": "x", "next": "y", "notice": "z"},
-        "classes": [f"class {i}" for i in range(500)],
-        "messages": [message | {"row": i, "digest": str(i), "text": f"{HOSTILE[-1]}{i}"} for i in range(2000)],
-    }
-    write_page(tmp_path / "many.html", "review", "many", data)
-    page = opened(browser, tmp_path / "many.html")
-    for key in ("1", "0", "/", "Escape"):
-        start = page.evaluate("performance.now()")
-        page.keyboard.press(key)
-        assert page.evaluate("performance.now()") - start < 2000
-    assert page.get_by_text("2 of 2000").count() == 1
-    page.context.close()
-
-
 def test_tables_of_a_report_are_sorted_and_its_limit_moves(browser, tiny_command, saved, tmp_path):
     lines = [
         ("wake me at six", "alarm"),
@@ -297,8 +247,8 @@ def test_tables_of_a_report_are_sorted_and_its_limit_moves(browser, tiny_command
     page.context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1440])
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1440, "dark")])
 def test_pages_fit_the_screen_and_can_be_read_aloud(browser, reviewed, width, scheme, tmp_path):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     many = {
@@ -349,3 +299,11 @@ def test_pages_fit_the_screen_and_can_be_read_aloud(browser, reviewed, width, sc
         assert page.wrong == []
         assert page.title() in ("40 messages to label", "review", "groups", "report")
         page.context.close()
+
+
+def test_review_says_what_its_page_holds_and_overwrites_none(saved, log, reviewed, capsys):
+    data = data_of(reviewed)
+    assert "training texts" not in data["notice"]
+    assert all(not any(message["nearest"]) for message in data["messages"])
+    assert main(["review", *f"--model {saved} --data {log} --save {reviewed}".split()]) == 2
+    assert "pass another file to --save" in capsys.readouterr().err

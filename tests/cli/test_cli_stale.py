@@ -4,12 +4,10 @@ import errno
 import os
 import shutil
 
-import numpy as np
 import pytest
 from export_helpers import MANIFEST, STALE, changed_manifest, content_of, damage, remedy, run
 
-from skellipsoid import export_onnx, load, save
-from skellipsoid_runtime import OnnxPipeline
+from skellipsoid import export_onnx, load
 
 
 def changed(name, model, table, tmp_path, texts):
@@ -84,33 +82,6 @@ def test_the_note_of_a_stale_export_says_what_it_is(changes, holds, again, model
     assert err.count("The export in") == 1
 
 
-def test_without_a_stale_export_there_is_no_note(model, alone, tmp_path, capsys):
-    words = ["remove", "--labels", "light", "--model"]
-    (alone / "onnx").mkdir()
-    (alone / "onnx" / "notes.txt").write_text("mine")
-    for folder, *more in ((model, "--save", tmp_path / "other"), (alone,), (model, "--quiet")):
-        status, _, err = run(capsys, *words, folder, *more)
-        assert (status, "export" in err) == (0, False)
-
-
-def test_a_command_that_writes_nothing_leaves_the_export_in_use(model, give_input, capsys):
-    status, out, _ = run(capsys, "set-limit", "--model", model, "--undo")
-    assert (status, out) == (0, "The limit stays 0.000 (as fitted); nothing is written.\n")
-    damage(model)
-    give_input("wake me at six\n")
-    assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
-
-
-def test_save_and_load_know_nothing_of_the_export(model, texts, capsys, give_input):
-    pipeline = load(model)
-    save(pipeline, model, overwrite=True)
-    assert (model / "onnx" / "model.onnx").is_file()
-    np.testing.assert_array_equal(load(model).predict(texts), pipeline.predict(texts))
-    give_input("wake me at six\n")
-    status, _, err = run(capsys, "predict", "--model", model, "--quiet")
-    assert (status, err) == (0, "")  # stale, since nothing says that the models are the same
-
-
 @pytest.mark.parametrize(
     ("name", "part"),
     [
@@ -146,15 +117,6 @@ def test_in_place_of_a_damaged_export_the_model_answers(name, part, damage, mode
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("content", [b"[]", b"null", b"{}", b'{"made_of": 3}', b'{"made_of": [1]}', b"\xff"], ids=repr)
-def test_a_manifest_of_another_form_is_a_note(content, model, give_input, capsys):
-    (model / "onnx" / MANIFEST).write_bytes(content)
-    give_input("wake me at six\n")
-    status, out, err = run(capsys, "predict", "--model", model)
-    assert (status, out, err.count("\n")) == (0, "alarm\twake me at six\n", 1)
-    assert err.endswith(remedy(model, is_ours=False))
-
-
 @pytest.mark.slow
 def test_an_export_of_another_hand_is_not_used(model, give_input, capsys):
     shutil.rmtree(model / "onnx")
@@ -179,13 +141,18 @@ def test_a_damaged_model_is_the_error_that_it_was(model, alone, give_input, caps
     assert found[0][0] == 2
 
 
-@pytest.mark.parametrize("changes", [{"made_of": {"manifest_sha256": "0" * 64}}, {"quantized": True}], ids=str)
-def test_an_export_that_is_replaced_while_it_is_loaded_is_not_used(changes, model, give_input, capsys, monkeypatch):
-    def load_and_replace(folder):
-        OnnxPipeline(folder)
-        changed_manifest(model / "onnx", **changes)
-        return  # which cannot answer
-
-    monkeypatch.setattr("skellipsoid_runtime.OnnxPipeline", load_and_replace)
+def test_a_command_that_writes_nothing_leaves_the_export_in_use(model, give_input, capsys):
+    status, out, _ = run(capsys, "set-limit", "--model", model, "--undo")
+    assert (status, out) == (0, "The limit stays 0.000 (as fitted); nothing is written.\n")
+    damage(model)
     give_input("wake me at six\n")
     assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
+
+
+@pytest.mark.parametrize("content", [b"[]", b"null", b"{}", b'{"made_of": 3}', b'{"made_of": [1]}', b"\xff"], ids=repr)
+def test_a_manifest_of_another_form_is_a_note(content, model, give_input, capsys):
+    (model / "onnx" / MANIFEST).write_bytes(content)
+    give_input("wake me at six\n")
+    status, out, err = run(capsys, "predict", "--model", model)
+    assert (status, out, err.count("\n")) == (0, "alarm\twake me at six\n", 1)
+    assert err.endswith(remedy(model, is_ours=False))

@@ -37,26 +37,6 @@ def test_tables_are_read_however_an_editor_wrote_them(tmp_path, name, content):
     assert read(tmp_path, content, name) == ROWS
 
 
-def test_a_header_is_one_on_the_first_line_alone(tmp_path):
-    assert read(tmp_path, "wake me\talarm\ntext\tlabel\n") == [("wake me", "alarm"), ("text", "label")]
-
-
-@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1e"])
-def test_what_unicode_calls_a_line_may_lie_within_a_text(tmp_path, separator):
-    assert read(tmp_path, f"wake me{separator}please\talarm\n") == [(f"wake me{separator}please", "alarm")]
-
-
-def test_quotes_are_text_between_tabs(tmp_path):
-    content = 'say "hi"\tgreet\n"wake me\talarm\n"so" it said\talarm\n'
-    assert read(tmp_path, content) == [('say "hi"', "greet"), ('"wake me', "alarm"), ('"so" it said', "alarm")]
-
-
-def test_a_csv_file_may_quote_its_fields(tmp_path):
-    content = 'text,label\r\n"wake me, please",alarm\r\n"say ""hi""","greet"\r\n"two\r\nlines",alarm\r\n'
-    expected = [("wake me, please", "alarm"), ('say "hi"', "greet"), ("two\r\nlines", "alarm")]
-    assert read(tmp_path, content, "table.csv") == expected
-
-
 @pytest.mark.parametrize(
     ("content", "number", "found", "needed"),
     [
@@ -94,12 +74,6 @@ def test_a_bad_line_of_a_csv_file_is_given_by_its_number(tmp_path, content, sent
         read(tmp_path, content, "table.csv")
 
 
-def test_a_long_line_is_not_repeated_whole(tmp_path):
-    with pytest.raises(ValueError, match="Line 1 of") as caught:
-        read(tmp_path, "a" * 5000)
-    assert len(str(caught.value)) < 500
-
-
 @pytest.mark.parametrize(("name", "separator"), [("table.tsv", b"\t"), ("table.csv", b",")])
 def test_lines_that_are_not_utf_8_are_named_and_read(tmp_path, name, separator):
     # A line that is UTF-8 says that the others should be.
@@ -110,18 +84,6 @@ def test_lines_that_are_not_utf_8_are_named_and_read(tmp_path, name, separator):
     assert rows[:3] == [("wake më", "alarm"), ("lights \ufffdff", "light"), ("m\ufffdde", "l\ufffdght")]
     with pytest.raises(ValueError, match=r"2 of 39 lines of .* are not UTF-8; name the encoding of the file with"):
         read(tmp_path, content[: -len("dim it|light\n")], name)
-
-
-def test_one_damaged_line_and_many(tmp_path):
-    # A surrogate half on its own is no UTF-8 either.
-    rows = read(tmp_path, b"a \xed\xa0\x80\tx\n", said=["line 1 of '.*' is not UTF-8; "])
-    assert rows[0][0].startswith("a \ufffd")
-    many = b"\xff\tx\n" * 8 + b"\xc3\xa9\tx\n" * 152
-    assert len(read(tmp_path, many, said=["lines 1, 2, 3, 4, 5 and 3 more of "])) == 160
-
-
-def test_an_empty_table_has_no_rows(tmp_path):
-    assert read(tmp_path, "") == []
 
 
 # Splitting it
@@ -179,17 +141,6 @@ def test_copies_of_a_text_are_on_one_side_whatever_their_labels(seed):
     assert len(parts.test) >= 2 * len(test)
 
 
-def test_an_open_label_longer_than_every_intent_is_not_cut():
-    texts, labels = rows_of(a=4, b=4, c=4)
-    assert "none of these" in split(texts, labels, "none of these").test_labels
-
-
-def test_one_seed_one_split():
-    texts, labels = rows_of(**{f"intent{i}": 8 for i in range(10)})
-    splits = [split(texts, labels, seed=seed) for seed in [0, 0, 1]]
-    assert splits[0].test.tolist() == splits[1].test.tolist() != splits[2].test.tolist()
-
-
 NO_OPEN = "Open rejection is not measured, because no test text is open"
 
 
@@ -223,19 +174,3 @@ def test_small_files_are_split_as_far_as_they_go(counts, known, tested, gaps):
     assert count(parts.test_labels) == tested
     assert len(parts.gaps) == len(gaps)
     assert all(found.startswith(gap) for found, gap in zip(parts.gaps, gaps, strict=True))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_an_intent_of_one_text_is_never_the_one_that_is_held_out(seed):
-    parts = split(*rows_of(a=1, b=1, c=4, d=4), seed=seed)
-    assert {"a", "b"} < set(parts.train_labels)
-    assert count(parts.test_labels)["-1"] == 1
-    assert len(parts.gaps) == 1
-
-
-def test_a_text_that_is_there_often_is_one_text():
-    labels = np.repeat(["a", "b", "c"], 4)
-    texts = np.array(["one", "one", "One", " one", *"bcdefghi"], dtype=object)
-    parts = split(texts, labels)
-    assert parts.gaps[0] == "Not tested: intent 'a', because its only text trains."
-    assert "a" in parts.train_labels

@@ -38,14 +38,6 @@ def test_a_log_is_told(saved, texts, capsys, give_input):
     assert len(out) == 5
 
 
-def test_a_file_is_read_as_standard_input_is(saved, table, texts, capsys, give_input):
-    assert main(["traffic", "--model", str(saved), "--data", str(table), "--text-column", "1"]) == 0
-    of_file = capsys.readouterr().out
-    give_input("\n".join(texts))
-    assert main(["traffic", "--model", str(saved)]) == 0
-    assert capsys.readouterr().out == of_file
-
-
 @pytest.mark.parametrize("accepts", [False, True])
 def test_texts_that_are_answered_open_are_grouped_in_files(
     saved, texts, open_texts, tmp_path, capsys, give_input, accepts
@@ -70,25 +62,6 @@ def test_texts_that_are_answered_open_are_grouped_in_files(
     wanted.to_tsv(tmp_path / "other" / "groups.tsv")
     for name in ("groups.tsv", "groups-members.tsv"):
         assert (tmp_path / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
-
-
-@pytest.mark.parametrize("label_column", [False, True])
-def test_members_of_groups_keep_the_columns_of_the_log(saved, texts, open_texts, tmp_path, label_column):
-    model = load(saved)
-    model[-1].offset_ = 1e9
-    save(model, tmp_path / "model")
-    log = [f"{text} {word}" for text in [*texts, *open_texts] for word in ("please", "now", "in the hall", "early")]
-    rows = [f"{i},{text},{'-1' if i % 9 == 0 else ''},m{i}" for i, text in enumerate(["", *log])]
-    (tmp_path / "log.csv").write_text("id,message,label,text\n" + "\n".join(rows))
-    command = ["traffic", "--model", str(tmp_path / "model"), "--data", str(tmp_path / "log.csv")]
-    command += ["--text-column", "message", *(["--label-column", "label"] if label_column else [])]
-    assert main([*command, "--save", str(tmp_path / "groups.tsv")]) == 0
-    with (tmp_path / "groups-members.tsv").open(newline="") as file:
-        members = list(csv.DictReader(file, delimiter="\t"))
-    assert len(members) > 20
-    for row in members:
-        assert row["text"] == log[int(row["id"]) - 1]
-        assert row["log_text"] == f"m{row['id']}"
 
 
 @pytest.mark.parametrize(
@@ -155,13 +128,6 @@ def test_labels_that_are_filled_in_meanwhile_are_not_overwritten(saved, texts, t
     assert path.read_text(encoding="utf-8") == labelled
 
 
-@pytest.mark.parametrize("content", ["", "\n \n"])
-def test_an_empty_log_is_one_sentence(saved, capsys, give_input, content):
-    give_input(content)
-    assert main(["traffic", "--model", str(saved)]) == 2
-    assert capsys.readouterr().err.startswith("skellipsoid: There is no text to read; ")
-
-
 TICKETS = [f'{i},mail,"wake me, please, at {i}",new' for i in range(12)]
 
 
@@ -187,22 +153,6 @@ def test_a_table_on_standard_input_is_noticed(saved, capsys, give_input, lines, 
     assert err.startswith(
         f"skellipsoid: The input is a table of {table} between them, and each line is answered as one"
     )
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["hello, wake me", "lights, please"] * 20,
-        ["text me, later", "message, please, read it", "well", "so, then"],
-        ["text;label"],
-        [*["a\ttab"] * 3, "none"],
-        ["my question is about, well, money", "where; is it", "no"] * 5,
-    ],
-)
-def test_messages_with_commas_are_no_table(saved, capsys, give_input, lines):
-    give_input("\n".join(lines))
-    assert main(["predict", "--model", str(saved)]) == 0
-    assert capsys.readouterr().err == ""
 
 
 def test_labels_of_a_log_are_read_where_they_are(saved, texts, open_texts, tmp_path, capsys):
@@ -357,13 +307,6 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
     assert load(folder)[-1].traffic_ is None
 
 
-def test_a_line_that_stays_is_said_and_nothing_is_written(folder, capsys):
-    content = (folder / "skellipsoid.json").read_bytes()
-    assert main(["set-limit", "--model", str(folder), "--undo"]) == 0
-    assert capsys.readouterr().out == "The limit stays 0.000 (as fitted); nothing is written.\n"
-    assert (folder / "skellipsoid.json").read_bytes() == content
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_rate_of_misses_keeps_the_limit_and_with_undo_goes_back(folder, capsys):
     model = set_operating_point(load(folder), open_share=0.6)
@@ -398,13 +341,6 @@ def test_one_line_is_asked_for(folder, capsys, options, message):
     assert main(["set-limit", "--model", str(folder), *options]) == 2
     assert message in capsys.readouterr().err
     assert (folder / "skellipsoid.json").read_bytes() == content
-
-
-@pytest.mark.parametrize("share", [["20"], ["0.1", "0.2", "0.3"], []])
-def test_shares_of_the_command_are_one_or_two(folder, capsys, share):
-    with pytest.raises(SystemExit, match="2"):
-        main(["set-limit", "--model", str(folder), "--open-share", *share])
-    assert "set-limit: error: argument --open-share: " in capsys.readouterr().err
 
 
 # monitor
@@ -450,24 +386,6 @@ def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp
     assert f": {share:.0f} % of the reference" in capsys.readouterr().out
 
 
-def test_an_interrupted_monitor_loses_nothing(folder, log, texts, tmp_path, capsys, monkeypatch):
-    state, day = tmp_path / "new" / "state.json", tmp_path / "day.txt"
-    assert watch(folder, log, "--state", state) == 0
-    day.write_text("\n".join([*texts, ""]), encoding="utf-8")
-    before = state.read_bytes()
-
-    def interrupt(_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", interrupt)
-        assert watch(folder, day, "--state", state) == 130
-    assert state.read_bytes() == before
-    assert [*state.parent.iterdir()] == [state]
-    assert watch(folder, day, "--state", state) == 0
-    assert f"of the {len(texts)} texts since" in capsys.readouterr().out
-
-
 def test_a_state_that_does_not_fit_is_one_sentence(folder, log, texts, tmp_path, capsys):
     state = tmp_path / "model.monitor.json"
     assert watch(folder, log) == 0
@@ -500,3 +418,28 @@ def test_a_state_that_does_not_fit_is_one_sentence(folder, log, texts, tmp_path,
 def test_a_device_is_no_state(folder, log, capsys):
     assert main(["monitor", "--model", str(folder), "--data", str(log), "--state", "/dev/full"]) == 2
     assert "'/dev/full' is a device or a pipe, where a file is to be written; name a file." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("share", [["20"], ["0.1", "0.2", "0.3"], []])
+def test_shares_of_the_command_are_one_or_two(folder, capsys, share):
+    with pytest.raises(SystemExit, match="2"):
+        main(["set-limit", "--model", str(folder), "--open-share", *share])
+    assert "set-limit: error: argument --open-share: " in capsys.readouterr().err
+
+
+def test_an_interrupted_monitor_loses_nothing(folder, log, texts, tmp_path, capsys, monkeypatch):
+    state, day = tmp_path / "new" / "state.json", tmp_path / "day.txt"
+    assert watch(folder, log, "--state", state) == 0
+    day.write_text("\n".join([*texts, ""]), encoding="utf-8")
+    before = state.read_bytes()
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", interrupt)
+        assert watch(folder, day, "--state", state) == 130
+    assert state.read_bytes() == before
+    assert [*state.parent.iterdir()] == [state]
+    assert watch(folder, day, "--state", state) == 0
+    assert f"of the {len(texts)} texts since" in capsys.readouterr().out

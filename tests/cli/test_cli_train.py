@@ -1,6 +1,5 @@
 """The commands that train: their report, the model that they keep or do not."""
 
-import argparse
 import json
 import os
 import pickle
@@ -8,14 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-import warnings
 
 import numpy as np
 import pytest
 
-from skellipsoid import EllipsoidOpenSetClassifier, load, save, set_operating_point
-from skellipsoid.cli import main, run_program
-from skellipsoid.cli._trade_off import traffic_forecast
+from skellipsoid import EllipsoidOpenSetClassifier, load, save
+from skellipsoid.cli import main
 
 # train
 
@@ -85,44 +82,6 @@ def test_train_takes_a_csv_file_and_every_option(tiny_model, texts, labels, open
     assert not any(np.array_equal(first, other) for other in others)
 
 
-def test_train_reports_on_texts_that_it_then_learns(tiny_model, table, tmp_path, capsys):
-    assert train(tiny_model, table, "--save", tmp_path / "model", "--report") == 0
-    out = capsys.readouterr().out
-    assert "3 known intents, 18 training texts, 8 test texts (2 open); held out as open:" in out
-    assert out.index("false rejection rate") < out.index("The model is in")
-    # One forecast: the limits are those of the test texts, and their row of this model says what the report says.
-    (title,) = re.findall(r"What other limits cost.*", out)
-    assert title.startswith("What other limits cost on these texts")
-    reported = re.search(r"open rejection rate +([\d.]+)", out)[1]
-    (present,) = re.findall(r"as fitted.* (\d+)   <- this model", out)
-    assert int(present) == 100 * float(reported)
-    assert load(tmp_path / "model").classes_.tolist() == ["alarm", "balance", "light", "weather"]
-
-
-@pytest.mark.parametrize("option", [["--report"], ["--finetune", "head", "--rejection-rate", "0.5"]])
-def test_a_warning_of_the_texts_is_printed_once(tiny_model, table, tmp_path, capsys, option):
-    # Both train a second model; each has classes of too few texts.
-    lines = table.read_text(encoding="utf-8").splitlines()
-    table.write_text("\n".join(lines[:16]), encoding="utf-8")
-    assert train(tiny_model, table, "--save", tmp_path / "model", *option) == 0
-    notes = [line for line in capsys.readouterr().err.splitlines() if "have fewer than" in line]
-    assert len(notes) == 1
-    assert notes[0].startswith("skellipsoid: 4 of 4 classes have fewer than")
-
-
-def test_a_sentence_that_two_places_warn_of_is_said_once(capsys):
-    def do(options):
-        for level in (1, 2):
-            warnings.warn("The same.", stacklevel=level)
-        warnings.warn("Another.", stacklevel=1)
-        return 0
-
-    parser = argparse.ArgumentParser("skellipsoid")
-    parser.add_argument("--quiet", action="store_true")
-    assert run_program(parser, do, []) == 0
-    assert capsys.readouterr().err.splitlines() == ["skellipsoid: The same.", "skellipsoid: Another."]
-
-
 def test_a_kept_model_says_what_it_was_trained_on(tiny_model, texts, labels, tmp_path, capsys):
     path, folder = tmp_path / "log.tsv", tmp_path / "model"
     lines = [f"{text}\t{label}" for text, label in zip([*texts, texts[0]], [*labels, labels[0]], strict=True)]
@@ -142,25 +101,6 @@ def test_a_kept_model_says_what_it_was_trained_on(tiny_model, texts, labels, tmp
     assert "false rejection rate" in card
 
 
-def test_an_open_label_that_no_text_has_is_noted(tiny_command, table, tmp_path, capsys):
-    words = ["train", "--data", str(table), "--save", str(tmp_path / "model"), "--open-label", "alram"]
-    assert tiny_command(words) == 0
-    note = f"skellipsoid: No text of {str(table)!r} has the open label 'alram'; every label in it is a known intent.\n"
-    assert note in capsys.readouterr().err
-
-
-def test_few_findings_of_a_kind_are_printed(tiny_model, texts, tmp_path, capsys):
-    path = tmp_path / "many.tsv"
-    path.write_text("\n".join(f"{text}\tintent {i}" for i, text in enumerate(texts[:8])), encoding="utf-8")
-    options = ["--model-name", tiny_model, "--finetune", "none", "--save", str(tmp_path / "model")]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # every class is one point
-        assert main(["train", "--data", str(path), *options]) == 0
-    err = capsys.readouterr().err
-    assert err.count("collect at least 5") == 5
-    assert "(3 more of this kind; skellipsoid.check_training_texts gives all.)" in err
-
-
 def test_the_rejection_rate_holds_on_texts_that_were_held_out(tiny_model, table, texts, tmp_path, capsys):
     offsets = {}
     for rate in (0.25, 0.75):
@@ -175,21 +115,6 @@ def test_the_rejection_rate_holds_on_texts_that_were_held_out(tiny_model, table,
         assert len(model["clf"].groups_) == len(texts)
         np.testing.assert_array_equal(model.predict(texts) == "-1", model.score_samples(texts) < offsets[rate])
     assert offsets[0.25] < offsets[0.75]
-
-
-def test_without_training_the_encoder_the_rejection_rate_holds_on_all_texts(tiny_model, table, texts, tmp_path, capsys):
-    folder = tmp_path / "model"
-    assert train(tiny_model, table, "--save", folder, "--rejection-rate", 0.25, "--finetune", "none") == 0
-    out = capsys.readouterr().out
-    assert f"Limit: of {len(texts)} known texts that were left out one at a time, " in out
-    scores, offset = load(folder)["clf"].held_out_scores_, load(folder)["clf"].offset_
-    # With 32 texts and a quarter, the eighth lowest score is the limit, so that seven of them are below it.
-    assert int((scores < offset).sum()) == 7
-    # The row of the fitted limit has the figures of a model with that limit.
-    of_set, of_fit = out.split("What to expect")[1].split("as set ")[1].split("as fitted ")[:2]
-    assert of_set.split("\n")[0].split() != of_fit.split("\n")[0].split()
-    model = set_operating_point(load(folder))
-    assert of_fit.split("\n")[0] == traffic_forecast(model["clf"]).split("as fitted ")[1].split("\n")[0]
 
 
 def test_of_few_texts_nothing_is_promised(tiny_model, texts, labels, tmp_path, capsys):
@@ -207,14 +132,6 @@ def test_of_few_texts_nothing_is_promised(tiny_model, texts, labels, tmp_path, c
     assert "±" not in said
 
 
-def test_a_rejection_rate_needs_texts_to_hold_out(tiny_model, tmp_path, capsys):
-    path = tmp_path / "few.tsv"
-    path.write_text("wake me\talarm\nlights off\tlight\n", encoding="utf-8")
-    assert train(tiny_model, path, "--save", tmp_path / "model", "--rejection-rate", 0.1, "--quiet") == 2
-    assert "--rejection-rate 0.1 needs texts to hold out" in capsys.readouterr().err
-    assert not (tmp_path / "model").exists()
-
-
 def test_what_may_be_wrong_with_the_texts_is_said_before_training(tiny_model, texts, labels, tmp_path, capsys):
     path = tmp_path / "odd.tsv"
     lines = [f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True)]
@@ -230,25 +147,6 @@ def test_what_may_be_wrong_with_the_texts_is_said_before_training(tiny_model, te
     assert err[3].endswith("; write 'alarm' in line 37.")
     # What its label says is done: nothing is changed.
     assert {"Alarm", "OOS"} < set(load(tmp_path / "model").classes_)
-
-
-def test_a_damaged_line_of_the_file_is_named_and_trained(tiny_model, table, tmp_path, capsys):
-    with table.open("ab") as file:
-        file.write(b"caf\xe9 lights\tlight\nd\xc3\xadm the caf\xc3\xa9\tlight\n")
-    assert train(tiny_model, table, "--save", tmp_path / "model") == 0
-    assert f"skellipsoid: line 33 of {str(table)!r} is not UTF-8; " in capsys.readouterr().err
-    assert len(load(tmp_path / "model")["clf"].groups_) == 34
-
-
-@pytest.mark.parametrize("command", ["train", "demo"])
-def test_quiet_prints_results_alone(tiny_command, table, tmp_path, capsys, monkeypatch, command):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with table.open("ab") as file:
-        file.write(b"caf\xe9 lights\tcafe\nwake me at six\talarm\n")
-    assert tiny_command([command, "--data", str(table), "--save", str(tmp_path / "model"), "--quiet"]) == 0
-    out, err = capsys.readouterr()
-    assert "The model is in" in out
-    assert err == ""
 
 
 def test_a_run_that_fails_or_is_interrupted_leaves_no_folder(tiny_model, table, tmp_path, capsys, monkeypatch):
@@ -301,20 +199,6 @@ def test_overwrite_replaces_a_model_and_nothing_else(tiny_command, table, tmp_pa
     assert "--overwrite replaces the model in the folder of --save; name the folder" in capsys.readouterr().err
 
 
-def test_a_failed_run_leaves_the_model_that_it_would_have_replaced(tiny_command, table, tmp_path, monkeypatch):
-    folder = tmp_path / "model"
-    words = ["train", "--data", str(table), "--save", str(folder)]
-    assert tiny_command(words) == 0
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-    def fail(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(EllipsoidOpenSetClassifier, "fit", fail)
-    assert tiny_command([*words, "--overwrite"]) == 130
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-
-
 @pytest.mark.parametrize("appears", ["a model", "a file", "a folder of the user's"])
 @pytest.mark.parametrize("options", [[], ["--overwrite"]])
 def test_a_folder_that_appears_during_the_training_costs_no_training(
@@ -351,47 +235,7 @@ def test_a_folder_that_appears_during_the_training_costs_no_training(
         assert (folder if appears == "a file" else folder / "notes.txt").read_text() == "mine"
 
 
-def test_a_training_whose_parent_is_taken_ends(tiny_command, table, tmp_path, capsys, monkeypatch):
-    fit = EllipsoidOpenSetClassifier.fit
-
-    def fit_while_it_appears(*arguments):
-        (tmp_path / "new").write_text("mine")
-        return fit(*arguments)
-
-    monkeypatch.setattr(EllipsoidOpenSetClassifier, "fit", fit_while_it_appears)
-    words = ["train", "--data", str(table), "--save", str(tmp_path / "new" / "model"), "--quiet"]
-    assert tiny_command(words) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
 # The text model that is named
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("tokenizer_config.json", b"[]", r"The text model '.*text model' cannot be used \(\w+Error: "),
-        ("config.json", b'{"model_type": []}', r"The text model '.*text model' cannot be used \(\w+Error: "),
-        (
-            "pytorch_model.bin",
-            pickle.dumps([1]),
-            r"The folder '.*text model' holds no text model that can be loaded \(W",
-        ),
-        ("pytorch_model.bin", b"abc", r"The text model '.*text model' cannot be used \(\w+Error: "),
-    ],
-)
-def test_a_damaged_text_model_is_one_sentence(tiny_model, table, tmp_path, capsys, name, content, sentence):
-    folder = tmp_path / "text model"
-    shutil.copytree(tiny_model, folder)
-    if name == "pytorch_model.bin":
-        (folder / "model.safetensors").unlink()
-    (folder / name).write_bytes(content)
-    assert train(folder, table, "--save", tmp_path / "model") == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert re.fullmatch(f"skellipsoid: {sentence}.+\n", err)
-    assert len(err) < 400
-    assert not (tmp_path / "model").exists()
 
 
 _TERMINATED = """
@@ -433,15 +277,6 @@ def test_a_termination_during_the_save_leaves_what_was_there(
     assert [path.name for path in folder.parent.iterdir()] == ["mine"] * exists
 
 
-def test_what_a_killed_save_has_left_does_not_block_the_next(tiny_model, table, tmp_path):
-    folder = tmp_path / "model"
-    (folder / "parts-0123456789abcdef").mkdir(parents=True)
-    (folder / "parts-0123456789abcdef" / "arrays.safetensors").write_text("half")
-    assert train(tiny_model, table, "--save", folder) == 0
-    assert len(load(folder).classes_) == 4
-    assert train(tiny_model, table, "--save", folder) == 2
-
-
 def test_no_note_of_train_names_a_parameter_of_python(tiny_model, tmp_path, capsys):
     data = tmp_path / "numbers.tsv"
     data.write_text("".join(f"text number {i} of {i % 3}\t{i % 3 - 1}\n" for i in range(12)))
@@ -449,3 +284,58 @@ def test_no_note_of_train_names_a_parameter_of_python(tiny_model, tmp_path, caps
     said = capsys.readouterr().err.replace(str(tmp_path), "")
     assert "as the open label" in said
     assert not re.search(r"\b[a-z]+_[a-z]+\b", said)
+
+
+def test_a_rejection_rate_needs_texts_to_hold_out(tiny_model, tmp_path, capsys):
+    path = tmp_path / "few.tsv"
+    path.write_text("wake me\talarm\nlights off\tlight\n", encoding="utf-8")
+    assert train(tiny_model, path, "--save", tmp_path / "model", "--rejection-rate", 0.1, "--quiet") == 2
+    assert "--rejection-rate 0.1 needs texts to hold out" in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("tokenizer_config.json", b"[]", r"The text model '.*text model' cannot be used \(\w+Error: "),
+        ("config.json", b'{"model_type": []}', r"The text model '.*text model' cannot be used \(\w+Error: "),
+        (
+            "pytorch_model.bin",
+            pickle.dumps([1]),
+            r"The folder '.*text model' holds no text model that can be loaded \(W",
+        ),
+        ("pytorch_model.bin", b"abc", r"The text model '.*text model' cannot be used \(\w+Error: "),
+    ],
+)
+def test_a_damaged_text_model_is_one_sentence(tiny_model, table, tmp_path, capsys, name, content, sentence):
+    folder = tmp_path / "text model"
+    shutil.copytree(tiny_model, folder)
+    if name == "pytorch_model.bin":
+        (folder / "model.safetensors").unlink()
+    (folder / name).write_bytes(content)
+    assert train(folder, table, "--save", tmp_path / "model") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(f"skellipsoid: {sentence}.+\n", err)
+    assert len(err) < 400
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_training_whose_parent_is_taken_ends(tiny_command, table, tmp_path, capsys, monkeypatch):
+    fit = EllipsoidOpenSetClassifier.fit
+
+    def fit_while_it_appears(*arguments):
+        (tmp_path / "new").write_text("mine")
+        return fit(*arguments)
+
+    monkeypatch.setattr(EllipsoidOpenSetClassifier, "fit", fit_while_it_appears)
+    words = ["train", "--data", str(table), "--save", str(tmp_path / "new" / "model"), "--quiet"]
+    assert tiny_command(words) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_open_label_that_no_text_has_is_noted(tiny_command, table, tmp_path, capsys):
+    words = ["train", "--data", str(table), "--save", str(tmp_path / "model"), "--open-label", "alram"]
+    assert tiny_command(words) == 0
+    note = f"skellipsoid: No text of {str(table)!r} has the open label 'alram'; every label in it is a known intent.\n"
+    assert note in capsys.readouterr().err

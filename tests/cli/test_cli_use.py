@@ -36,11 +36,6 @@ def test_version_is_told_without_loading_anything_heavy(fresh_python):
     assert answer.returncode == 0
 
 
-def test_the_package_runs_as_a_module(fresh_python):
-    answer = fresh_python("import runpy, sys; sys.argv = ['x', '--version']; runpy.run_module('skellipsoid')")
-    assert answer.stdout == f"{__version__}\n"
-
-
 # predict
 
 
@@ -79,31 +74,6 @@ def test_no_line_is_lost_after_one_that_is_not_utf_8(saved, texts, warm_python):
     assert notes[0] == "skellipsoid: Line 4 is not UTF-8; what cannot be read in it is replaced by \ufffd."
     assert notes[1].endswith(" are open, such as 'caf\ufffd'.")
     assert notes[2].startswith("skellipsoid: Line 1026 is not UTF-8; ")
-
-
-def test_utf_16_input_is_refused(saved, give_input, capsys):
-    give_input("wake me\r\n".encode("utf-16"))
-    assert main(["predict", "--model", str(saved)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err == "skellipsoid: The input is UTF-16 text, but must be UTF-8; save it as UTF-8.\n"
-
-
-def test_quiet_replaces_without_a_note(saved, give_input, capsys):
-    give_input(b"caf\xe9\n")
-    assert main(["predict", "--model", str(saved), "--quiet"]) == 0
-    out, err = capsys.readouterr()
-    assert out.endswith("\tcaf\ufffd\n")
-    assert err == ""
-
-
-def test_predict_labels_any_number_of_lines_in_groups(saved, texts, capsys, give_input):
-    lines = texts * 33  # of which 1024 are answered at a time
-    expected = [f"{label}\t{line}" for label, line in zip(load(saved).predict(lines), lines, strict=True)]
-    for content, answers in [("\n".join(lines), expected), ("", [])]:
-        give_input(content)
-        assert main(["predict", "--model", str(saved)]) == 0
-        assert capsys.readouterr().out.splitlines() == answers
 
 
 def test_predict_answers_each_line_at_once_on_a_terminal(saved, capsys, monkeypatch):
@@ -186,21 +156,6 @@ def test_the_nearest_training_texts_are_the_reason(tiny_model, table, texts, lab
     assert [record[name] for name in names] == reasons
 
 
-def test_reasons_need_a_model_that_keeps_texts(saved, give_input, capsys):
-    give_input("wake me at six\n")
-    assert main(["predict", "--model", str(saved), "--explain"]) == 2
-    sentence = f"but the model in {str(saved)!r} holds none; use train --keep-texts.\n"
-    assert capsys.readouterr().err == f"skellipsoid: --explain prints training texts, {sentence}"
-
-
-def test_reasons_of_a_model_of_few_texts_without_labels(tiny_model, texts, labels, tmp_path, give_input, capsys):
-    encoder = SupConTextEncoder(tiny_model, finetune="none", keep_texts=True).fit(texts[:1])
-    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(encoder.transform(texts), labels)
-    save(Pipeline([("enc", encoder), ("clf", classifier)]), tmp_path / "model")
-    line = predicted(tmp_path / "model", ["rain"], give_input, capsys, "--explain")[0]
-    assert line.split("\t")[1:] == [texts[0], "", "rain"]
-
-
 @pytest.mark.filterwarnings("ignore:Classes without spread")
 def test_scores_of_a_model_that_held_nothing_out_and_has_numbers_for_classes(
     tiny_model, texts, labels, tmp_path, give_input, capsys
@@ -260,6 +215,15 @@ def test_a_reader_that_has_seen_enough_is_no_error(saved, warm_server, n_lines):
 # evaluate
 
 
+@pytest.fixture
+def test_table(tmp_path, texts, labels, open_texts):
+    path = tmp_path / "test.tsv"
+    rows = [*zip(texts, labels, strict=True), *((text, "joke") for text in open_texts[:2])]
+    rows += [(text, "-1") for text in open_texts[2:]]
+    path.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows), encoding="utf-8")
+    return path
+
+
 def test_a_model_of_another_method_answers_but_has_no_scores(
     saved, test_table, texts, labels, give_input, capsys, tmp_path
 ):
@@ -275,15 +239,6 @@ def test_a_model_of_another_method_answers_but_has_no_scores(
     capsys.readouterr()
     sentence = "--scores explains ellipsoids, but the model in .* ends in a KNNOpenSetClassifier; leave --scores out."
     assert re.search(sentence, fails(capsys, "predict", "--scores", "--model", tmp_path / "model"))
-
-
-@pytest.fixture
-def test_table(tmp_path, texts, labels, open_texts):
-    path = tmp_path / "test.tsv"
-    rows = [*zip(texts, labels, strict=True), *((text, "joke") for text in open_texts[:2])]
-    rows += [(text, "-1") for text in open_texts[2:]]
-    path.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows), encoding="utf-8")
-    return path
 
 
 def test_evaluate_reports_on_a_file(saved, test_table, texts, labels, open_texts, capsys):
@@ -312,15 +267,6 @@ def test_evaluate_reports_on_a_file(saved, test_table, texts, labels, open_texts
     assert err == ""
 
 
-def test_evaluate_says_that_a_file_has_no_open_text(saved, table, capsys):
-    assert main(["evaluate", "--model", str(saved), "--data", str(table)]) == 0
-    out = capsys.readouterr().out
-    assert "32 texts, all of intents that the model knows: open rejection is not measured" in out
-    assert "What other limits cost" not in out
-    rate = next(line.split() for line in out.splitlines() if "open rejection rate" in line)
-    assert rate[-2:] == ["nan", "0"]
-
-
 def test_evaluate_draws_the_confusion_matrix(saved, test_table, tmp_path, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.close("all")  # what other tests left
@@ -331,13 +277,6 @@ def test_evaluate_draws_the_confusion_matrix(saved, test_table, tmp_path, capsys
     assert min(pixels.shape[:2]) > 300
     assert pixels.std() > 0.05
     assert plt.get_fignums() == []
-
-
-def test_bars_are_drawn_on_a_terminal_alone(saved, test_table, capsys, monkeypatch):
-    for terminal, options, shown in [(False, [], False), (True, ["--quiet"], False), (True, [], True)]:
-        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
-        assert main(["evaluate", "--model", str(saved), "--data", str(test_table), *options]) == 0
-        assert ("embedding: 100%" in capsys.readouterr().err) == shown
 
 
 # What goes wrong
@@ -419,29 +358,6 @@ def test_the_first_use_of_a_model_is_explained(saved, monkeypatch, give_input, c
     assert fails(capsys, "predict", "--model", saved).startswith(f"skellipsoid: {sentence.format(repr(str(saved)))}")
 
 
-def test_an_error_of_load_that_is_no_sentence_is_explained(saved, monkeypatch, capsys):
-    def fail(content):
-        raise EOFError("too short")
-
-    monkeypatch.setattr(safetensors.numpy, "load", fail)
-    expected = f"The model in {str(saved)!r} cannot be used (EOFError: too short); take a"
-    assert expected in fails(capsys, "predict", "--model", saved)
-
-
-def test_a_bug_after_the_first_use_keeps_its_traceback(saved, monkeypatch, give_input):
-    dumps = json.dumps
-
-    def bug(value, **options):
-        if "text" in value:  # an answer
-            raise AttributeError("a bug")
-        return dumps(value, **options)
-
-    monkeypatch.setattr(json, "dumps", bug)
-    give_input("wake me at six\n")
-    with pytest.raises(AttributeError, match="a bug"):
-        main(["predict", "--model", str(saved), "--json"])
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -486,14 +402,6 @@ def test_a_wrong_command_line_names_the_option(arguments, sentence, capsys):
     assert sentence in err
 
 
-@pytest.mark.parametrize("command", ["demo", "train", "evaluate", "predict", "compare"])
-def test_every_command_has_help_and_quiet(command, capsys):
-    with pytest.raises(SystemExit) as caught:
-        main([command, "--help"])
-    assert caught.value.code == 0
-    assert "--quiet" in capsys.readouterr().out
-
-
 def test_labels_that_a_terminal_would_obey_are_printed_harmless(saved, table, tmp_path, give_input, capsys):
     pipeline = load(saved)
     pipeline[-1].classes_ = np.array([f"\x1b[2J{label}\u2028" for label in pipeline[-1].classes_])
@@ -519,15 +427,6 @@ def test_predict_reads_the_texts_of_a_file(saved, tmp_path, capsys):
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [record["text"] for record in records] == ["wake me\nat seven", "", "lights off please"]
     assert [record["label"] for record in records] == [line.partition("\t")[0] for line in out]
-
-
-def test_predict_says_which_column_is_unclear(saved, tmp_path, capsys):
-    path = tmp_path / "numbers.csv"
-    path.write_text("a,b,c\n1,2,3\n4,5,6\n", encoding="utf-8")
-    assert main(["predict", "--model", str(saved), "--data", str(path)]) == 2
-    assert "It is not clear which column" in capsys.readouterr().err
-    assert main(["predict", "--model", str(saved), "--text-column", "1"]) == 2
-    assert "--text-column names a column of the file of --data" in capsys.readouterr().err
 
 
 #: What a terminal obeys, or writes from the right; and what it does not.
@@ -574,3 +473,12 @@ def test_reports_escape_texts_and_labels_everywhere(saved, tmp_path, texts, labe
         printed.append("".join(capsys.readouterr()))
         assert not {"\x1b", "\x9b", "\u202e", "\u2066"} & set(printed[-1]), words
     assert sum(r"\u001b[2J\u202e" in part for part in printed) >= 5
+
+
+def test_an_error_of_load_that_is_no_sentence_is_explained(saved, monkeypatch, capsys):
+    def fail(content):
+        raise EOFError("too short")
+
+    monkeypatch.setattr(safetensors.numpy, "load", fail)
+    expected = f"The model in {str(saved)!r} cannot be used (EOFError: too short); take a"
+    assert expected in fails(capsys, "predict", "--model", saved)

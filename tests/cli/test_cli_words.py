@@ -5,13 +5,9 @@
 
 import shutil
 
-import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV
 
-from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid.cli import main
-from skellipsoid.model_selection import OpenSetKFold
 
 #: What is wrong with a file or an option of it, and a part of what is said.
 ODD = {
@@ -75,21 +71,3 @@ def test_predict_says_that_a_file_is_empty(way, saved, tmp_path, capsys, give_in
     assert main(["predict", "--model", str(saved), *words[way]]) == 0
     out, err = capsys.readouterr()
     assert (out, err.count("holds no text, and nothing is answered.")) == ("", 1)
-
-
-@pytest.mark.parametrize("refit", [True, False])
-def test_a_search_warns_once(refit, recwarn):
-    """Of what it fits on parts of the samples nothing is said where the fit on all follows."""
-    rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(5), [12, 9, 7, 5, 4])
-    X = rng.normal(size=(len(y), 6)) + 5 * rng.normal(size=(5, 6))[y]
-    search = GridSearchCV(
-        EllipsoidOpenSetClassifier(random_state=0),
-        {"beta": [0.2, 0.5]},
-        cv=OpenSetKFold(3),
-        scoring="accuracy",
-        refit=refit,
-    )
-    search.fit(X, y)
-    (said,) = [str(each.message) for each in recwarn if "fewer than 10 different" in str(each.message)]
-    assert said.startswith("4 of 5 classes") == refit

@@ -14,7 +14,6 @@ from office import converted, fill_in
 from skellipsoid import learn_from_traffic, load, save
 from skellipsoid._text_files.match_log import LabelledLog, checked_match, digest, match_log
 from skellipsoid._text_files.read import read_file, read_rows
-from skellipsoid._text_files.text_table import Table
 from skellipsoid._text_files.workbooks.write_workbook import Sheet, write_workbook
 from skellipsoid.cli import main
 
@@ -139,23 +138,6 @@ def test_learn_takes_the_labels_of_a_workbook(folder, log, texts, labels, tmp_pa
     found = load(folder)
     assert found[-1].offset_ == pytest.approx(wanted[-1].offset_)
     np.testing.assert_array_equal(found.predict(shown), wanted.predict(shown))
-
-
-def test_digest_then_number_tell_the_row(tmp_path):
-    log = LabelledLog(tmp_path / "log.csv", ["b", "a a", "b", "a  a", "b"], [2, 3, 4, 5, 6])
-    rows = [
-        ["4", digest("b"), "b"],
-        ["99", digest("b"), "b"],
-        ["5", "", "a a"],
-        ["", digest("a  a"), "a a"],
-        ["2", "", "c"],
-    ]
-    table = Table(["row", "digest", "message"], rows, [2, 3, 4, 5, 6], "row")
-    assert match_log(table, log).places == [2, 0, 3, 3, None]
-    assert match_log(table, log).texts == ["b", "b", "a  a", "a  a", "c"]
-    # A page that writes no messages.
-    page = Table(["row", "digest"], [row[:2] for row in rows[:2]], [1, 2], "record")
-    assert match_log(page, log)[:2] == (["b", "b"], [2, 0])
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

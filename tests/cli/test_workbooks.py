@@ -97,25 +97,6 @@ def test_sheets_are_chosen(tmp_path):
         read(path, sheets=["mai"])
 
 
-def test_numbers_that_nobody_wrote_are_errors(tmp_path):
-    for label, sentence in (
-        (1234567890123456, "of which a spreadsheet keeps 15 digits"),
-        (7, "but '007' is also written"),
-    ):
-        path = write(tmp_path / "mine.xlsx", a=[("text", "label"), ("hello", "007"), ("bye", label)])
-        with pytest.raises(ValueError, match=f"^Row 3 in column 'label' of .* holds the number {label}, {sentence}"):
-            read(path)
-
-
-def test_no_row_is_skipped_without_names_of_columns(tmp_path):
-    path = write(
-        tmp_path / "log.xlsx", log=[(), (None, "hello there"), (), (None, "where is my parcel"), (None, "text")]
-    )
-    texts, said = texts_of(path)
-    assert texts == ["hello there", "where is my parcel", "text"]
-    assert said[-1] == f"row 3 of {str(path)!r} is empty and is left out."
-
-
 def with_row(cell):
     return lambda content: content.replace(b"</sheetData>", b"<row>" + cell + b"</row></sheetData>")
 
@@ -216,3 +197,13 @@ def test_damaged_workbooks_are_read_or_one_sentence(kind, tmp_path, capfd):
     with ThreadPoolExecutor() as pool:
         assert {*pool.map(outcome, range(1000))} == {1}
     assert capfd.readouterr() == ("", "")
+
+
+def test_numbers_that_nobody_wrote_are_errors(tmp_path):
+    for label, sentence in (
+        (1234567890123456, "of which a spreadsheet keeps 15 digits"),
+        (7, "but '007' is also written"),
+    ):
+        path = write(tmp_path / "mine.xlsx", a=[("text", "label"), ("hello", "007"), ("bye", label)])
+        with pytest.raises(ValueError, match=f"^Row 3 in column 'label' of .* holds the number {label}, {sentence}"):
+            read(path)

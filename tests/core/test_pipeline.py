@@ -1,16 +1,11 @@
 """The main job: raw text in, labels out, open ones included, through a Pipeline and what scikit-learn does with it."""
 
-import pickle
 from contextlib import nullcontext
 
-import joblib
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from sklearn import config_context
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder
@@ -64,15 +59,6 @@ def test_text_goes_in_and_labels_come_out(fitted, texts, labels, queries):
     assert fitted.score(queries, [*labels, *["never seen"] * 6]) > 0.6
 
 
-def test_every_answer_of_the_classifier_passes_through(fitted, queries):
-    features = fitted[:-1].transform(queries)
-    for method in ["predict", "score_samples", "decision_function"]:
-        np.testing.assert_array_equal(getattr(fitted, method)(queries), getattr(fitted[-1], method)(features))
-    assert fitted.decision_function(queries).argmax(axis=1).tolist() == [
-        fitted.classes_.tolist().index(label) for label in fitted[-1].predict_known(features)
-    ]
-
-
 @pytest.mark.parametrize(
     ("kind", "open_answer"), [("int64", -1), ("uint8", -1), ("float64", -1.0), ("O", "-1"), ("bool", -1)]
 )
@@ -85,12 +71,6 @@ def test_labels_of_every_kind(tiny_model, texts, labels, queries, kind, open_ans
     assert open_answer in answers.tolist()
 
 
-@pytest.mark.parametrize("container", [pd.Series, pl.Series, tuple, np.array])
-def test_every_container_of_text_and_labels(tiny_model, texts, labels, fitted, queries, container):
-    pipeline = make(tiny_model).fit(container(texts), container(labels.tolist()))
-    np.testing.assert_array_equal(pipeline.predict(container(queries)), fitted.predict(queries))
-
-
 def test_real_open_texts_become_no_class(tiny_model, texts, labels, queries, open_texts):
     pipeline = make(tiny_model).fit(queries, [*labels, *["-1"] * 6])
     assert pipeline.classes_.tolist() == sorted(set(labels))
@@ -98,27 +78,6 @@ def test_real_open_texts_become_no_class(tiny_model, texts, labels, queries, ope
     assert "-1" in pipeline.predict(open_texts)
     renamed = make(tiny_model, enc__open_label="other", clf__open_label="other").fit(queries, [*labels, *["other"] * 6])
     np.testing.assert_array_equal(renamed.predict(queries) == "other", pipeline.predict(queries) == "-1")
-
-
-def test_the_encoder_may_hand_on_data_frames(tiny_model, texts, labels, fitted, queries):
-    pipeline = make(tiny_model).set_output(transform="pandas").fit(texts, labels)
-    assert pipeline["clf"].feature_names_in_.tolist() == pipeline["enc"].get_feature_names_out().tolist()
-    np.testing.assert_array_equal(pipeline.predict(queries), fitted.predict(queries))
-
-
-def test_a_clone_is_unfitted_and_learns_the_same(fitted, texts, labels, queries):
-    fresh = clone(fitted)
-    assert not hasattr(fresh["clf"], "classes_")
-    np.testing.assert_array_equal(
-        fresh.fit(texts, labels).decision_function(queries), fitted.decision_function(queries)
-    )
-
-
-def test_pickle_and_joblib_keep_the_pipeline(fitted, queries, tmp_path):
-    joblib.dump(fitted, tmp_path / "pipeline.joblib")
-    for copy in [pickle.loads(pickle.dumps(fitted)), joblib.load(tmp_path / "pipeline.joblib")]:
-        np.testing.assert_array_equal(copy.predict(queries), fitted.predict(queries))
-        np.testing.assert_allclose(copy.decision_function(queries), fitted.decision_function(queries), atol=1e-6)
 
 
 # Search and cross-validation
@@ -140,27 +99,6 @@ def test_grid_search_fits_the_encoder_once_per_fold_if_there_is_a_memory(
     assert search.best_estimator_["clf"].beta == search.best_params_["clf__beta"]
 
 
-def test_a_memory_changes_no_result(tiny_model, texts, labels, fitted, queries, tmp_path, n_fits):
-    for expected in [1, 1]:
-        pipeline = make(tiny_model, str(tmp_path), CountingEncoder).fit(texts, labels)
-        assert n_fits() == expected
-        np.testing.assert_allclose(pipeline.decision_function(queries), fitted.decision_function(queries), atol=1e-5)
-    make(tiny_model, str(tmp_path), CountingEncoder, enc__random_state=1).fit(texts, labels)
-    assert n_fits() == 2
-
-
-def test_finetune_and_the_trainer_are_ordinary_parameters(tiny_model, texts, labels, tmp_path, n_fits):
-    pipeline = make(tiny_model, str(tmp_path), CountingEncoder, enc__max_iter=3, clf__trainer=EliDecide(max_iter=3))
-    grid = {
-        "enc__finetune": ["head", "full", "none"],
-        "clf__trainer__weight_decay": [0.0, 0.01],
-        "enc__loss": ["supcon", "softmax"],
-    }
-    search = GridSearchCV(pipeline, grid, cv=2, refit=False, error_score="raise").fit(texts, labels)
-    assert len(search.cv_results_["params"]) == 12
-    assert n_fits() == 2 * 3 * 2
-
-
 def test_the_encoder_transforms_the_validation_texts(tiny_model, texts, labels):
     clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0)
     encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=3, random_state=0)
@@ -170,14 +108,6 @@ def test_the_encoder_transforms_the_validation_texts(tiny_model, texts, labels):
         pipeline.fit(texts, labels, X_val=texts[::2], y_val=labels[::2])
     held_out = np.sort(pipeline[-1].score_samples(pipeline[0].transform(texts[::2])))
     np.testing.assert_allclose(pipeline[-1].held_out_scores_, held_out, atol=1e-4)
-
-
-def test_cross_validation_of_the_whole_pipeline(tiny_model, texts, labels):
-    pipeline = make(tiny_model, enc__finetune="head", enc__max_iter=5)
-    scores = cross_val_score(pipeline, texts, labels, cv=4, error_score="raise")
-    assert scores.shape == (4,)
-    answers = cross_val_predict(pipeline, np.array(texts, dtype=object), labels, cv=4)
-    assert (answers == labels).mean() == pytest.approx(scores.mean())
 
 
 # The real model

@@ -8,13 +8,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import sklearn
 from sklearn.base import BaseEstimator, clone
-from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.fixes import parse_version
 
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV
@@ -25,9 +22,9 @@ RNG = np.random.default_rng(0)
 LABELS = np.repeat(["a", "b", "c", "d"], 12)
 X = RNG.normal(size=(48, 3)) + 9.0 * np.eye(4, 3)[np.repeat(range(4), 12)]
 FRAME = pd.DataFrame(X, columns=["length", "width", "height"])
+
+
 TABLES = [pd.DataFrame, pl.DataFrame, pa.table]
-#: Of polars' newest frames an old scikit-learn cannot read the names.
-NAMED = TABLES if parse_version(sklearn.__version__) >= parse_version("1.9") else [pd.DataFrame, pa.table]
 
 
 def classifier():
@@ -47,27 +44,6 @@ def fitted():
 # Around the package
 
 
-@pytest.mark.parametrize("table", [table for table in NAMED if table is not pa.table])
-@pytest.mark.parametrize("columns", [["text"], "text"])
-def test_a_column_transformer_hands_on_one_column(tiny_model, texts, labels, open_texts, table, columns):
-    pipe = text_pipeline(tiny_model, lambda encoder: ColumnTransformer([("t", encoder, columns)]))
-    pipe.fit(table({"id": range(32), "text": texts}), labels)
-    new = table({"id": range(6), "text": open_texts})
-    expected = text_pipeline(tiny_model).fit(texts, labels)
-    np.testing.assert_array_equal(pipe.predict(new), expected.predict(open_texts))
-    np.testing.assert_array_equal(pipe.score_samples(new), expected.score_samples(open_texts))
-    share = skellipsoid.estimate_open_share(pipe, new)
-    assert share.high == skellipsoid.estimate_open_share(expected, open_texts).high
-
-
-def test_a_column_of_texts_stands_beside_numbers(tiny_model, texts, labels):
-    encoder = SupConTextEncoder(tiny_model, finetune="none")
-    both = ColumnTransformer([("t", encoder, ["text"]), ("n", StandardScaler(), ["n"])])
-    pipe = make_pipeline(both.set_output(transform="pandas"), classifier())
-    pipe.fit(pd.DataFrame({"text": texts, "n": np.arange(32.0)}, index=range(50, 82)), labels)
-    assert pipe[-1].feature_names_in_.tolist() == [*(f"t__supcontextencoder{i}" for i in range(32)), "n__n"]
-
-
 def test_searches_and_folds_split_a_frame_of_texts(tiny_model, texts, labels):
     pipe, frame = text_pipeline(tiny_model), pd.DataFrame({"text": texts}, index=range(40, 72))
     expected = cross_val_predict(pipe, texts, labels, cv=2)
@@ -81,11 +57,6 @@ class Sampler(BaseEstimator):
 
     def fit_resample(self, X, y):
         return X, y
-
-
-def test_a_sampler_changes_no_answer_of_a_pipeline(fitted):
-    pipe = Pipeline([("sampler", Sampler()), ("clf", fitted)])
-    assert skellipsoid.explain(pipe, X, n_axes=1).answer.tolist() == fitted.predict(X).tolist()
 
 
 def test_classes_of_a_pipeline_with_a_sampler_change_and_it_is_saved_without_it(fitted, tmp_path):
@@ -134,49 +105,7 @@ def test_a_search_of_another_library_is_one(tmp_path):
 # Names
 
 
-@pytest.mark.parametrize("table", NAMED)
-def test_only_tables_of_features_have_names(table):
-    named = classifier().fit(table(dict(FRAME)), LABELS)
-    assert named.feature_names_in_.tolist() == ["length", "width", "height"]
-    of_vectors = classifier().fit(table({"embedding": X.tolist()}), LABELS)
-    assert of_vectors.n_features_in_ == 3
-    assert not hasattr(of_vectors, "feature_names_in_")
-    np.testing.assert_array_equal(of_vectors.predict(X), of_vectors.predict(table({"vector": X.tolist()})))
-    with pytest.warns(UserWarning, match="does not have valid feature names"):
-        named.predict(table({"embedding": X.tolist()}))
-
-
-def test_numbers_without_names_have_none():
-    assert not hasattr(classifier().fit(pd.DataFrame(X), LABELS), "feature_names_in_")
-
-
-def test_an_encoder_has_no_names(tiny_model, texts):
-    encoder = SupConTextEncoder(tiny_model, finetune="none").fit(pd.DataFrame({"text": texts}))
-    assert not hasattr(encoder, "feature_names_in_")
-
-
-def test_a_finding_names_the_column_of_an_arrow_table():
-    table = pa.table({"length": X[:, 0], "constant": np.ones(48)})
-    findings = skellipsoid.check_training_features(table, LABELS)
-    assert findings.message[-1].startswith("The column 'constant' has the same value in all rows")
-
-
 # Duplicates
-
-
-TWICE = np.repeat(X[::2], 2, axis=0)
-SAME = np.repeat(np.arange(24), 2).tolist()
-
-
-@pytest.mark.parametrize("table", NAMED)
-def test_the_tuned_operating_point_keeps_copies_together_in_tables(table):
-    expected = TunedOperatingPointCV(classifier(), cv=2).fit(TWICE, LABELS)
-    named = {name: TWICE[:, i].copy() for i, name in enumerate(["length", "width", "height"])}
-    tuned = TunedOperatingPointCV(classifier(), cv=2).fit(table(named), LABELS)
-    np.testing.assert_allclose(tuned.cv_results_["offset"], expected.cv_results_["offset"])
-    assert tuned.feature_names_in_.tolist() == ["length", "width", "height"]
-    together = TunedOperatingPointCV(classifier(), cv=2).fit(TWICE, LABELS, groups=SAME)
-    assert tuned.offset_ == pytest.approx(together.offset_)
 
 
 # What does not fit

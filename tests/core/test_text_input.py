@@ -18,12 +18,6 @@ def frozen(tiny_model):
     return SupConTextEncoder(tiny_model, finetune="none").fit(TEXTS)
 
 
-def test_an_empty_text_is_a_text(frozen):
-    features = frozen.transform(["", "   ", "alarm"])
-    assert np.isfinite(features).all()
-    np.testing.assert_array_equal(features[0], features[1])
-
-
 REFUSED = {
     "None": (None, "X is a NoneType, but must be a list, tuple, array or Series"),
     "bare string": ("wake me", r"X is one str, but must be a sequence of strings; pass \[text\]"),
@@ -85,13 +79,6 @@ def test_a_generator_is_refused_before_it_is_used_up(frozen, method):
     assert list(generator) == TEXTS
 
 
-def test_texts_are_checked_before_the_text_model_is_looked_for():
-    with pytest.raises(ValueError, match="X is empty"):
-        SupConTextEncoder("no/such-model").fit([], [])
-    with pytest.raises(ValueError, match="requires y"):
-        SupConTextEncoder("no/such-model").fit(TEXTS)
-
-
 REFUSED_LABELS = {
     "too few": (LABELS[:3], r"inconsistent numbers of samples: \[4, 3\]"),
     "too many": ([*LABELS, "light"], r"inconsistent numbers of samples: \[4, 5\]"),
@@ -106,11 +93,6 @@ def test_bad_labels_are_refused_with_a_sentence(tiny_model, bad, sentence):
         SupConTextEncoder(tiny_model, max_iter=1).fit(TEXTS, bad)
 
 
-def test_a_string_open_label_beside_numeric_labels_is_refused(tiny_model):
-    with pytest.raises(ValueError, match="The open label 'open' is a string, but the labels are numbers"):
-        SupConTextEncoder(tiny_model, max_iter=1, open_label="open").fit(TEXTS, [0, 0, 1, 1])
-
-
 @pytest.mark.parametrize(
     ("y", "name"), [(["alarm"] * 4, "'alarm'"), (["alarm", "alarm", "-1", "-1"], "'alarm'"), ([3, 3, -1, 3], "3")]
 )
@@ -119,23 +101,3 @@ def test_one_known_class_warns_where_fit_was_called(tiny_model, y, name):
         encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=2, random_state=0).fit(TEXTS, y)
     assert [warning.filename for warning in caught] == [__file__]
     assert np.isfinite(encoder.transform(TEXTS)).all()
-
-
-@pytest.mark.parametrize("kind", ["U", "O", "int64", "uint8", "bool", "float32"])
-def test_labels_of_every_kind_give_the_same_weights(tiny_model, kind):
-    numbers = np.array([0, 0, 1, 1])
-    y = np.array(LABELS, dtype=kind) if kind in "UO" else numbers.astype(kind)
-    encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=2, random_state=0)
-    np.testing.assert_array_equal(encoder.fit(TEXTS, y).weight_, encoder.fit(TEXTS, numbers).weight_)
-
-
-def test_frozen_features_need_no_labels_and_do_not_look_at_them(tiny_model):
-    encoder = SupConTextEncoder(tiny_model, finetune="none")
-    np.testing.assert_array_equal(
-        encoder.fit(TEXTS).transform(TEXTS), encoder.fit(TEXTS, ["mixed", 1, None, 0.5]).transform(TEXTS)
-    )
-
-
-def test_fit_transform_takes_no_further_arguments(frozen):
-    with pytest.raises(TypeError, match=r"takes X, y, groups, X_val and y_val, got \['sample_weight'\]"):
-        frozen.fit_transform(TEXTS, LABELS, sample_weight=[1] * 4)

@@ -17,7 +17,6 @@ from skellipsoid.metrics import make_open_set_scorer, open_set_f1_score
 from skellipsoid.model_selection import OpenSetKFold
 
 da = pytest.importorskip("dask.array")
-db = pytest.importorskip("dask.bag")
 
 
 def killing(block, folder, at, block_id=(0,)):
@@ -54,11 +53,6 @@ def calls(tmp_path):
     folder = tmp_path / "calls"
     folder.mkdir()
     return folder
-
-
-def test_the_process_of_the_tests_is_never_killed(calls):
-    with pytest.raises(pytest.fail.Exception, match="in a worker"):
-        count(calls, 1)
 
 
 def blocks(rows, folder=None, at=1):

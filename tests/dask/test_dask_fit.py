@@ -9,7 +9,6 @@ import torch
 from sklearn.base import clone
 
 import skellipsoid
-from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid.math.closed_form import finish, prepare
 from skellipsoid._held_out.scores import Expected
 from skellipsoid._samples.moments import ClassMoments
@@ -65,16 +64,6 @@ def test_with_all_samples_drawn_it_is_the_fit_in_memory(with_groups, fit, cluste
     numbers = wanted.groups_[y != "-1"]
     np.testing.assert_array_equal(found.groups_, numbers - numbers[0])  # the open samples came first
     assert not hasattr(large_classifier, "classes_")
-
-
-@pytest.mark.parametrize("with_groups", [False, True])
-def test_it_does_not_depend_on_the_partitions(with_groups, fit, samples, large_classifier):
-    X, y, groups = samples
-    groups = groups if with_groups else None
-    once, many = (fit(large_classifier, X, y, groups, rows=rows, samples_per_class=50) for rows in (len(X), 71))
-    check_equal(many, once, X)
-    np.testing.assert_allclose(many.held_out_scores_, once.held_out_scores_, atol=1e-5)
-    assert 12 * 50 <= len(once.groups_) < len(X)
 
 
 def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(fit, samples, large_classifier):
@@ -167,12 +156,6 @@ def test_a_draw_of_parts_is_the_draw_of_the_whole(seed):
     assert Draw.of(Keyed(classes, keys), 60, seed + 1).keys.tolist() != whole.keys.tolist()
 
 
-def test_a_draw_is_even():
-    found = priorities(np.arange(100_000, dtype=np.uint64), 0) / 2.0**64
-    assert np.abs(np.histogram(found, 20, (0, 1))[0] / 5000 - 1).max() < 0.05
-    assert abs(np.corrcoef(found[1:], found[:-1])[0, 1]) < 0.01
-
-
 def test_dataframes_keep_the_names_of_their_features(samples, large_classifier, tmp_path):
     X, y, groups = samples
     frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(12)]).assign(label=y, user=groups)
@@ -206,21 +189,6 @@ def test_a_class_without_spread_and_a_class_in_one_partition_are_fitted(fit, lar
     check_equal(found, wanted, X)
 
 
-def test_samples_per_class_acts(fit, samples, large_classifier):
-    few, more = (fit(large_classifier, *samples[:2], samples_per_class=n) for n in (20, 80))
-    assert len(few.groups_) < len(more.groups_)
-    assert not np.allclose(few.radii_, more.radii_, rtol=1e-3)
-
-
-def test_real_open_samples_act(fit, samples, large_classifier):
-    X, y, _ = samples
-    near = X[y == "class 00"].mean(0) + 0.1 * np.random.default_rng(0).normal(size=(400, 12)).astype(np.float32)
-    without = fit(large_classifier, X, y, samples_per_class=50)
-    more = fit(large_classifier, np.concatenate([X, near]), np.append(y, ["-1"] * 400), samples_per_class=50)
-    assert (more.radii_ / more.scale_).sum() != pytest.approx((without.radii_ / without.scale_).sum(), rel=1e-3)
-    assert more.held_out_.is_open.sum() > without.held_out_.is_open.sum()
-
-
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -231,15 +199,6 @@ def test_real_open_samples_act(fit, samples, large_classifier):
 def test_a_parameter_that_needs_all_samples_is_refused(change, sentence, fit, samples, large_classifier):
     with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
         fit(clone(large_classifier).set_params(**change), *samples[:2])
-
-
-def test_the_default_classifier_is_fitted_without_what_needs_all_samples(fit, samples, large_classifier):
-    default = clone(large_classifier).set_params(duplicates="once", outliers="drop", keep_samples=True)
-    with pytest.warns(UserWarning, match="so the fit has duplicates='off', outliers='keep', keep_samples=False; drop"):
-        found = fit(default, *samples[:2])
-    np.testing.assert_array_equal(found.radii_, fit(large_classifier, *samples[:2]).radii_)
-    assert (found.duplicates, found.outliers, found.keep_samples) == ("off", "keep", False)
-    assert default.duplicates == "once"
 
 
 def test_partitions_that_do_not_fit_name_themselves(fit, samples, large_classifier):
@@ -280,21 +239,6 @@ def test_what_cannot_be_fitted_is_said_before_the_data_are_read(samples, large_c
         fit(large_classifier, X, series)
 
 
-def test_data_of_no_or_few_known_samples_are_refused(fit, large_classifier):
-    with pytest.raises(ValueError, match=r"^Every one of the 40 samples has the open label"):
-        fit(large_classifier, np.zeros((40, 3)), np.full(40, -1), rows=20)
-    with pytest.raises(ValueError, match=r"^X has 40 samples of known classes with 50 features, but at least as many"):
-        fit(large_classifier, np.random.default_rng(0).normal(size=(40, 50)), np.arange(40) % 2, rows=20)
-    with pytest.raises(ValueError, match=r"^X has no rows in any of its partitions"):
-        fit(large_classifier, np.zeros((0, 3)), np.zeros(0), rows=20)
-
-
-def test_without_a_seed_each_fit_draws_other_samples(fit, samples):
-    clf = EllipsoidOpenSetClassifier(duplicates="off", outliers="keep", keep_samples=False)
-    first, second = (fit(clf, *samples[:2], samples_per_class=20) for _ in range(2))
-    assert not np.array_equal(first.radii_, second.radii_)
-
-
 def test_large_numbers_as_labels_of_partitions_stay_exact_or_are_refused(fit, samples, large_classifier):
     X, y = samples[0], 2**60 + np.unique(samples[1], return_inverse=True)[1]
     wanted = fit(large_classifier, X, y)
@@ -310,3 +254,12 @@ def test_large_numbers_as_labels_of_partitions_stay_exact_or_are_refused(fit, sa
     assert fit_to(*kinds).classes_.tolist() == [7, *wanted.classes_.tolist()]
     with pytest.raises(ValueError, match=r"Partition 1 of y holds 1\S* \(partition 0 is float64\), which is no exact"):
         fit_to(*kinds[::-1])
+
+
+def test_data_of_no_or_few_known_samples_are_refused(fit, large_classifier):
+    with pytest.raises(ValueError, match=r"^Every one of the 40 samples has the open label"):
+        fit(large_classifier, np.zeros((40, 3)), np.full(40, -1), rows=20)
+    with pytest.raises(ValueError, match=r"^X has 40 samples of known classes with 50 features, but at least as many"):
+        fit(large_classifier, np.random.default_rng(0).normal(size=(40, 50)), np.arange(40) % 2, rows=20)
+    with pytest.raises(ValueError, match=r"^X has no rows in any of its partitions"):
+        fit(large_classifier, np.zeros((0, 3)), np.zeros(0), rows=20)

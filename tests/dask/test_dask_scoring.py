@@ -56,14 +56,6 @@ def test_a_dataframe_keeps_its_index(method, call, cluster, samples, large_class
     check_equal(found.to_numpy(), getattr(clf, method)(frame))
 
 
-def test_a_column_of_vectors_from_parquet_is_scored(call, cluster, samples, fitted, tmp_path):
-    X = samples[0][:500]
-    for i, part in enumerate(np.array_split(X, 3)):
-        pd.DataFrame({"embedding": list(part)}).to_parquet(tmp_path / f"part-{i}.parquet")
-    column = dd.read_parquet(str(tmp_path / "part-*.parquet"))["embedding"]
-    np.testing.assert_array_equal(call("predict", fitted, column).compute().to_numpy(), fitted.predict(X))
-
-
 def test_texts_of_a_series_and_of_a_bag_are_scored(
     call, cluster, texts, labels, open_texts, large_classifier, tiny_model, tmp_path
 ):
@@ -82,14 +74,6 @@ def test_texts_of_a_series_and_of_a_bag_are_scored(
         features = call("transform", tmp_path / "encoder", collection)
         assert (features.shape[1], features.dtype) == (32, np.float32)
         np.testing.assert_allclose(features.compute(), model[0].transform(new), atol=1e-6)
-
-
-def test_features_of_an_array_keep_known_partitions(call, cluster, samples):
-    X = samples[0].astype(np.float64)
-    scaler = StandardScaler().fit(X)
-    lazy = call("transform", scaler, da.from_array(X, chunks=(300, 5)))
-    assert lazy.chunks[0] == da.from_array(X, chunks=(300, 5)).chunks[0]
-    np.testing.assert_array_equal(lazy.compute(), scaler.transform(X))
 
 
 def test_nothing_is_computed_until_it_is_asked_for(call, fitted):
@@ -112,26 +96,6 @@ def test_the_model_is_once_in_the_graph(method, call, samples, fitted):
         sizes.append(len(pickle.dumps(dict(call(method, model, X).__dask_graph__()))))
     assert size > 30_000
     assert sizes[1] - sizes[0] < 90 * 2000  # a task for each partition, no model
-
-
-def test_each_worker_gets_the_model_once(call, cluster, samples, fitted):
-    lazy = call("predict", fitted, da.from_array(samples[0], chunks=(20, -1)))
-    cluster.run(_count_loads, reset=True)
-    model = Loads(fitted)
-    lazy = call("predict", model, da.from_array(samples[0], chunks=(20, -1)))
-    assert lazy.npartitions > 100
-    lazy.compute()
-    loads = cluster.run(_count_loads)
-    assert sum(loads.values()) >= 1
-    assert max(loads.values()) <= 3  # of the graph, and of the other worker
-
-
-def _count_loads(reset=False):
-    import builtins
-
-    if reset:
-        builtins._skellipsoid_loads = 0
-    return getattr(builtins, "_skellipsoid_loads", 0)
 
 
 class Loads(BaseEstimator):
@@ -180,14 +144,6 @@ def test_a_folder_that_is_changed_before_it_is_computed_is_refused(call, cluster
     np.testing.assert_array_equal(again.compute(), fewer.predict(samples[0][:500]))
 
 
-def test_empty_partitions_stay_empty(call, cluster, samples, fitted):
-    frame = pd.DataFrame(samples[0], columns=[f"x{i}" for i in range(12)])
-    few = dd.from_pandas(frame, npartitions=4).map_partitions(lambda part: part[part.index < 5])
-    found = call("predict", clone(fitted).fit(frame, samples[1]), few)
-    assert found.compute().tolist() == fitted.predict(samples[0][:5]).tolist()
-    assert found.partitions[2].compute().dtype == found.dtype
-
-
 @pytest.mark.parametrize("method", ["predict", "score_samples", "transform"])
 def test_a_partition_with_missing_values_or_another_width_names_itself(method, call, cluster, samples, fitted):
     model = fitted if method != "transform" else _Strict(fitted)
@@ -224,20 +180,6 @@ def _narrow(shape):
     return da.zeros(shape, chunks=shape).map_blocks(lambda block: block[:, :7], dtype=float, meta=np.empty((0, 0)))
 
 
-def test_a_bag_and_a_column_of_unlike_vectors_name_the_partition(call, cluster, fitted):
-    vectors = [np.zeros(12, dtype=np.float32)] * 5 + [np.zeros(3, dtype=np.float32)]
-    with pytest.raises(ValueError, match=r"^Partition 1: X is a column of vectors, of 12 .* row 2 holds one of 3; "):
-        call("predict", fitted, db.from_sequence(vectors, npartitions=2)).compute()
-
-
-def test_what_is_no_collection_or_no_model_is_refused(call, samples, fitted):
-    with pytest.raises(TypeError, match=r"^X is a ndarray, but must be a Dask array, .* the model's predict\(X\)\.$"):
-        call("predict", fitted, samples[0])
-    X = da.from_array(samples[0], chunks=(300, -1))
-    with pytest.raises(TypeError, match=r"^MahalanobisClassifier has no known_p_value; pass a classifier that has it"):
-        call("known_p_value", MahalanobisClassifier().fit(samples[0], samples[1]), X)
-
-
 def test_dask_is_not_imported_and_without_it_one_sentence_says_what_to_install(fresh_python):
     script = (
         "import sys, skellipsoid.dask\n"
@@ -266,3 +208,11 @@ def test_some_columns_of_files_are_scored_and_an_error_names_the_file(call, clus
         lazy.compute()
     good = lazy.partitions[:4].compute()
     assert good.tolist() == clf.predict(pd.DataFrame(X[:200], columns=columns)).tolist()
+
+
+def test_what_is_no_collection_or_no_model_is_refused(call, samples, fitted):
+    with pytest.raises(TypeError, match=r"^X is a ndarray, but must be a Dask array, .* the model's predict\(X\)\.$"):
+        call("predict", fitted, samples[0])
+    X = da.from_array(samples[0], chunks=(300, -1))
+    with pytest.raises(TypeError, match=r"^MahalanobisClassifier has no known_p_value; pass a classifier that has it"):
+        call("known_p_value", MahalanobisClassifier().fit(samples[0], samples[1]), X)

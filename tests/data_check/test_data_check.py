@@ -1,7 +1,5 @@
 """The check of training texts: each kind of finding when it is there, none where it is not, in any order of rows."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +8,7 @@ from hypothesis import strategies as st
 from operator_helpers import calls
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV, check_training_texts
@@ -56,12 +54,6 @@ def of_kind(findings, kind):
     ]
 
 
-def test_clean_texts_have_no_findings(check, texts, labels):
-    findings = check(texts, labels)
-    assert {name: len(values) for name, values in findings.items()} == {"kind": 0, "rows": 0, "label": 0, "message": 0}
-    assert pd.DataFrame(findings).shape == (0, 4)
-
-
 def test_the_shipped_corpus_is_clean(check):
     train = load_assistant_intents(subset="train")
     assert check(train.data, train.target).kind.tolist() == []
@@ -92,11 +84,6 @@ def test_other_rows_are_no_header(check, texts, labels, rows, header):
     assert "header" not in findings.kind
 
 
-def test_a_label_that_occurs_again_is_no_header(check, texts, labels):
-    renamed = ["label" if label == "alarm" else label for label in labels]
-    assert check(["text", *texts], ["label", *renamed]).kind.tolist() == []
-
-
 def test_a_misspelt_open_label_is_found(check, texts, labels, open_texts):
     y = [*labels, *["oos"] * 6]
     assert check([*texts, *open_texts], y, open_label="oos").kind.tolist() == []
@@ -120,16 +107,6 @@ def test_a_class_with_a_usual_name_of_open_rows_is_found(check, texts, labels, o
     assert check([*texts, *open_texts], y, open_label=name).kind.tolist() == []
 
 
-def test_an_open_label_without_open_rows_is_no_finding(check, texts, labels):
-    for open_label in ("open", "OOS", -1):
-        assert check(texts, labels, open_label=open_label).kind.tolist() == []
-
-
-def test_the_default_open_label_in_a_file_with_another_one_is_found(check, texts, labels, open_texts):
-    findings = check([*texts, *open_texts], [*labels, *["-1"] * 5, "oos"], open_label="oos")
-    assert of_kind(findings, "open_label") == [("-1", (32, 33, 34, 35, 36))]
-
-
 def test_labels_that_differ_in_case_or_blanks_are_found(check, texts, labels):
     y = np.array(labels, dtype=object)
     y[[1, 5]], y[9] = "Balance ", "BALANCE"
@@ -139,21 +116,6 @@ def test_labels_that_differ_in_case_or_blanks_are_found(check, texts, labels):
         "The labels 'balance' (5 rows), 'BALANCE' (1 row) and 'Balance ' (2 rows) differ only in case, blanks, "
         "hyphens or quotes, but are trained as 3 classes; write 'balance' in rows 1, 5, 9."
     )
-
-
-@pytest.mark.parametrize("other", ["\u22121", "'-1", "(1)", "-1,0", "\uff0d1"])
-def test_another_writing_of_minus_one_is_found(check, texts, labels, open_texts, other):
-    found = only(check([*texts, *open_texts], [*labels, *[other] * 6]), "open_label")
-    assert found.message.startswith(f"The open label '-1' occurs nowhere, but {other!r} does, in rows 32, ")
-    found = only(check([*texts, *open_texts], [*labels, "-1", *[other] * 5]), "similar_labels")
-    assert (found.rows, found.label) == (tuple(range(33, 38)), ("-1", other))
-
-
-def test_a_spelling_of_the_open_label_beside_it_is_found(check, texts, labels, open_texts):
-    findings = check([*texts, *open_texts], [*labels, "oos", *["OOS"] * 5], open_label="oos")
-    found = only(findings, "similar_labels")
-    assert (found.rows, found.label) == (tuple(range(33, 38)), ("oos", "OOS"))
-    assert "but only the first is open; write 'oos' in rows 33, 34" in found.message
 
 
 @pytest.mark.parametrize("other", ["light", "-1"])
@@ -168,11 +130,6 @@ def test_one_text_under_two_labels_is_found(check, texts, labels, other):
     )
 
 
-def test_texts_under_two_spellings_of_one_label_are_no_conflict(check, texts, labels):
-    findings = check([*texts, "rain"], [*labels, "Weather"])
-    assert findings.kind.tolist() == ["similar_labels", "exact_duplicates"]
-
-
 def test_classes_of_fewer_than_five_different_texts_are_found(check, texts, labels):
     kept = [*range(16), *range(17, 32, 4), *range(18, 32, 4), *range(19, 32, 4)]  # four alarms
     found = only(check([texts[i] for i in kept], labels[kept]), "few_texts")
@@ -183,13 +140,6 @@ def test_classes_of_fewer_than_five_different_texts_are_found(check, texts, labe
     assert check([texts[i] for i in [*kept, 16]], labels[[*kept, 16]]).kind.tolist() == []
     copies = check([*(texts[i] for i in kept), "Alarm", "alarm"], [*labels[kept], "alarm", "alarm"])
     assert of_kind(copies, "few_texts") == [("alarm", (0, 4, 8, 12, 28, 29))]
-
-
-@pytest.mark.parametrize("kind", [str, int])
-def test_a_few_real_open_rows_are_no_small_class(check, texts, labels, open_texts, kind):
-    y = labels if kind is str else np.unique(labels, return_inverse=True)[1]
-    assert check([*texts, *open_texts[:2]], [*y, kind(-1), kind(-1)]).kind.tolist() == []
-    assert check([*texts, *open_texts[:2]], [*y, kind(-2), kind(-2)]).kind.tolist() == ["few_texts"]
 
 
 @pytest.mark.parametrize("blank", ["", "  ", "\t\n", "\u3000", "\u200b", "\ufeff "])
@@ -219,12 +169,6 @@ def test_equal_texts_are_found_by_class(check, texts, labels):
     assert set(findings.kind) == {"exact_duplicates"}
 
 
-def test_equal_open_texts_are_found_too(check, texts, labels, open_texts):
-    found = only(check([*texts, *open_texts, open_texts[0]], [*labels, *["-1"] * 7]), "exact_duplicates")
-    assert (found.rows, found.label) == ((32, 38), "-1")
-    assert found.message.startswith("The open label '-1' has equal texts in rows (32, 38);")
-
-
 @pytest.mark.parametrize("vary", ["{} please", "{}!!", "hey {}", "typo"])
 def test_near_duplicates_are_found(check, vary):
     train = load_assistant_intents(subset="train")
@@ -235,15 +179,6 @@ def test_near_duplicates_are_found(check, vary):
     found = {row for _, rows in of_kind(findings, "near_duplicates") for row in rows}
     assert len(found & {*range(672, 740)}) > 0.9 * len(varied)
     assert len(found - {*range(672, 740)} - {*range(0, 672, 10)}) < 0.15 * len(varied)
-
-
-def test_texts_that_differ_in_punctuation_are_found_in_a_small_class(check, texts, labels):
-    findings = check([*texts, "Lights, off!"], [*labels, "light"])
-    found = only(findings, "near_duplicates")
-    assert (found.rows, found.label) == ((2, 32), "light")
-    assert found.message == (
-        "The class 'light' has nearly equal texts in rows (2, 32); drop those that are copies of another."
-    )
 
 
 # Data of all kinds
@@ -342,31 +277,6 @@ def test_samples_of_clean_data_have_no_findings(check, seed, n_classes, per_clas
     assert check(train.data[rows], train.target[rows]).kind.tolist() == []
 
 
-@pytest.mark.parametrize("dtype", ["int64", "uint8", "float64", "bool"])
-def test_numeric_labels(check, texts, labels, dtype):
-    codes = (np.unique(labels, return_inverse=True)[1] if dtype != "bool" else labels == "light").astype(dtype)
-    assert dtype == "bool" or check(texts, codes).kind.tolist() == []
-    findings = check([*texts, "rain", "rain"], np.append(codes, [codes[3], codes[2]]))
-    one, other = sorted([codes[2].item(), codes[3].item()])
-    assert of_kind(findings, "exact_duplicates") == [(codes[3].item(), (3, 32))]
-    assert of_kind(findings, "conflicting_labels") == [((one, other), (3, 32, 33))]
-    assert f"The class {codes[3].item()!r} has equal texts in rows (3, 32);" in " ".join(findings.message)
-
-
-def test_emoji_and_other_scripts(check):
-    words = {
-        "gruss": ["你好", "早上好", "晚上好，朋友", "您好吗", "大家好"],
-        "danke": ["спасибо", "Большое спасибо!", "благодарю вас", "очень признателен", "от души 🙏"],
-        "ja": ["👍", "👍🏽", "👌", "✅", "🆗"],
-        "weg": ["مع السلامة", "إلى اللقاء", "وداعا", "أراك غدا", "باي"],
-    }
-    texts, y = [text for group in words.values() for text in group], np.repeat(list(words), 5)
-    assert check(texts, y).kind.tolist() == []
-    findings = check([*texts, "СПАСИБО", "👍", "大家好"], [*y, "danke", "ja", "ja"])
-    assert of_kind(findings, "exact_duplicates") == [("danke", (5, 20)), ("ja", (10, 21))]
-    assert of_kind(findings, "conflicting_labels") == [(("gruss", "ja"), (4, 22))]
-
-
 def test_long_lists_of_rows_and_labels_are_cut_to_ten(check, texts, labels):
     findings = check([*texts, *[""] * 12, *["rain"] * 15], [*labels, *["alarm"] * 12, *["weather"] * 15])
     assert findings.kind.tolist() == ["empty_texts", "exact_duplicates"]
@@ -378,13 +288,6 @@ def test_long_lists_of_rows_and_labels_are_cut_to_ten(check, texts, labels):
     many = check([*texts, *["hello"] * 12], [*labels, *(f"label {i:02}" for i in range(12))])
     conflict = many.message[many.kind.tolist().index("conflicting_labels")]
     assert "'label 09' and 2 more) in rows (32, 33, 34, 35, 36, 37, 38, 39, 40, 41, …) and 2 more; keep" in conflict
-
-
-def test_nothing_is_changed(check, texts, labels):
-    messy_texts, y = messy(texts, labels)
-    given_texts, given_y = np.array(messy_texts, dtype=object), np.array(y, dtype=object)
-    check(given_texts, given_y)
-    assert (given_texts.tolist(), given_y.tolist()) == (messy_texts, y)
 
 
 def test_twice_as_many_texts_take_twice_as_many_calls(check):
@@ -406,20 +309,6 @@ def test_twice_as_many_texts_take_twice_as_many_calls(check):
 # The text model
 
 
-def test_no_weights_are_read(warm_python, tiny_model, tmp_path):
-    script = (
-        "import sys, torch\n"
-        "from skellipsoid import SupConTextEncoder, check_training_texts\n"
-        "torch.nn.Module.__init__ = None\n"
-        "texts = ['rain ' * 99, 'sunny today', 'wake me at six', 'an alarm']\n"
-        "found = check_training_texts(texts, [0, 0, 1, 1], encoder=SupConTextEncoder(sys.argv[1], max_length=20))\n"
-        "print(*found.kind, 'sentence_transformers' in sys.modules)"
-    )
-    answer = warm_python(script, tiny_model)
-    assert answer.stdout.split() == ["few_texts", "few_texts", "long_texts", "False"]
-    assert answer.stderr == ""
-
-
 def test_every_holder_of_an_encoder_tells_the_limit(tiny_model, texts, labels):
     encoder = SupConTextEncoder(tiny_model, max_length=20)
     pipe = Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier())])
@@ -433,24 +322,6 @@ def test_every_holder_of_an_encoder_tells_the_limit(tiny_model, texts, labels):
         TunedOperatingPointCV(pipe),
     ):
         assert "than the 20 that" in check_training_texts(long, y, encoder=holder).message[0]
-
-
-def test_a_fitted_encoder_tells_by_its_own_model(build_model, tmp_path, texts, labels):
-    folder = build_model(tmp_path / "model", max_position_embeddings=40)
-    encoder = SupConTextEncoder(folder, finetune="head", max_iter=1, random_state=0).fit(texts, labels)
-    carried = pickle.dumps(encoder)
-    (tmp_path / "model").rename(tmp_path / "elsewhere")
-    long, y = [*texts, "rain " * 39], [*labels, "weather"]
-    for fitted in (encoder, pickle.loads(carried)):
-        assert "than the 40 that" in check_training_texts(long, y, encoder=fitted).message[0]
-    with pytest.raises(OSError, match="is no folder here"):
-        check_training_texts(long, y, encoder=SupConTextEncoder(folder))
-
-
-def test_without_an_encoder_the_default_model_tells_the_limit(minilm, texts, labels):
-    del minilm
-    found = only(check_training_texts([*texts, "snow " * 255], [*labels, "weather"]), "long_texts")
-    assert "have more tokens (up to 257) than the 256 that the text model reads" in found.message
 
 
 def test_without_the_default_model_lengths_are_not_checked(monkeypatch, tmp_path, texts, labels):
@@ -511,21 +382,7 @@ def test_texts_of_which_the_text_model_knows_nothing_are_named(minilm, texts, la
     )
 
 
-def test_the_open_label_is_that_of_the_encoder_unless_given(tiny_model, texts, labels, open_texts):
-    encoder = SupConTextEncoder(tiny_model, open_label="oos")
-    more, y = [*texts, *open_texts], [*labels, *["oos"] * 6]
-    assert "open_label" not in check_training_texts(more, y, encoder=encoder).kind
-    assert "open_label" not in check_training_texts(more, y, encoder=make_pipeline(encoder, LogisticRegression())).kind
-    assert "open_label" in check_training_texts(more, y, encoder=encoder, open_label=-1).kind
-
-
 # What is refused
-
-
-@pytest.mark.parametrize("holder", [LogisticRegression(), Pipeline([("clf", LogisticRegression())]), "model"])
-def test_what_holds_no_encoder_is_refused(texts, labels, holder):
-    with pytest.raises(TypeError, match="without a SupConTextEncoder; pass a SupConTextEncoder or a Pipeline that"):
-        check_training_texts(texts, labels, encoder=holder)
 
 
 @pytest.mark.parametrize(
@@ -551,11 +408,6 @@ def test_texts_and_labels_are_refused_as_the_encoder_refuses_them(tiny_model, ba
     with pytest.raises(ValueError) as of_encoder:  # noqa: PT011
         encoder.fit(bad_texts, bad_y)
     assert str(of_check.value) == str(of_encoder.value)
-
-
-def test_a_string_open_label_beside_numeric_labels_is_refused(check, texts, labels):
-    with pytest.raises(ValueError, match="The open label 'oos' is a string, but the labels are numbers"):
-        check(texts, np.unique(labels, return_inverse=True)[1], open_label="oos")
 
 
 def test_labels_that_join_others():
@@ -600,3 +452,22 @@ def test_a_disclaimer_of_a_few_texts_is_found_as_a_whole(check, texts, labels):
     found = only(check(some, labels), "markup")
     assert found.rows == tuple(range(0, 32, 5))
     assert found.message.startswith(f"7 of 32 texts end with the same words, '{end[:60]}")
+
+
+@pytest.mark.parametrize("holder", [LogisticRegression(), Pipeline([("clf", LogisticRegression())]), "model"])
+def test_what_holds_no_encoder_is_refused(texts, labels, holder):
+    with pytest.raises(TypeError, match="without a SupConTextEncoder; pass a SupConTextEncoder or a Pipeline that"):
+        check_training_texts(texts, labels, encoder=holder)
+
+
+def test_a_string_open_label_beside_numeric_labels_is_refused(check, texts, labels):
+    with pytest.raises(ValueError, match="The open label 'oos' is a string, but the labels are numbers"):
+        check(texts, np.unique(labels, return_inverse=True)[1], open_label="oos")
+
+
+@pytest.mark.parametrize("other", ["\u22121", "'-1", "(1)", "-1,0", "\uff0d1"])
+def test_another_writing_of_minus_one_is_found(check, texts, labels, open_texts, other):
+    found = only(check([*texts, *open_texts], [*labels, *[other] * 6]), "open_label")
+    assert found.message.startswith(f"The open label '-1' occurs nowhere, but {other!r} does, in rows 32, ")
+    found = only(check([*texts, *open_texts], [*labels, "-1", *[other] * 5]), "similar_labels")
+    assert (found.rows, found.label) == (tuple(range(33, 38)), ("-1", other))

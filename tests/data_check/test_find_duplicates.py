@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import GroupKFold
 
-import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, find_duplicates
 
 
@@ -22,13 +21,6 @@ def test_they_are_those_of_a_fit():
     found = find_duplicates(X, y)
     np.testing.assert_array_equal(found, origins)
     np.testing.assert_array_equal(found, EllipsoidOpenSetClassifier(random_state=0).fit(X, y).groups_)
-
-
-def test_without_labels_copies_of_any_class_are_duplicates():
-    X, y, origins = with_copies()
-    np.testing.assert_array_equal(find_duplicates(X), origins)
-    apart = find_duplicates(X, np.append(y[:120], y[120:] + 1))
-    np.testing.assert_array_equal(apart, np.arange(len(X)))
 
 
 def test_they_are_groups_of_a_splitter_and_of_a_fit():
@@ -53,7 +45,3 @@ def test_they_are_groups_of_a_splitter_and_of_a_fit():
 def test_what_a_fit_refuses_is_refused(X, y, message):
     with pytest.raises(ValueError, match=message):
         find_duplicates(X, y)
-
-
-def test_the_name_is_public():
-    assert "find_duplicates" in skellipsoid.__all__

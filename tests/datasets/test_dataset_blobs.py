@@ -39,23 +39,6 @@ def test_same_seed_same_result_and_the_distribution_does_not_depend_on_the_size(
     assert not np.array_equal(X, other[0])
 
 
-def test_the_global_random_state_is_untouched():
-    np.random.seed(0)  # noqa: NPY002
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    make_open_blobs(random_state=0)
-    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
-
-
-def test_without_shuffling_open_rows_come_last():
-    _, y = make_open_blobs(11, n_known=2, open_share=0.25, open_label=-9, shuffle=False, random_state=0)
-    assert y.tolist() == [0] * 4 + [1] * 4 + [-9] * 3
-    assert y.dtype == np.int64
-
-
-def test_without_open_rows_all_are_known():
-    assert set(make_open_blobs(200, open_share=0, random_state=0)[1]) == {0, 1, 2}
-
-
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [

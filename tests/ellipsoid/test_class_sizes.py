@@ -32,9 +32,3 @@ def test_small_classes_beside_large_ones_reject_about_as_many_known_samples(n_fe
         ratios.append(clf.radii_[::2].mean() / clf.radii_[1::2].mean())
     assert np.mean(few) < 1.5 * np.mean(many) + 0.03
     assert min(ratios) > 1
-
-
-def test_classes_of_one_size_have_one_radius():
-    X, y, *_ = unequal(np.random.default_rng(0), np.full(6, 15), 20, 1)
-    radii = EllipsoidOpenSetClassifier(random_state=0).fit(X, y).radii_
-    np.testing.assert_allclose(radii, radii[0])

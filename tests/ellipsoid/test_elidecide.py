@@ -1,17 +1,11 @@
 """EliDecide through the classifier: its settings, its validation samples, and a Pipeline that transforms them."""
 
-import sys
 import warnings
 
 import numpy as np
 import pytest
 from matrix_helpers import matrices_of
-from sklearn import config_context
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, predict_open_proba
 from skellipsoid.datasets import make_open_blobs
@@ -88,12 +82,6 @@ def test_a_setting_out_of_its_range_is_named(name, value):
         make(**{name: value}).fit(*gaussians())
 
 
-@pytest.mark.parametrize("n_mix", [(2,), (3, 2), (1, 3), (2, 3, 4), (2, 2.5)])
-def test_a_range_of_p_that_is_none_is_an_error(n_mix):
-    with pytest.raises(ValueError, match=r"n_mix of EliDecide is .*smallest and the largest"):
-        make(n_mix=n_mix).fit(*gaussians())
-
-
 ACTING = [
     ("n_mix", (2, 4), {}),
     ("n_mix", ((2, 3), (2, 4)), {"negative_loss": "adb_gen"}),
@@ -122,14 +110,6 @@ def test_each_setting_acts_where_its_docstring_says_so(name, values, settings):
     assert (one.class_margins(X) != other.class_margins(X)).any()
 
 
-@pytest.mark.parametrize("loss", ["adb", "clab", "adb_gen"])
-def test_the_losses_of_the_ablations_do_not_see_beta_nor_mixtures_of_known_samples(loss):
-    X, y = gaussians(5, distance=1.5, n_features=4)
-    changes = {"beta": 2.0} if loss == "adb_gen" else {"beta": 2.0, "n_mix": 2, "alpha": 5.0}
-    one, other = (make(negative_loss=loss, **some).fit(X, y) for some in ({}, changes))
-    np.testing.assert_array_equal(one.class_margins(X), other.class_margins(X))
-
-
 @pytest.mark.parametrize("loss", ["contraction", "adb", "clab", "adb_gen"])
 @pytest.mark.parametrize("shape", ["diagonal", "ball"])
 def test_a_shape_is_what_its_name_says(shape, loss):
@@ -141,64 +121,12 @@ def test_a_shape_is_what_its_name_says(shape, loss):
     np.testing.assert_allclose(np.diagonal(clf.class_margins(clf.centers_)), 1, atol=1e-6)
 
 
-def test_a_larger_beta_gives_tighter_boundaries():
-    X, y = gaussians(distance=3, rows=80)
-    new, _ = gaussians(distance=3, rows=80, seed=1)
-    loose, tight = (
-        make(beta=beta, max_iter=30, learning_rate=0.01, n_iter_no_change=30).fit(X, y).score_samples(new).mean()
-        for beta in (0.05, 2.0)
-    )
-    assert tight < loose - 0.05
-
-
-def test_more_to_mix_than_classes_mixes_all_of_them():
-    X, y = gaussians(3)
-    three, nine = (make(n_mix=n_mix).fit(X, y) for n_mix in (3, 9))
-    np.testing.assert_array_equal(matrices_of(three), matrices_of(nine))
-    two_classes = gaussians(2)
-    default, two = (make(n_mix=n_mix).fit(*two_classes) for n_mix in ((2, 3), 2))
-    np.testing.assert_array_equal(matrices_of(default), matrices_of(two))
-    assert (matrices_of(default) != np.eye(3)).any()
-
-
-def test_rescale_off_takes_features_as_they_are():
-    X, y = gaussians()
-    plain, scaled = (make(rescale=rescale).fit(100 * X, y) for rescale in (False, True))
-    assert plain.scale_ == 1
-    # At another scale the paper's exp(Δ - r) means something else.
-    assert (abs(matrices_of(plain) - matrices_of(scaled)) > 1e-3).any()
-
-
 def test_one_class_grows_until_it_covers_its_rows():
     X = np.random.default_rng(0).normal(size=(60, 2))
     clf = make(max_iter=200, n_iter_no_change=200, learning_rate=0.01).fit(X, np.zeros(60, dtype=int))
     assert (clf.predict(X) == 0).mean() > 0.9
     ball = make(max_iter=1, learning_rate=1e-9).fit(X, np.zeros(60, dtype=int))
     assert (ball.predict(X) == 0).mean() < 0.7
-
-
-def test_the_bar_is_shown_on_request_alone(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    make(max_iter=3).fit(*gaussians())
-    assert capsys.readouterr() == ("", "")
-    make(verbose=1, max_iter=3).fit(*gaussians())
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "ellipsoids" in err
-    assert "3/3" in err
-
-
-def test_settings_are_not_changed_by_a_fit_and_are_searched_through_the_classifier():
-    trainer = EliDecide(max_iter=2)
-    before = dict(vars(trainer))
-    X, y = gaussians(distance=2)
-    clf = EllipsoidOpenSetClassifier(trainer=trainer, random_state=0)
-    grid = {"trainer__weight_decay": [0.0, 0.1], "beta": [0.1, 1.0]}
-    search = GridSearchCV(clf, grid, cv=StratifiedKFold(2), error_score="raise").fit(X, y)
-    assert len(search.cv_results_["params"]) == 4
-    assert vars(trainer) == before
-    assert clone(clf).trainer is not trainer
-    assert EllipsoidOpenSetClassifier().get_params() == EllipsoidOpenSetClassifier(trainer=None).get_params()
 
 
 # Validation samples.
@@ -244,19 +172,6 @@ def test_validation_samples_that_do_not_fit_are_an_error(given, message):
     assert hasattr(clf, "radii_")  # a fit that fails changes nothing
 
 
-def test_a_pipeline_transforms_the_validation_samples():
-    X, y = gaussians(distance=3)
-    new, labels = gaussians(distance=3, seed=1)
-    scaler = StandardScaler().fit(100 * X)
-    alone = make().fit(scaler.transform(100 * X), y, X_val=scaler.transform(100 * new), y_val=labels)
-    with config_context(enable_metadata_routing=True):
-        clf = make().set_fit_request(X_val=True, y_val=True)
-        pipeline = Pipeline([("scale", StandardScaler()), ("clf", clf)], transform_input=["X_val"])
-        pipeline.fit(100 * X, y, X_val=100 * new, y_val=labels)
-    np.testing.assert_array_equal(matrices_of(pipeline[-1]), matrices_of(alone))
-    np.testing.assert_array_equal(pipeline[-1].held_out_scores_, alone.held_out_scores_)
-
-
 def test_small_data_are_trained_until_boundaries_move_or_a_warning_says_that_none_did():
     X, y = make_open_blobs(360, 8, n_known=12, open_share=0.0, class_sep=3.0, random_state=0)
     train = np.arange(len(y)) % 2 == 0
@@ -274,3 +189,9 @@ def test_small_data_are_trained_until_boundaries_move_or_a_warning_says_that_non
     ) as said:
         clf.set_params(trainer=EliDecide(max_iter=5)).fit(X[train], y[train])
     assert said[0].filename == __file__
+
+
+@pytest.mark.parametrize("n_mix", [(2,), (3, 2), (1, 3), (2, 3, 4), (2, 2.5)])
+def test_a_range_of_p_that_is_none_is_an_error(n_mix):
+    with pytest.raises(ValueError, match=r"n_mix of EliDecide is .*smallest and the largest"):
+        make(n_mix=n_mix).fit(*gaussians())

@@ -9,17 +9,14 @@ from scipy import stats
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid.math import tiles
-from skellipsoid._ellipsoid.math.class_sizes import estimate_mean_error, growths
 from skellipsoid._ellipsoid.math.geometry import (
     Factors,
     assigned_norms,
     class_centroids,
     mean_radii,
-    nearest_centroid,
-    nearest_other,
 )
 from skellipsoid._ellipsoid.math.mixtures import draw_mixtures, draw_synthetic_classes
-from skellipsoid._ellipsoid.math.tiles import PaddedAxes, Tiles
+from skellipsoid._ellipsoid.math.tiles import PaddedAxes
 from skellipsoid._samples.samples import Samples
 from skellipsoid._torch import devices
 
@@ -39,10 +36,6 @@ def ellipsoids():
     """Centroids and matrices of 4 classes."""
     rng = np.random.default_rng(1)
     return rng.normal(size=(4, 5)), np.eye(5) + 0.3 * rng.normal(size=(4, 5, 5))
-
-
-def as_tensors(dtype, *arrays):
-    return [torch.tensor(array, dtype=dtype) for array in arrays]
 
 
 def norms_of(features, centroids, factors, assigned=None):
@@ -75,33 +68,6 @@ def test_centroids_and_mean_radii(rows, dtype):
     assert mean_radii(samples, row.unsqueeze(0)).item() == 0
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_nearest_centroid_is_the_brute_force_one(rows, ellipsoids, dtype):
-    features, centroids = rows[0], ellipsoids[0]
-    distances = np.linalg.norm(features[:, np.newaxis] - centroids, axis=2)
-    given = as_tensors(dtype, features, np.concatenate([centroids, centroids]))  # the first of equal ones
-    np.testing.assert_array_equal(nearest_centroid(*given), distances.argmin(axis=1))
-    classes = rows[1]
-    distances[np.arange(60), classes] = np.inf
-    found = nearest_other(given[0], torch.from_numpy(classes), given[1][:4])
-    np.testing.assert_array_equal(found, distances.argmin(axis=1))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_norms_are_the_literal_ones(rows, ellipsoids, dtype):
-    features, classes = rows
-    expected = literal_norms(features, *ellipsoids)
-    given, *parts = as_tensors(dtype, features, *ellipsoids)
-    every = norms_of(given, *parts)
-    assert every.dtype == dtype
-    np.testing.assert_allclose(every, expected, rtol=TOLERANCE[dtype])
-    for assigned in (classes, np.full(60, 2), np.arange(60) % 3):  # all classes, one alone, one left out
-        own = norms_of(given, *parts, assigned)
-        assert own.dtype == dtype
-        np.testing.assert_allclose(own, expected[np.arange(60), assigned], rtol=TOLERANCE[dtype])
-        np.testing.assert_allclose(own, every[np.arange(60), assigned], rtol=TOLERANCE[dtype])
-
-
 def test_factors_are_the_matrices_that_they_stand_for(rows, ellipsoids):
     rng = np.random.default_rng(3)
     starts = [0, 0, 2, 7, 10]
@@ -121,24 +87,6 @@ def test_factors_are_the_matrices_that_they_stand_for(rows, ellipsoids):
     np.testing.assert_allclose(own, expected[np.arange(60), rows[1]], rtol=1e-12)
 
 
-def test_rows_beyond_the_precision_are_infinitely_far():
-    factors = Factors(torch.tensor([[1.0, 0]]), torch.tensor([0.5]), [0, 1], torch.tensor([2.0]))
-    far, centroids = torch.tensor([[1e30, 1e30]]), torch.zeros(1, 2)
-    assert norms_of(far, centroids, factors).tolist() == [[torch.inf]]
-    assert norms_of(far, centroids, factors, [0]).tolist() == [torch.inf]
-
-
-@pytest.mark.parametrize(
-    ("free", "chunk"), [(2**20, devices.CHUNK_BYTES), (2**30, 2**28), (80 * 2**30, devices.LARGEST_CHUNK_BYTES)]
-)
-def test_chunks_on_a_gpu_are_a_share_of_its_free_memory(monkeypatch, free, chunk):
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free - 1000, free))
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 3000)
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 2000)
-    assert devices.chunk_bytes(torch.device("cuda")) == chunk
-    assert devices.chunk_bytes(torch.device("cpu")) == devices.CHUNK_BYTES
-
-
 @pytest.mark.parametrize("chunk_bytes", [1, 900, 20_000])
 @pytest.mark.parametrize("trainer", [None, EliDecide(max_iter=2)])
 def test_chunks_do_not_change_results(monkeypatch, rows, chunk_bytes, trainer):
@@ -152,35 +100,6 @@ def test_chunks_do_not_change_results(monkeypatch, rows, chunk_bytes, trainer):
 
 
 # Distances of classes of unlike sizes
-
-
-def squares_of(sizes, error, rng, spread=0.0):
-    """Squared distances of the samples of classes, their mean being proportional to 1 + e / n."""
-    classes = np.repeat(np.arange(len(sizes)), sizes)
-    of_class = (1 + error / sizes) * np.exp(spread * rng.normal(size=len(sizes)))
-    return rng.gamma(5, of_class[classes] / 5), classes, sizes[classes].astype(float), np.ones(len(classes))
-
-
-@pytest.mark.parametrize("error", [1.0, 3.0, 8.0])
-def test_the_error_is_found_in_classes_of_unlike_sizes(error):
-    sizes = np.tile([4, 8, 20, 60, 200], 12)
-    found = [
-        estimate_mean_error(*squares_of(sizes, error, np.random.default_rng(seed), spread=0.2)) for seed in range(5)
-    ]
-    assert np.exp(np.mean(np.log(found))) == pytest.approx(error, rel=0.35)
-
-
-def test_classes_of_one_size_say_nothing_of_the_error():
-    middle = estimate_mean_error(*squares_of(np.full(9, 20), 5.0, np.random.default_rng(0)))
-    assert middle == pytest.approx(estimate_mean_error(*squares_of(np.full(3, 50), 1.0, np.random.default_rng(1))))
-    for squares in ([], [0.0, 0.0], [4.0]):  # hardly any samples are enough
-        own = np.arange(n := len(squares))
-        assert middle / 100 < estimate_mean_error(np.array(squares), own, np.full(n, 2.0), np.ones(n)) < 100 * middle
-
-
-def test_growths_are_relative_to_a_class_of_typical_size():
-    found = growths(4.0, torch.tensor([1.0, 8.0, 64.0], dtype=torch.float64), 8.0)
-    np.testing.assert_allclose(found, np.sqrt(np.array([5, 1.5, 1.0625]) / 1.5))
 
 
 # Tiles of one class
@@ -219,23 +138,6 @@ def test_squared_norms_are_those_of_each_row_alone(ranks, n_rows, of_one_class):
     np.testing.assert_allclose(squares, np.square(offsets).sum(axis=1), rtol=1e-12)
 
 
-@pytest.mark.parametrize("ranks", [[1500, *[15] * 150], [1500, *[15] * 20], [15] * 30, [*range(200)], [0, 0], [7, 0]])
-def test_padding_at_most_doubles_the_memory(ranks):
-    given, axes, *_ = padded(ranks, n_features=2)
-    assert sum(bucket.axes.numel() for bucket in given.buckets) <= 2 * axes.size
-    assert torch.equal(torch.cat(given.members).sort().values, torch.arange(len(ranks)))
-
-
-def test_a_place_for_more_than_rows():
-    """Rows may have further dimensions: several vectors each, as in a left-out set."""
-    rng = np.random.default_rng(0)
-    vectors, classes = torch.from_numpy(rng.normal(size=(50, 3, 4))), torch.from_numpy(rng.integers(5, size=50))
-    matrices = torch.from_numpy(rng.normal(size=(5, 4, 2)))
-    found = Tiles.of(classes, 5)
-    result = found.scatter(found.product(found.gather(vectors), matrices))
-    torch.testing.assert_close(result, vectors @ matrices[classes])
-
-
 # Mixtures: which rows are mixed, and with which weights
 
 #: Unequal classes, their rows mixed; labels need not start at 0.
@@ -244,31 +146,6 @@ CLASSES = np.random.default_rng(9).permutation(np.repeat([2, 3, 5, 8], [1, 3, 6,
 
 def draw(classes=CLASSES, n_mixtures=200, *, n_mix=3, alpha=0.6, seed=0):
     return draw_mixtures(np.asarray(classes), n_mixtures, n_mix=n_mix, alpha=alpha, rng=np.random.default_rng(seed))
-
-
-@pytest.mark.parametrize("n_mix", [2, 3, 4])
-def test_mixtures_have_distinct_labels(n_mix):
-    mixture = draw(n_mix=n_mix)
-    assert mixture.indices.shape == mixture.weights.shape == (200, n_mix)
-    labels = CLASSES[mixture.indices]
-    assert all(len(set(row)) == n_mix for row in labels.tolist())
-
-
-def test_fewer_classes_than_n_mix_mix_what_there_is():
-    assert draw(n_mix=9).indices.shape == (200, 4)
-    assert draw([7, 7, 4], n_mix=3).indices.shape == (200, 2)
-
-
-@pytest.mark.parametrize("classes", [[3], [3, 3, 3]])
-def test_one_class_has_no_mixtures(classes):
-    assert draw(classes) is None
-
-
-def test_weights_sum_to_one():
-    for alpha in (1e-3, 0.6, 100.0):
-        weights = draw(alpha=alpha).weights
-        assert (weights >= 0).all()
-        np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", [0.2, 0.6, 1.0, 5.0])
@@ -280,11 +157,6 @@ def test_weights_have_the_moments_of_the_dirichlet_distribution(n_mix, alpha):
     np.fill_diagonal(covariance, variance)
     np.testing.assert_allclose(weights.mean(axis=0), 1 / n_mix, atol=0.01)
     np.testing.assert_allclose(np.cov(weights.T), covariance, atol=0.005)
-
-
-def test_small_alpha_lets_one_sample_dominate():
-    shares = [np.median(draw(alpha=alpha).weights.max(axis=1)) for alpha in (0.05, 0.6, 20.0)]
-    assert shares[0] > 0.99 > shares[1] > 0.5 > shares[2]
 
 
 @pytest.mark.parametrize("n_mix", [2, 3])
@@ -304,27 +176,6 @@ def test_classes_are_drawn_with_their_rows(n_mix):
     drawn = np.sort(CLASSES[draw(n_mixtures=n_mixtures, n_mix=n_mix).indices], axis=1)
     observed = [(drawn == key).all(axis=1).sum() for key in expected]
     assert stats.chisquare(observed, n_mixtures * np.array(list(expected.values()))).pvalue > 0.01
-
-
-def test_rows_of_a_class_are_drawn_alike():
-    drawn = np.bincount(draw(n_mixtures=20_000).indices.ravel(), minlength=len(CLASSES))
-    for label in (3, 5, 8):
-        assert stats.chisquare(drawn[np.equal(CLASSES, label)]).pvalue > 0.01
-    assert (drawn > 0).all()
-
-
-def test_weights_do_not_depend_on_the_class():
-    mixture = draw(n_mixtures=20_000, n_mix=2)
-    labels = CLASSES[mixture.indices]
-    for label in np.unique(CLASSES):
-        assert mixture.weights[labels == label].mean() == pytest.approx(0.5, abs=0.02)
-
-
-def test_same_generator_same_mixtures():
-    one, again, other = draw(seed=4), draw(seed=4), draw(seed=5)
-    np.testing.assert_array_equal(one.indices, again.indices)
-    np.testing.assert_array_equal(one.weights, again.weights)
-    assert (one.weights != other.weights).any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -357,3 +208,21 @@ def test_synthetic_samples_deviate_from_a_line_of_two_centroids_as_a_row_of_the_
     for row, nearer in zip(found, found[:, :9].argmax(axis=1), strict=True):
         assert np.isclose(rows[nearer == CLASSES][:, 9:], row[9:]).all(axis=1).any()
     assert draw_synthetic_classes(np.full(9, 3), 300, 0.6, np.random.default_rng(0), np.ones(9)) is None
+
+
+def test_rows_beyond_the_precision_are_infinitely_far():
+    factors = Factors(torch.tensor([[1.0, 0]]), torch.tensor([0.5]), [0, 1], torch.tensor([2.0]))
+    far, centroids = torch.tensor([[1e30, 1e30]]), torch.zeros(1, 2)
+    assert norms_of(far, centroids, factors).tolist() == [[torch.inf]]
+    assert norms_of(far, centroids, factors, [0]).tolist() == [torch.inf]
+
+
+@pytest.mark.parametrize(
+    ("free", "chunk"), [(2**20, devices.CHUNK_BYTES), (2**30, 2**28), (80 * 2**30, devices.LARGEST_CHUNK_BYTES)]
+)
+def test_chunks_on_a_gpu_are_a_share_of_its_free_memory(monkeypatch, free, chunk):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free - 1000, free))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 3000)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 2000)
+    assert devices.chunk_bytes(torch.device("cuda")) == chunk
+    assert devices.chunk_bytes(torch.device("cpu")) == devices.CHUNK_BYTES

@@ -63,28 +63,6 @@ def test_the_loss_and_its_gradient_are_the_literal_ones(rows, n_open, weighted):
     np.testing.assert_allclose(gradient, wanted, rtol=1e-10, atol=1e-12)
 
 
-def test_the_rows_above_see_every_branch_of_the_losses():
-    known, classes = known_rows()
-    ellipsoids = some_ellipsoids(known, classes)
-    parts = ellipsoids.components, ellipsoids.centroids
-    negatives = torch.cat([open_rows(), known[:4] * 0.9])
-    inside = [norm < ellipsoids.radii[k] for k in range(4) for norm in norms_of(*parts, negatives, k)]
-    own = [norms_of(*parts, [row], k)[0] < ellipsoids.radii[k] for row, k in zip(known, classes, strict=True)]
-    assert 0 < np.mean(inside) < 1
-    assert 0 < np.mean(own) < 1
-
-
-def test_rows_on_a_centroid_have_no_direction():
-    known, classes = known_rows()
-    known[classes == 0] = 0
-    ellipsoids = some_ellipsoids(known, classes)
-    trainer = trainer_of(ellipsoids, known, classes)
-    loss, gradient = gradient_of(trainer, np.flatnonzero(classes == 0))  # which has no negatives
-    assert np.isfinite(loss)
-    assert gradient.isfinite().all()
-    np.testing.assert_allclose(gradient[0], 0, atol=1e-12)
-
-
 # Pseudo-open samples.
 
 
@@ -114,47 +92,6 @@ def test_the_number_of_labels_is_uniform_and_so_are_the_labels_and_the_rows_of_e
     for k in range(4):
         shares = mixed[:, classes == k].sum(axis=0) / labels[k].sum()
         np.testing.assert_allclose(shares, 1 / (classes == k).sum(), atol=0.02)
-
-
-def test_a_batch_with_fewer_labels_than_p_has_no_sample_of_this_p():
-    assert len(draw([0, 0, 1], n_mix=(3, 3), n_wanted=50)) == 0
-    assert len(draw([0, 0, 0], n_mix=(2, 3), n_wanted=50)) == 0
-    both = draw([0, 0, 1], n_wanted=1000)
-    assert len(both) == pytest.approx(500, abs=60)
-    assert ((both > 0).sum(1) <= 2).all()
-    known, classes = known_rows(n_classes=2)
-    ellipsoids = start(known, classes)
-    trainer_of(ellipsoids, known, classes, n_mix=(3, 3), weight_decay=0.0, max_iter=200).run()
-    norms = [max(norms_of(ellipsoids.components, ellipsoids.centroids, known[classes == k], k)) for k in range(2)]
-    assert all(norm < 1.05 * radius for norm, radius in zip(norms, ellipsoids.radii, strict=True))  # nothing contracts
-
-
-def test_rows_are_drawn_by_their_weights():
-    weights = np.where(np.arange(30) % 2, 1e-12, 1.0)
-    mixed = draw(np.arange(30) // 10, weights=weights, n_wanted=300)
-    assert not (mixed[:, 1::2] > 0).any()
-
-
-@pytest.mark.parametrize(
-    ("n_batch", "n_open", "expected_real"), [(8, 0, 0), (8, 3, 3), (8, 9, 4), (7, 9, 3), (2, 9, 1)]
-)
-def test_negatives_are_as_many_as_the_batch(n_batch, n_open, expected_real):
-    known, classes = known_rows(n_rows=n_batch, n_classes=2)
-    real_open = 100 + open_rows()[:n_open]
-    negatives = negatives_of(known, classes, real_open, n_mix=(2, 2))
-    assert len(negatives) == n_batch
-    real = negatives[negatives[:, 0] > 50]
-    assert len(real) == len(np.unique(real, axis=0)) == expected_real
-    assert all((row == real_open).all(dim=1).any() for row in real)
-
-
-@pytest.mark.parametrize(("n_open", "expected"), [(0, 0), (3, 3), (20, 8)])
-def test_one_class_has_real_negatives_alone(n_open, expected):
-    known, _ = known_rows(n_classes=1, n_rows=8)
-    real_open = open_rows(n_open)
-    negatives = negatives_of(known, np.zeros(8, dtype=int), real_open)
-    assert len(negatives) == expected
-    assert all((row == real_open).all(dim=1).any() for row in negatives)
 
 
 # Steps: Adam with L2 weight decay on every entry.
@@ -219,81 +156,6 @@ def test_a_step_reads_nothing_however_many_samples_there_are(negative_loss):
     assert totals[0] == totals[1]
 
 
-@pytest.mark.parametrize("n_open", [0, 9])
-def test_negatives_are_made_where_the_samples_are(n_open):
-    """On a device without values, reading one is an error."""
-    known, classes = known_rows()
-    known, real_open = known.to("meta"), open_rows()[:n_open].to("meta")
-    with Operators() as operators:
-        found = negatives_of(known, classes, real_open, weights=np.ones(30))
-    assert found.shape == (30, 5)
-    assert (operators.copies, operators.waits) == (5, 0)  # indices and weights for each P, and the real ones
-
-
-@pytest.mark.parametrize("n_rows", [1, 9])
-def test_an_epoch_reads_its_losses_once(n_rows, monkeypatch):
-    known, classes = known_rows()
-    trainer, read = trainer_of(start(known, classes), known, classes, batch_size=30 // n_rows), []
-    copied = torch.Tensor.cpu
-    monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: read.append(tensor.shape) or copied(tensor))
-    with Operators() as operators:
-        trainer.run()
-    assert read == [(-(-30 // (30 // n_rows)),)] * 3
-    assert operators.reads.total() == 0
-
-
-def test_weight_decay_enlarges_the_ellipsoids():
-    known, classes = known_rows()
-    sizes = []
-    for weight_decay in (0.0, 0.1, 1.0):
-        ellipsoids = start(known, classes)
-        trainer_of(ellipsoids, known, classes, max_iter=30, weight_decay=weight_decay).run()
-        sizes.append(ellipsoids.components.square().sum().item())
-    assert sizes[0] > sizes[1] > sizes[2]
-
-
-def test_single_precision_follows_double_precision():
-    known, classes = known_rows()
-    single, double = (start(known.to(dtype), classes) for dtype in (torch.float32, torch.float64))
-    trainer_of(single, known.float(), classes).run()
-    trainer_of(double, known, classes).run()
-    np.testing.assert_allclose(single.components, double.components, atol=1e-3)
-
-
-def test_one_class_without_open_rows_grows_until_it_covers_its_rows():
-    known, classes = known_rows(n_classes=1)
-    ellipsoids = start(known, classes)
-    trainer_of(ellipsoids, known, classes, max_iter=200).run()
-    norms = ((known - ellipsoids.centroids[0]) @ ellipsoids.components[0].T).norm(dim=1)
-    assert (norms <= ellipsoids.radii[0] * (1 + 0.02)).all()
-
-
-def test_points_take_the_median_radius_and_keep_a_ball():
-    known, classes = known_rows(n_classes=5, n_rows=40)
-    # A point, up to the rounding of its features.
-    known[classes == 1] = known[classes == 1][:1] + 1e-8 * known[classes == 1]
-    known = torch.cat([known, torch.full((1, 5), 3.0)])
-    classes = torch.cat([classes, torch.tensor([5])])
-    ellipsoids = start(known, classes)
-    assert ellipsoids.degenerate.tolist() == [False, True, False, False, False, True]
-    others = [(known[classes == k] - known[classes == k].mean(0)).norm(dim=1).mean().item() for k in (0, 2, 3, 4)]
-    np.testing.assert_allclose(ellipsoids.radii[[0, 2, 3, 4]], others)
-    np.testing.assert_allclose(ellipsoids.radii[[1, 5]], np.median(others))
-    trainer_of(ellipsoids, known, classes).run()
-    identity = torch.eye(5, dtype=torch.float64)
-    for k in range(6):
-        assert torch.equal(ellipsoids.components[k], identity) == (k in (1, 5))
-
-
-def test_points_alone_reach_half_way_to_the_nearest_other():
-    known = torch.tensor([[0.0, 0], [4, 0], [0, 3], [0, 3]], dtype=torch.float64)
-    ellipsoids = start(known, torch.tensor([0, 1, 2, 2]))
-    assert ellipsoids.radii.tolist() == [1.5] * 3
-    for same in ([[1.0, 2.0]], [[1.0, 2.0]] * 3):
-        rows = torch.tensor(same)
-        assert start(rows, torch.arange(len(rows))).radii.tolist() == [1] * len(rows)
-
-
 # The stop rule, and which matrices are kept.
 
 
@@ -336,21 +198,6 @@ def test_training_stops_without_a_better_score_and_keeps_the_last_or_the_best_ep
     ended, other = (learn(replace(settings, max_iter=n))[2] for n in (best, best + 3))
     assert torch.equal(learned.components, (ended if restore_best else other).components)
     assert not torch.equal(ended.components, other.components) or restore_best
-
-
-def test_training_ends_after_the_largest_number_of_epochs():
-    assert learn(replace(SETTINGS, max_iter=4))[2].history.n_iter == 4
-
-
-def test_rows_that_are_held_out_do_not_learn():
-    known, classes, learned = learn(SETTINGS)
-    (rows, labels), (held, held_labels) = split(known, classes, 0, SETTINGS.validation_fraction)
-    started = start(rows, labels)
-    np.testing.assert_array_equal(learned.centroids, started.centroids)
-    np.testing.assert_array_equal(learned.radii, started.radii)
-    assert len(learned.history.scores) == learned.history.n_iter
-    assert sorted(learned.held_out.classes[~learned.held_out.is_open]) == sorted(held_labels.tolist())
-    assert len(held) == pytest.approx(20, abs=3)
 
 
 def test_given_validation_rows_stop_the_training_and_every_other_row_learns():
@@ -421,28 +268,10 @@ def test_recalibration_multiplies_all_radii_by_the_best_scale(n_open):
     assert validation.known.distances.min() < ratios[0].item() < validation.known.distances.max() * (1 + 2e-5)
 
 
-def test_the_same_seed_learns_the_same():
-    settings = replace(SETTINGS, recalibrate=True)
-    one, again, other = (learn(settings, n_open=5, seed=seed)[2] for seed in (0, 0, 1))
-    assert torch.equal(one.components, again.components)
-    assert torch.equal(one.radii, again.radii)
-    assert one.history.losses == again.history.losses
-    assert not torch.equal(one.components, other.components)
-
-
 def learn_itself(known, classes, settings=SETTINGS, opened=None, fixed=None):
     """Train with the training samples for validation, some matrices being ``fixed``: their numbers, and they."""
     samples, opened = Samples.of(known, classes), known[:0] if opened is None else opened
     return train_ellipsoids(samples, opened, settings, 0, (samples, opened), fixed and Fixed(*fixed))
-
-
-def test_degenerate_classes_alone_are_not_validated():
-    rows = torch.tensor([[0.0, 0], [0, 0], [2, 0], [2, 0]])
-    learned = learn_itself(rows, torch.tensor([0, 0, 1, 1]))
-    assert learned.radii.tolist() == [1, 1]
-    assert torch.equal(learned.components, torch.eye(2).repeat(2, 1, 1))
-    assert learned.history.scores == []
-    assert learned.history.n_iter == 3
 
 
 # Some matrices alone are trained.
@@ -462,15 +291,6 @@ def test_a_matrix_that_is_trained_alone_is_that_of_a_training_of_all(shape, nega
     assert torch.equal(alone.components[other], matrices)
 
 
-def test_with_all_matrices_fixed_nothing_is_trained():
-    known, classes = known_rows(n_rows=80, spread=0.7)
-    given = torch.from_numpy(np.random.default_rng(3).normal(size=(4, 5, 5)))
-    learned = learn_itself(known, classes, replace(SETTINGS, restore_best=True), fixed=(torch.arange(4), given))
-    assert torch.equal(learned.components, given)
-    assert learned.history.losses == []
-    assert len(learned.held_out.known) == 80
-
-
 def test_the_written_gradient_is_the_derivative():
     rng = np.random.default_rng(0)
     matrices, deviations = (torch.from_numpy(rng.normal(size=size)) for size in ((3, 4, 4), (3, 5, 4)))
@@ -483,16 +303,29 @@ def test_the_written_gradient_is_the_derivative():
     assert torch.equal(matrices.grad, torch.zeros(1, 2, 2))
 
 
-@pytest.mark.parametrize("shape", ["full", "diagonal", "ball"])
-def test_how_many_classes_are_computed_at_once_does_not_matter(shape, monkeypatch):
-    known, classes = known_rows(n_classes=5, n_rows=80, spread=0.7)
-    learned = []
-    for n_at_once in (1, 2, 5, 16):
-        monkeypatch.setattr("skellipsoid._ellipsoid.paper.training.CLASSES_AT_ONCE", n_at_once)
-        ellipsoids = start(known, classes)
-        trainer = trainer_of(ellipsoids, known, classes, shape=shape)
-        assert len(trainer.entries) == -(-5 // n_at_once)
-        learned.append((trainer.run().losses, ellipsoids.components))
-    for losses, components in learned[1:]:
-        np.testing.assert_allclose(losses, learned[0][0], rtol=1e-12)
-        np.testing.assert_allclose(components, learned[0][1], rtol=1e-10, atol=1e-12)
+def test_points_take_the_median_radius_and_keep_a_ball():
+    known, classes = known_rows(n_classes=5, n_rows=40)
+    # A point, up to the rounding of its features.
+    known[classes == 1] = known[classes == 1][:1] + 1e-8 * known[classes == 1]
+    known = torch.cat([known, torch.full((1, 5), 3.0)])
+    classes = torch.cat([classes, torch.tensor([5])])
+    ellipsoids = start(known, classes)
+    assert ellipsoids.degenerate.tolist() == [False, True, False, False, False, True]
+    others = [(known[classes == k] - known[classes == k].mean(0)).norm(dim=1).mean().item() for k in (0, 2, 3, 4)]
+    np.testing.assert_allclose(ellipsoids.radii[[0, 2, 3, 4]], others)
+    np.testing.assert_allclose(ellipsoids.radii[[1, 5]], np.median(others))
+    trainer_of(ellipsoids, known, classes).run()
+    identity = torch.eye(5, dtype=torch.float64)
+    for k in range(6):
+        assert torch.equal(ellipsoids.components[k], identity) == (k in (1, 5))
+
+
+def test_rows_that_are_held_out_do_not_learn():
+    known, classes, learned = learn(SETTINGS)
+    (rows, labels), (held, held_labels) = split(known, classes, 0, SETTINGS.validation_fraction)
+    started = start(rows, labels)
+    np.testing.assert_array_equal(learned.centroids, started.centroids)
+    np.testing.assert_array_equal(learned.radii, started.radii)
+    assert len(learned.history.scores) == learned.history.n_iter
+    assert sorted(learned.held_out.classes[~learned.held_out.is_open]) == sorted(held_labels.tolist())
+    assert len(held) == pytest.approx(20, abs=3)

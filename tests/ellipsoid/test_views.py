@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from skellipsoid._ellipsoid.math import views
-from skellipsoid._ellipsoid.math.covariance import background
 from skellipsoid._ellipsoid.math.frames import principal_frame, rotated
 from skellipsoid._ellipsoid.math.geometry import class_spheres
 from skellipsoid._ellipsoid.math.left_out_shapes import LeftOutShapes
@@ -48,22 +47,3 @@ def test_distances_are_those_of_all_axes(kind, between, monkeypatch):
     monkeypatch.setattr(views, "MOST_COORDINATES", 0.0)
     for found, expected in zip(few, distances(frame, between), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=0)
-
-
-@pytest.mark.parametrize(("kind", "wanted"), [("alone", {6}), ("pairs", {7}), ("sevens", {12}), ("across", {7, 8})])
-def test_a_set_has_a_coordinate_for_each_class_and_each_of_its_samples(kind, wanted):
-    frame = frame_of(kind)
-    seen = [views.view_of(frame, background(frame, 0.4), sets) for sets in frame.sets.of_size]
-    assert {len(view.variances_of_means) for view in seen} <= wanted
-    for view, sets in zip(seen, frame.sets.of_size, strict=True):
-        assert float(view.shares.sum()) == pytest.approx(1)
-        inside, rows = (sets.members >= 0).unsqueeze(2), frame.offsets[sets.members]
-        given, rows = view.offsets * inside, rows * inside
-        torch.testing.assert_close(given @ given.mT, rows @ rows.mT)
-
-
-def test_a_frame_of_as_few_axes_is_seen_as_it_is():
-    frame = frame_of("sevens", n_features=20)
-    view = views.view_of(frame, background(frame, 0.4), frame.sets.of_size[0])
-    assert view.basis is None
-    assert view.means is frame.means

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from operator_helpers import HostCopies, Operators, trainer_of
+from operator_helpers import Operators
 from text_models import read
 from torch.nn import functional
 
@@ -110,45 +110,6 @@ def test_a_projection_starts_with_orthonormal_directions(tiny_model, texts, labe
 # Views
 
 
-def test_frozen_views_are_two_dropouts_of_each_row():
-    rows = FrozenRows(torch.ones(50, 40))
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        first, second = rows.views(np.arange(50)).chunk(2)
-    for view in first, second:
-        assert view.unique().tolist() == [0.0, pytest.approx(1 / 0.6)]
-        assert abs((view == 0).float().mean() - 0.4) < 0.03
-    assert (first != second).any(dim=1).all()
-
-
-@pytest.fixture
-def token_rows(tiny_model, texts):
-    return TokenRows(read(tiny_model), texts)
-
-
-def test_token_views_have_the_models_dropout_and_plain_rows_have_none(token_rows):
-    chosen = np.array([5, 0, 31, 2])
-    with torch.random.fork_rng(), torch.no_grad():
-        torch.manual_seed(0)
-        plain = token_rows.plain(chosen)
-        views = torch.stack([token_rows.views(chosen) for _ in range(20)])
-        torch.testing.assert_close(token_rows.plain(chosen), plain)
-    first, second = views.chunk(2, dim=1)
-    assert (first - second).abs().amax(dim=2).min() > 0.01
-    # On average each view is nearest to its own text.
-    for view in first, second:
-        assert torch.cdist(view.mean(0), plain).argmin(dim=1).tolist() == [0, 1, 2, 3]
-
-
-def test_a_models_every_weight_learns_but_the_unused_pooler(token_rows):
-    before = {name: p.detach().clone() for name, p in token_rows.backbone.transformer.named_parameters()}
-    train(token_rows, np.arange(32) % 4, max_iter=1, learning_rate=1e-3, weight_decay=0.0)
-    after = dict(token_rows.backbone.transformer.named_parameters())
-    still = {name for name in before if torch.equal(before[name], after[name])}
-    # A bias of the keys shifts all scores of a query alike: softmax does not see it.
-    assert {name for name in still if "pooler" not in name and "key.bias" not in name} == set()
-
-
 # Training
 
 
@@ -175,37 +136,6 @@ def test_the_loss_falls_and_classes_separate(loss, normalize):
     assert spread(learned.weight) > spread(learned.start) + 0.03
 
 
-def test_the_first_loss_is_that_of_the_rows_as_they_are(blobs):
-    rows, classes = blobs
-    history = train(PlainRows(rows), classes, batch_size=40, max_iter=1).history
-    directions = functional.normalize(torch.cat([rows, rows]).double(), dim=1).numpy()
-    similar = np.exp(directions @ directions.T / 0.1)
-    both = np.concatenate([classes, classes])
-    losses = []
-    for i in range(80):
-        others = np.arange(80) != i
-        positives = others & (both == both[i])
-        losses.append(-np.log(similar[i, positives] / similar[i, others].sum()).mean())
-    assert history.losses[0] == pytest.approx(np.mean(losses), rel=1e-5)
-
-
-def trainer_on(device, rows, classes, **changed):
-    layer = start_projection(rows.shape[1], rows.shape[1], 0).to(device)
-    return trainer_of(FrozenRows(rows.to(device)), classes, layer, settings(**changed))
-
-
-@pytest.mark.parametrize("loss", ["supcon", "softmax"])
-@pytest.mark.parametrize("batch_size", [4, 40])
-def test_an_epoch_reads_its_losses_once(blobs, monkeypatch, loss, batch_size):
-    rows, classes = blobs
-    copies = HostCopies(monkeypatch)
-    trainer = trainer_on("meta", rows, classes, loss=loss, batch_size=batch_size, max_iter=3)
-    with Operators() as operators:
-        trainer.run()
-    assert copies.shapes == [(40 // batch_size,)] * 3
-    assert operators.waits == 0 < operators.copies
-
-
 @pytest.fixture
 def passes(monkeypatch):
     """Number of texts in each forward pass of the library's model."""
@@ -217,12 +147,6 @@ def passes(monkeypatch):
 
     monkeypatch.setattr(transformers.BertModel, "forward", noted)
     return found
-
-
-def test_the_class_means_embed_the_training_texts_many_at_a_time(token_rows, passes):
-    train(token_rows, np.arange(32) % 4, early_stopping=True, batch_size=24, max_iter=1)
-    assert sum(passes) == 1 + 2 * 24 + 8 + 24  # of which two views train, and each text is scored once
-    assert len(passes) < 10
 
 
 def test_a_step_of_a_text_model_reads_nothing_however_many_texts_there_are(tiny_model, texts, passes):
@@ -299,18 +223,6 @@ def test_the_weights_of_the_best_epoch_are_kept(blobs):
     assert torch.equal(weight, watched.seen[best])
 
 
-def test_validation_rows_do_not_train_and_are_scored_against_those_that_do(blobs):
-    rows, classes = blobs
-    chosen = {"learning_rate": 1e-12, "weight_decay": 0.0, "max_iter": 1}
-    history = train(PlainRows(rows), classes, seed=3, early_stopping=True, **chosen).history
-    held_out = validation_rows(classes, 0.25, np.random.default_rng(3))
-    directions = functional.normalize(rows.double(), dim=1).numpy()
-    means = np.stack([directions[~held_out & (classes == k)].mean(axis=0) for k in range(4)])
-    distances = np.linalg.norm(directions[held_out, np.newaxis] - means, axis=2)
-    assert history.scores == [pytest.approx((distances.argmin(axis=1) == classes[held_out]).mean())]
-    assert 0.5 < history.scores[0] < 1
-
-
 def test_given_validation_rows_are_the_last_ones_and_do_not_train(blobs):
     rows, classes = blobs
     chosen = {"max_iter": 4, "n_iter_no_change": 4, "learning_rate": 0.1}
@@ -325,40 +237,6 @@ def test_given_validation_rows_are_the_last_ones_and_do_not_train(blobs):
     assert one.scores != other.scores
     # Without early stopping all forty rows train; here too.
     assert train(rows, classes, max_iter=4, learning_rate=0.1).history.losses == one.losses
-
-
-def test_of_equally_good_epochs_the_first_is_kept(blobs):
-    rows, classes = blobs
-    apart = rows + 50 * torch.eye(8)[classes]  # every epoch has an accuracy of 1
-    watched = WatchedRows(apart, classes)
-    stopped = train(watched, classes, layer=watched.layer, early_stopping=True, max_iter=30, n_iter_no_change=3)
-    assert stopped.history.scores == [1.0] * 4
-    assert torch.equal(stopped.weight, watched.seen[0])
-    assert not torch.equal(watched.seen[0], watched.seen[1])
-
-
-def test_a_class_without_training_texts_is_nobodys_nearest(blobs):
-    rows, classes = blobs
-    chosen = {"early_stopping": True, "max_iter": 1, "learning_rate": 1e-12, "normalize": False}
-    some = classes < 3
-    both = torch.cat([rows[torch.from_numpy(some)], rows[torch.from_numpy(~some)], 0 * rows[:10]])
-    # Rows at 0, where the mean of a class without texts would be.
-    labels = np.concatenate([classes[some], np.full(20, 3)])
-    assert train(both, labels, n_validation=20, **chosen).history.scores == [0.0]
-
-
-def test_without_early_stopping_every_epoch_runs_whatever_the_loss_does(blobs):
-    rows, classes = blobs
-    history = train(rows, classes, learning_rate=1e-12, max_iter=30, n_iter_no_change=2, tol=1.0).history
-    assert (history.n_iter, history.scores) == (30, [])
-
-
-def test_a_text_that_is_alone_in_its_batch_has_its_other_view_alone_for_a_partner(blobs):
-    rows, _ = blobs
-    weight, start, history, _ = train(rows[:5], np.arange(5), batch_size=1, max_iter=3, weight_decay=0.0)
-    # The partner has the whole share: nothing is lost, and nothing is learned.
-    assert history.losses == [0, 0, 0]
-    torch.testing.assert_close(weight, start, atol=1e-6, rtol=0)
 
 
 # Out-of-fold features
@@ -411,14 +289,6 @@ def test_one_seed_one_result_and_nobodys_random_state_moves(blobs, loss):
     torch.rand(3)
     assert torch.equal(learned(0), first)
     assert not torch.allclose(learned(1), first, atol=1e-4)
-
-
-def test_training_works_where_the_caller_has_switched_gradients_off(blobs):
-    rows, classes = blobs
-    with torch.no_grad():
-        learned = train(rows, classes, max_iter=1)
-        assert not torch.is_grad_enabled()
-    assert not torch.equal(learned.weight, learned.start)
 
 
 def test_trained_texts_are_spread_as_fresh_ones():

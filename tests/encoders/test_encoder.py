@@ -1,7 +1,6 @@
 """``SupConTextEncoder``: what its features are, what training does to them, and how a fitted encoder travels."""
 
 import copy
-import gc
 import hashlib
 import importlib.util
 import pickle
@@ -11,7 +10,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -68,14 +66,6 @@ def separation(features, labels):
 # What the features are
 
 
-def test_features_are_unit_rows_in_single_precision(fitted, texts):
-    features = fitted.transform(texts)
-    assert type(features) is np.ndarray
-    assert features.dtype == np.float32
-    assert features.shape == (32, 32)
-    np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1, atol=1e-6)
-
-
 def test_frozen_features_are_the_mean_of_all_token_vectors(tiny_model, texts, vectors):
     raw = make(tiny_model, "none", normalize=False).fit(texts)
     np.testing.assert_allclose(raw.transform(texts), vectors, atol=1e-5)
@@ -104,40 +94,6 @@ def test_the_real_models_features_are_those_of_sentence_transformers():
         np.testing.assert_allclose(features, model.encode(texts), atol=1e-5)
 
 
-@pytest.mark.parametrize("finetune", ["head", "full"])
-@pytest.mark.parametrize("n_components", [1, 7, 32, 50])
-def test_the_number_of_features_is_free(tiny_model, texts, labels, finetune, n_components):
-    encoder = make(tiny_model, finetune, n_components=n_components, max_iter=1).fit(texts, labels)
-    assert encoder.weight_.shape == (n_components, 32)
-    assert encoder.bias_.shape == (n_components,)
-    assert encoder.weight_.dtype == encoder.bias_.dtype == np.float32
-    assert encoder.transform(texts).shape == (32, n_components)
-    assert len(encoder.get_feature_names_out()) == n_components
-
-
-@pytest.mark.parametrize("finetune", ["head", "full"])
-def test_training_starts_at_the_pretrained_features(tiny_model, texts, labels, vectors, finetune):
-    still = make(tiny_model, finetune, learning_rate=1e-10, weight_decay=0.0, max_iter=1).fit(texts, labels)
-    np.testing.assert_allclose(still.weight_, np.eye(32), atol=1e-6)
-    np.testing.assert_allclose(still.transform(texts), unit(vectors), atol=1e-5)
-
-
-def test_rows_come_in_the_order_of_the_texts(fitted, texts):
-    order = np.random.default_rng(0).permutation(len(texts))
-    np.testing.assert_allclose(fitted.transform([texts[i] for i in order]), fitted.transform(texts)[order], atol=1e-5)
-    alone = np.concatenate([fitted.transform([text]) for text in texts])
-    np.testing.assert_allclose(alone, fitted.transform(texts), atol=1e-5)
-
-
-def test_max_length_cuts_the_rest_of_a_text_off(tiny_model):
-    texts = ["could you please set the alarm", "could you please set the lamp"]
-    cut = make(tiny_model, "none", max_length=7).fit(texts).transform(texts)
-    np.testing.assert_array_equal(cut[0], cut[1])
-    whole = make(tiny_model, "none", max_length=8).fit(texts).transform(texts)
-    assert np.abs(whole[0] - whole[1]).max() > 1e-3
-    np.testing.assert_allclose(whole, make(tiny_model, "none").fit(texts).transform(texts), atol=1e-6)
-
-
 # What training does
 
 
@@ -156,12 +112,6 @@ def test_training_lowers_the_loss_and_brings_class_mates_together(
     assert separation(features, labels) > separation(vectors, labels) + 0.07
     assert encoder.validation_scores_ is None
     assert encoder.classes_.tolist() == ["alarm", "balance", "light", "weather"]
-
-
-def test_the_contrastive_loss_compares_directions_whatever_normalize_says(tiny_model, texts, labels):
-    long, unit_length = (make(tiny_model, normalize=normalize).fit(texts, labels) for normalize in [False, True])
-    np.testing.assert_array_equal(long.weight_, unit_length.weight_)
-    np.testing.assert_allclose(unit(long.transform(texts)), unit_length.transform(texts), atol=1e-6)
 
 
 @pytest.mark.parametrize(("finetune", "changes"), [("head", False), ("full", True)])
@@ -183,18 +133,6 @@ def test_open_texts_take_no_part(tiny_model, texts, labels, open_texts, finetune
     np.testing.assert_allclose(beside.loss_curve_, alone.loss_curve_, rtol=1e-4)
     np.testing.assert_allclose(beside.weight_, alone.weight_, atol=1e-4)
     np.testing.assert_allclose(beside.transform(texts), alone.transform(texts), atol=1e-4)
-
-
-@pytest.mark.parametrize(("open_label", "spelled"), [(-1, "-1"), ("none of these", "none of these"), (99, 99)])
-def test_the_open_label_is_the_users(tiny_model, texts, labels, open_texts, open_label, spelled):
-    y = np.unique(labels, return_inverse=True)[1].tolist() if isinstance(spelled, int) else labels.tolist()
-    encoder = make(tiny_model, open_label=open_label, max_iter=1)
-    encoder.fit([*texts, *open_texts], [*y, *[spelled] * 6])
-    assert encoder.classes_.tolist() == sorted(set(y))
-    encoder.set_params(open_label="-2" if isinstance(spelled, str) else -2).fit(
-        [*texts, *open_texts], [*y, *[spelled] * 6]
-    )
-    assert spelled in encoder.classes_.tolist()
 
 
 @pytest.mark.parametrize("finetune", ["head", "full"])
@@ -238,16 +176,6 @@ def test_a_seed_repeats_a_fit_in_threads_too(tiny_model, texts, labels, finetune
             np.testing.assert_array_equal(together, expected)
 
 
-def test_random_state_may_be_a_generator_or_nothing(tiny_model, texts, labels):
-    def weight(random_state):
-        return make(tiny_model, max_iter=1, random_state=random_state).fit(texts, labels).weight_
-
-    np.testing.assert_array_equal(weight(np.random.RandomState(3)), weight(np.random.RandomState(3)))
-    assert np.abs(weight(None) - weight(None)).max() > 1e-6
-    shared = np.random.RandomState(3)
-    assert np.abs(weight(shared) - weight(shared)).max() > 1e-6
-
-
 @pytest.mark.parametrize("model_class", ["BertModel", "BertForMaskedLM"])
 @pytest.mark.parametrize("finetune", MODES)
 def test_the_callers_random_state_is_left_alone(build_model, tmp_path, texts, labels, finetune, model_class):
@@ -274,19 +202,6 @@ def test_the_callers_random_state_is_left_alone(build_model, tmp_path, texts, la
     assert states() == after
     np.random.set_state(("MT19937", before[1], before[2]))  # noqa: NPY002
     np.testing.assert_array_equal(encoder.fit_transform(texts, labels), features)
-
-
-def test_the_text_models_dropout_acts_in_training_alone(build_model, tmp_path, texts, labels):
-    # One batch and no step to speak of: without dropout every epoch costs the same.
-    still = {"learning_rate": 1e-12, "weight_decay": 0.0, "batch_size": 32, "max_iter": 3}
-    with_dropout = make(build_model(tmp_path / "dropout"), "full", **still).fit(texts, labels)
-    without = make(
-        build_model(tmp_path / "none", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), "full", **still
-    ).fit(texts, labels)
-    assert np.ptp(with_dropout.loss_curve_) > 1e-3
-    assert np.ptp(without.loss_curve_) < 1e-5
-    np.testing.assert_array_equal(with_dropout.transform(texts), with_dropout.transform(texts))
-    np.testing.assert_allclose(with_dropout.transform(texts), without.transform(texts), atol=1e-5)
 
 
 # As a scikit-learn transformer
@@ -354,21 +269,6 @@ def test_cross_fitted_features_lie_farther_out_and_change_nothing_else(tiny_mode
     np.testing.assert_array_equal(make(tiny_model, "head", max_iter=20).fit_transform(both, truth), crossed)
 
 
-@pytest.mark.parametrize("n_copies", [2, 10])
-def test_one_text_with_two_labels_is_not_cross_fitted(tiny_model, n_copies):
-    """No fold has a text to learn from that the other folds do not have."""
-    texts, labels = ["wake me"] * (2 * n_copies), ["a"] * n_copies + ["b"] * n_copies
-    encoder = make(tiny_model)
-    np.testing.assert_allclose(encoder.fit_transform(texts, labels), encoder.transform(texts), atol=1e-6)
-
-
-def test_a_text_that_is_alone_in_its_class_is_not_cross_fitted(tiny_model, texts, labels):
-    more, truth = [*texts, "a single text of its own"], [*labels, "single"]
-    encoder = make(tiny_model, "head", max_iter=5)
-    crossed = encoder.fit_transform(more, truth)
-    np.testing.assert_allclose(crossed[-1], encoder.transform(more[-1:])[0], atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("finetune", "documented"),
     [
@@ -416,17 +316,6 @@ def test_the_automatic_mode_is_chosen_by_texts_per_class(tiny_model, texts, labe
     assert len(automatic.groups_) == len(many)
 
 
-def test_the_automatic_mode_does_what_was_asked_for(tiny_model, texts, labels):
-    assert make(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, labels).transform(texts).shape[1] == 5
-    # A single class has nothing to be separated from, so that nothing is trained, without a warning.
-    many = many_texts(texts, labels, 75)[0]
-    assert make(tiny_model, "auto").fit(many, np.repeat("a", len(many))).finetune_ == "none"
-    with pytest.warns(UserWarning, match="y has the single known class 'a'"):
-        make(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, np.repeat("a", len(texts)))
-    with pytest.raises(ValueError, match="SupConTextEncoder with finetune='auto'"):
-        make(tiny_model, "auto").fit(texts)
-
-
 @pytest.mark.parametrize("finetune", MODES)
 def test_texts_are_kept_if_asked_for(tiny_model, texts, labels, open_texts, finetune):
     given = [*texts, texts[0].upper(), *open_texts]
@@ -441,28 +330,6 @@ def test_texts_are_kept_if_asked_for(tiny_model, texts, labels, open_texts, fine
     assert not [name for name in vars(encoder) if name.startswith("training_") and name != "training_data_sha256_"]
 
 
-def test_kept_labels_are_optional_and_checked(tiny_model, texts, labels):
-    encoder = make(tiny_model, "none", keep_texts=True)
-    assert encoder.fit(texts).training_labels_ is None
-    codes = np.unique(labels, return_inverse=True)[1]
-    np.testing.assert_array_equal(encoder.fit(texts, codes).training_labels_, codes)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        encoder.fit(texts, codes[:-1])
-
-
-@pytest.mark.parametrize("finetune", ["head", "none"])
-def test_fit_transform_embeds_every_text_once(tiny_model, texts, labels, finetune, monkeypatch):
-    embedded, forward = [], transformers.BertModel.forward
-
-    def count(self, input_ids, **options):
-        embedded.append(len(input_ids))
-        return forward(self, input_ids, **options)
-
-    monkeypatch.setattr(transformers.BertModel, "forward", count)
-    make(tiny_model, finetune).fit_transform(texts, labels)
-    assert sum(embedded) == len(texts)
-
-
 def test_feature_names_and_data_frames(fitted, texts):
     names = [f"supcontextencoder{i}" for i in range(32)]
     assert fitted.get_feature_names_out().tolist() == names
@@ -473,28 +340,6 @@ def test_feature_names_and_data_frames(fitted, texts):
     if parse_version(sklearn.__version__) >= parse_version("1.9"):  # older ones keep the index of data frames alone
         assert frame.index.tolist() == series.index.tolist()
     np.testing.assert_array_equal(frame.to_numpy(), fitted.transform(texts))
-
-
-def test_feature_names_of_polars(fitted, texts):
-    pytest.importorskip("polars")
-    framed = copy.deepcopy(fitted).set_output(transform="polars")
-    assert framed.transform(texts).columns == fitted.get_feature_names_out().tolist()
-
-
-def test_fit_transform_gives_data_frames_too(tiny_model, texts, labels):
-    frame = make(tiny_model, max_iter=1).set_output(transform="pandas").fit_transform(pd.Series(texts), labels)
-    assert frame.shape == (32, 32)
-
-
-def test_a_clone_is_unfitted_and_learns_the_same(fitted, texts, labels):
-    fresh = clone(fitted)
-    assert fresh.get_params() == fitted.get_params()
-    assert not [name for name in vars(fresh) if name.endswith("_") or name.startswith("_")]
-    np.testing.assert_array_equal(fresh.fit(texts, labels).transform(texts), fitted.transform(texts))
-
-
-def test_fit_changes_no_parameter(fitted):
-    assert fitted.get_params() == make(fitted.model_name, fitted.finetune).get_params()
 
 
 @pytest.mark.parametrize("use", ["transform", "export", "get_feature_names_out"])
@@ -535,16 +380,6 @@ def test_a_fit_that_was_refused_leaves_the_earlier_one(fitted, texts):
     np.testing.assert_array_equal(encoder.transform(texts), fitted.transform(texts))
 
 
-def test_a_second_fit_forgets_the_first(tiny_model, texts, labels):
-    encoder = make(tiny_model)
-    vars(encoder).update({"note": "mine", "_note": 1})
-    encoder.fit(texts, labels).set_params(finetune="none").fit(texts)
-    assert vars(encoder).keys() == vars(make(tiny_model, "none").fit(texts)).keys() | {"note", "_note"}
-    np.testing.assert_array_equal(encoder.transform(texts), make(tiny_model, "none").fit(texts).transform(texts))
-    assert not hasattr(encoder, "classes_")
-    assert encoder.weight_ is None
-
-
 @pytest.mark.parametrize(
     "bad",
     [
@@ -574,18 +409,6 @@ def test_a_second_fit_forgets_the_first(tiny_model, texts, labels):
 def test_bad_parameters_are_named(tiny_model, texts, labels, bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         make(tiny_model).set_params(**bad).fit(texts, labels)
-
-
-def test_without_a_layer_the_number_of_features_is_the_models(tiny_model, texts):
-    with pytest.raises(ValueError, match="n_components=5 needs a linear layer, but finetune='none' has none"):
-        make(tiny_model, "none", n_components=5).fit(texts)
-
-
-def test_tags_say_that_texts_go_in(tiny_model):
-    tags = make(tiny_model).__sklearn_tags__()
-    assert (tags.input_tags.string, tags.input_tags.one_d_array, tags.input_tags.two_d_array) == (True, True, False)
-    assert tags.target_tags.required
-    assert not make(tiny_model, "none").__sklearn_tags__().target_tags.required
 
 
 def test_progress_goes_to_standard_error_and_only_if_asked(tiny_model, texts, labels, capfd, monkeypatch):
@@ -618,18 +441,6 @@ def test_a_device_that_is_missing_is_refused_before_fit_and_replaced_after(tiny_
 # Models
 
 
-def test_a_model_that_is_nowhere_is_refused_with_remedies(texts, labels):
-    with pytest.raises(OSError, match=r"'nobody/no-such-model' is no folder here.*; check the name"):
-        SupConTextEncoder("nobody/no-such-model").fit(texts, labels)
-
-
-def test_the_model_may_be_a_path(tmp_path, tiny_model, texts):
-    path = tmp_path / "model"
-    shutil.copytree(tiny_model, path)
-    encoder = SupConTextEncoder(path, finetune="none", layers="last").fit(texts)
-    np.testing.assert_array_equal(encoder.transform(texts), make(tiny_model, "none").fit(texts).transform(texts))
-
-
 # Export
 
 
@@ -655,15 +466,6 @@ def test_an_exported_model_encodes_alike(tiny_model, texts, labels, tmp_path, fi
     np.testing.assert_array_equal(encoder.transform(texts), expected)
     again = make(str(tmp_path / "exported"), "none", normalize=normalize).fit(texts)
     np.testing.assert_allclose(again.transform(texts), expected, atol=1e-5)
-
-
-def test_an_exported_model_cuts_texts_where_the_encoder_does(tiny_model, texts, tmp_path):
-    from sentence_transformers import SentenceTransformer
-
-    encoder = make(tiny_model, "none", max_length=6).fit(texts)
-    encoder.export(tmp_path / "exported")
-    exported = SentenceTransformer(str(tmp_path / "exported"), device="cpu")
-    np.testing.assert_allclose(exported.encode(texts), encoder.transform(texts), atol=1e-5)
 
 
 def test_export_takes_an_empty_folder_and_touches_no_other(tiny_model, texts, tmp_path):
@@ -705,42 +507,6 @@ def test_the_weights_travel_in_the_pickle(tiny_model, texts, labels, tmp_path, w
     assert (done.stdout.strip(), done.stderr, done.returncode) == ("alike", "", 0)
 
 
-@pytest.mark.parametrize("compress", [0, 3])
-def test_joblib_keeps_a_fitted_encoder(fitted, texts, tmp_path, compress):
-    joblib.dump(fitted, tmp_path / "encoder.joblib", compress=compress)
-    loaded = joblib.load(tmp_path / "encoder.joblib")
-    np.testing.assert_array_equal(loaded.transform(texts), fitted.transform(texts))
-    assert loaded.loss_curve_ == fitted.loss_curve_
-
-
-def test_a_copy_and_its_original_live_apart(tiny_model, texts, labels):
-    encoder = make(tiny_model, "full", max_iter=1).fit(texts, labels)
-    expected = encoder.transform(texts)
-    twin = copy.deepcopy(encoder)
-    with torch.no_grad():
-        for parameter in twin._backbone.transformer.parameters():
-            parameter.zero_()
-    np.testing.assert_array_equal(encoder.transform(texts), expected)
-
-
-@pytest.mark.skipif(
-    (3, 13) <= sys.version_info < (3, 13, 4), reason="this Python does not free text models (its issue 133543)"
-)
-@pytest.mark.parametrize("finetune", MODES)
-def test_repeated_fits_keep_no_model_but_the_last(tiny_model, texts, labels, finetune):
-    encoder = make(tiny_model, finetune, max_iter=1)
-    gc.freeze()  # what there was before is not looked through
-
-    def fit():
-        encoder.fit(texts, labels).transform(texts)
-        gc.collect()
-        return sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects())
-
-    n_tensors = fit()
-    for _ in range(3):
-        assert fit() == n_tensors
-
-
 # Which data it was trained on
 
 
@@ -774,15 +540,6 @@ def test_bfloat16_gives_nearly_the_same_features(tiny_model, texts, labels, fine
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(encoder)).transform(texts), found)
 
 
-@pytest.mark.filterwarnings("ignore:dtype='bfloat16' is slower")
-def test_a_model_that_is_trained_on_leaves_no_older_copy(tiny_model, texts, labels):
-    """Early stopping embeds the texts before the training, to find near duplicates."""
-    options = {"early_stopping": True, "validation_fraction": 0.2}
-    exact = make(tiny_model, "full", **options).fit(texts, labels)
-    encoder = make(tiny_model, "full", dtype="bfloat16", **options).fit(texts, labels)
-    np.testing.assert_allclose(encoder.transform(texts), exact.transform(texts), atol=0.1)
-
-
 def test_a_processor_that_is_slower_in_bfloat16_is_named(this_machine, monkeypatch, tiny_model, texts):
     encoder = make(tiny_model, "none", device="cpu", dtype="bfloat16")
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": False}, raising=False)
@@ -791,3 +548,28 @@ def test_a_processor_that_is_slower_in_bfloat16_is_named(this_machine, monkeypat
     for capabilities in ({"amx_bf16": True}, {"architecture": "aarch64"}):
         monkeypatch.setattr(torch.cpu, "get_capabilities", lambda found=capabilities: found, raising=False)
         encoder.fit(texts)
+
+
+def test_without_a_layer_the_number_of_features_is_the_models(tiny_model, texts):
+    with pytest.raises(ValueError, match="n_components=5 needs a linear layer, but finetune='none' has none"):
+        make(tiny_model, "none", n_components=5).fit(texts)
+
+
+def test_the_automatic_mode_does_what_was_asked_for(tiny_model, texts, labels):
+    assert make(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, labels).transform(texts).shape[1] == 5
+    # A single class has nothing to be separated from, so that nothing is trained, without a warning.
+    many = many_texts(texts, labels, 75)[0]
+    assert make(tiny_model, "auto").fit(many, np.repeat("a", len(many))).finetune_ == "none"
+    with pytest.warns(UserWarning, match="y has the single known class 'a'"):
+        make(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, np.repeat("a", len(texts)))
+    with pytest.raises(ValueError, match="SupConTextEncoder with finetune='auto'"):
+        make(tiny_model, "auto").fit(texts)
+
+
+def test_kept_labels_are_optional_and_checked(tiny_model, texts, labels):
+    encoder = make(tiny_model, "none", keep_texts=True)
+    assert encoder.fit(texts).training_labels_ is None
+    codes = np.unique(labels, return_inverse=True)[1]
+    np.testing.assert_array_equal(encoder.fit(texts, codes).training_labels_, codes)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        encoder.fit(texts, codes[:-1])

@@ -60,24 +60,6 @@ def test_validation_texts_are_not_trained_on(tiny_model, parts, finetune):
     assert watched.training_data_sha256_ == alone.training_data_sha256_
 
 
-def test_where_nothing_is_trained_early_stopping_has_no_effect(tiny_model, parts):
-    X, y, X_val, y_val = parts
-    plain = make(tiny_model, "none", early_stopping=False).fit(X)
-    watched = make(tiny_model, "none").fit(X, y, X_val=X_val, y_val=y_val)
-    np.testing.assert_array_equal(watched.transform(X), plain.transform(X))
-    assert (watched.n_iter_, watched.validation_scores_) == (0, None)
-    automatic = make(tiny_model, "auto").fit(X, y, X_val=X_val, y_val=y_val)  # too few texts for a head
-    assert (automatic.finetune_, automatic.validation_scores_) == ("none", None)
-
-
-def test_open_texts_do_not_decide(tiny_model, parts, open_texts):
-    X, y, X_val, y_val = parts
-    encoder = make(tiny_model, max_iter=2)
-    alone = encoder.fit(X, y, X_val=X_val, y_val=y_val).validation_scores_
-    beside = encoder.fit(X, y, X_val=[*open_texts, *X_val], y_val=["-1"] * 6 + [*y_val]).validation_scores_
-    assert alone == beside
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -102,12 +84,6 @@ def test_validation_texts_that_do_not_fit_are_an_error(tiny_model, parts, given,
     with pytest.raises(ValueError, match=message):
         encoder.fit(X, y, **{"X_val": X_val, "y_val": y_val, **given})
     encoder.transform(X)  # invalid input keeps the previous fit
-
-
-def test_validation_texts_that_nothing_reads_are_an_error(tiny_model, parts):
-    X, y, X_val, y_val = parts
-    with pytest.raises(ValueError, match="early_stopping=False does not read it; pass early_stopping=True"):
-        make(tiny_model, "head", early_stopping=False).fit(X, y, X_val=X_val, y_val=y_val)
 
 
 def test_a_pipeline_hands_the_texts_to_both_steps(tiny_model, parts):

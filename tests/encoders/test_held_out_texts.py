@@ -16,12 +16,6 @@ def make(model, finetune="full", **parameters):
     return SupConTextEncoder(model, finetune=finetune, **chosen | parameters)
 
 
-@pytest.fixture(scope="module")
-def parts(texts, labels):
-    """Five texts of each intent to train on, three to decide when to stop."""
-    return texts[:20], labels[:20], texts[20:], labels[20:]
-
-
 @pytest.fixture
 def held_out(monkeypatch):
     """What every call of the engine's hold-out chose."""
@@ -33,16 +27,6 @@ def held_out(monkeypatch):
 
     monkeypatch.setattr(contrastive, "validation_rows", note)
     return calls
-
-
-def test_every_head_of_cross_fitting_watches_the_given_texts(tiny_model, parts):
-    """With given texts no head holds out a share of its own."""
-    X, y, *given = parts
-    encoders = [make(tiny_model, "head", max_iter=3, validation_fraction=share) for share in (0.1, 0.5)]
-    one, other = (each.fit_transform(X, y, X_val=given[0], y_val=given[1]) for each in encoders)
-    np.testing.assert_array_equal(one, other)
-    assert abs(one - encoders[0].transform(X)).max() > 1e-4
-    assert abs(one - encoders[0].fit_transform(X, y)).max() > 1e-4
 
 
 @pytest.mark.parametrize("duplicates", ["each", "off"])
@@ -59,15 +43,6 @@ def test_copies_of_a_text_are_held_out_together(tiny_model, texts, labels, held_
     shares = [marks[y == name].mean() for name in np.unique(y)]
     assert min(shares) > 0.3
     assert max(shares) < 0.6
-
-
-def test_by_default_nothing_is_watched(tiny_model, texts, labels):
-    encoder = make(tiny_model, early_stopping=False, cross_fit=False, max_iter=2).fit(texts, labels)
-    assert (encoder.n_iter_, encoder.validation_scores_) == (2, None)
-    # Parameters of early stopping change nothing without it.
-    idle = {"n_iter_no_change": 1, "validation_fraction": 0.4, "tol": 1.0}
-    same = make(tiny_model, early_stopping=False, cross_fit=False, max_iter=2, **idle).fit(texts, labels)
-    np.testing.assert_array_equal(same.transform(texts), encoder.transform(texts))
 
 
 def test_the_best_epoch_is_that_of_all_layers(tiny_model, texts, labels, tmp_path, monkeypatch):

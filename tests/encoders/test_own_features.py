@@ -216,35 +216,6 @@ def test_a_prompt_is_chosen(write, texts, labels, kind):
     assert not np.allclose(head.transform(texts), make(folder, "head").fit(texts, labels).transform(texts), atol=1e-3)
 
 
-def test_a_long_text_is_cut_behind_its_prompt(write, texts):
-    folder = write("last token behind a prompt")
-    long = [" ".join(texts), *texts]
-    assert_close(make(folder).fit(texts).transform(long), unit(encode(folder, long)))
-    short = make(folder, max_length=8).fit(texts)
-    np.testing.assert_array_equal(short.transform(["lamp on now"]), short.transform(["lamp on rain"]))
-    assert not np.allclose(short.transform(["lamp on now"]), short.transform(["dim on now"]))
-
-
-def test_a_prompt_without_room_for_a_text_is_refused(tiny_model, texts):
-    sentence = r"^prompt has 4 tokens, but a text with its prompt may have 5; use a shorter prompt, or a larger max_len"
-    with pytest.raises(ValueError, match=sentence):
-        make(tiny_model, prompt="wake me at", max_length=5).fit(texts)
-    assert make(tiny_model, prompt="wake me at", max_length=6).fit(texts).transform(texts).shape == (32, 32)
-    with pytest.raises(ValueError, match=r"^prompt\[0\] is .*, which holds half of a character"):
-        make(tiny_model, prompt="\ud800").fit(texts)
-
-
-@pytest.mark.parametrize(("prompt", "n_prompt"), [(None, 4), ("", 0), ("lamp on ", 2)])
-def test_tokens_are_counted_with_the_prompt(write, texts, prompt, n_prompt):
-    folder = write("mean behind a prompt")
-    encoder = make(folder, prompt=prompt)
-    most = 64 - 2 - n_prompt  # of 64 positions two are of special tokens
-    for each in (encoder, make(folder, prompt=prompt).fit(["a text"])):
-        for n_words in (most, most + 1):
-            found = check_training_texts([" ".join(["lamp"] * n_words)] * 5, ["a"] * 5, encoder=each)
-            assert ("long_texts" in found.kind.tolist()) == (n_words > most)
-
-
 # What is not supported
 
 
@@ -287,9 +258,21 @@ def test_settings_that_give_other_features_are_refused(write, texts, tmp_path):
     assert make(str(folder), pooling="mean").fit(texts).transform(texts).shape == (32, 32)
 
 
-def test_a_folder_without_modules_is_the_mean(build_model, tmp_path, texts):
-    """Also of a language model, for which sentence-transformers takes the last token."""
-    shape = {"model_class": "GPT2LMHeadModel", "config_class": "GPT2Config", "n_positions": 64}
-    folder = build_model(tmp_path / "causal", **shape)
-    encoder, mean = make(folder).fit(texts), make(folder, pooling="mean").fit(texts)
-    np.testing.assert_array_equal(encoder.transform(texts), mean.transform(texts))
+def test_a_prompt_without_room_for_a_text_is_refused(tiny_model, texts):
+    sentence = r"^prompt has 4 tokens, but a text with its prompt may have 5; use a shorter prompt, or a larger max_len"
+    with pytest.raises(ValueError, match=sentence):
+        make(tiny_model, prompt="wake me at", max_length=5).fit(texts)
+    assert make(tiny_model, prompt="wake me at", max_length=6).fit(texts).transform(texts).shape == (32, 32)
+    with pytest.raises(ValueError, match=r"^prompt\[0\] is .*, which holds half of a character"):
+        make(tiny_model, prompt="\ud800").fit(texts)
+
+
+@pytest.mark.parametrize(("prompt", "n_prompt"), [(None, 4), ("", 0), ("lamp on ", 2)])
+def test_tokens_are_counted_with_the_prompt(write, texts, prompt, n_prompt):
+    folder = write("mean behind a prompt")
+    encoder = make(folder, prompt=prompt)
+    most = 64 - 2 - n_prompt  # of 64 positions two are of special tokens
+    for each in (encoder, make(folder, prompt=prompt).fit(["a text"])):
+        for n_words in (most, most + 1):
+            found = check_training_texts([" ".join(["lamp"] * n_words)] * 5, ["a"] * 5, encoder=each)
+            assert ("long_texts" in found.kind.tolist()) == (n_words > most)

@@ -65,14 +65,6 @@ def test_a_long_text_is_cut_at_the_last_position_and_that_one_is_used(kind):
         np.testing.assert_array_equal(again.embed([LONG]).numpy(), backbone.embed([LONG]).numpy())
 
 
-def test_a_limit_that_counts_rows_of_padding_is_read_and_mended(build_model, tmp_path):
-    folder = build_model(tmp_path / "model", model_class="RobertaModel", config_class="RobertaConfig", pad_token_id=1)
-    backbone = read(folder)
-    assert carried(backbone).longest == carried(backbone, limit=64).longest == 62
-    with pytest.raises(ValueError, match="limit is 65 tokens, but it has 64 positions"):
-        carried(backbone, limit=65)
-
-
 def test_more_tokens_than_positions_are_refused_by_one_sentence(kind):
     folder, positions = kind
     sentence = f"max_length={positions + 1}, but the text model {folder!r} has {positions} positions; use at most that."
@@ -105,3 +97,11 @@ def test_a_model_keeps_its_limit_saved_and_exported(build_model, tmp_path, texts
     pipe[0].export(tmp_path / "plain")
     again = SentenceTransformer(str(tmp_path / "plain"), device="cpu")
     np.testing.assert_allclose(again.encode(asked), pipe[0].transform(asked), atol=1e-5)
+
+
+def test_a_limit_that_counts_rows_of_padding_is_read_and_mended(build_model, tmp_path):
+    folder = build_model(tmp_path / "model", model_class="RobertaModel", config_class="RobertaConfig", pad_token_id=1)
+    backbone = read(folder)
+    assert carried(backbone).longest == carried(backbone, limit=64).longest == 62
+    with pytest.raises(ValueError, match="limit is 65 tokens, but it has 64 positions"):
+        carried(backbone, limit=65)

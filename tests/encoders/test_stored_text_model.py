@@ -111,39 +111,6 @@ def test_every_setting_that_the_classes_read_is_kept():
         assert not [setting for setting in read - kept if not others.fullmatch(setting)]
 
 
-@pytest.mark.parametrize("setting", [{"is_causal": False}, {"use_cache": False}, {"attention_dropout": 0.3}])
-def test_settings_that_a_model_reads_are_kept(tiny_model, setting):
-    model = small_model("Qwen3Model", tiny_model, **setting)
-    again = carried(model).transformer.config
-    for name, value in setting.items():
-        assert getattr(again, name) == value
-
-
-def test_special_tokens_that_are_split_stay_so(tiny_model):
-    model = small_model("BertModel", tiny_model)
-    texts = ["wake [SEP] me [MASK]"]
-    whole = model.tokenize(texts)
-    model.model.tokenizer.split_special_tokens = True
-    assert carried(model).tokenize(texts) == model.tokenize(texts) != whole
-
-
-def test_a_limit_beyond_the_positions_is_kept_where_positions_are_relative(tiny_model):
-    model = small_model("DebertaV2Model", tiny_model, max_position_embeddings=32, position_biased_input=False)
-    assert model.longest == 64
-    again = carried(model)
-    np.testing.assert_array_equal(embedded(again), embedded(model))
-
-
-def test_other_weights_are_other_features(tiny_model):
-    model = small_model("BertModel", tiny_model)
-    before = embedded(model)
-    with torch.no_grad():
-        model.transformer.encoder.layer[0].output.dense.weight.mul_(1.5)
-    after = embedded(carried(model))
-    assert np.abs(after - before).max() > 1e-3
-    np.testing.assert_array_equal(after, embedded(model))
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -234,6 +201,12 @@ def test_a_loaded_encoder_does_not_import_sentence_transformers(tiny_model, text
     assert (done.stderr, done.stdout) == ("", "[]\n")
 
 
+def modules():
+    from sentence_transformers.sentence_transformer import modules
+
+    return modules
+
+
 def test_another_pooling_needs_another_fit(tiny_model, texts, tmp_path):
     own = [modules().Transformer(tiny_model), modules().Pooling(32, "max")]
     SentenceTransformer(modules=own, device="cpu").save_pretrained(str(tmp_path / "own"), create_model_card=False)
@@ -245,9 +218,3 @@ def test_another_pooling_needs_another_fit(tiny_model, texts, tmp_path):
     with pytest.raises(ValueError, match=sentence):
         save(encoder, tmp_path / "model")
     assert encoder.fit(texts).transform(texts).shape == (len(texts), 32)
-
-
-def modules():
-    from sentence_transformers.sentence_transformer import modules
-
-    return modules

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from text_models import counter, features, read
+from text_models import counter, read
 from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 from transformers import BertTokenizerFast
@@ -76,18 +76,6 @@ def test_lower_case_is_a_setting_of_the_model(tiny_model, tmp_path, lower, n_tok
     assert len(again.tokenize(["RAINS"])[0]) == n_tokens
 
 
-def test_a_plain_folder_is_limited_by_its_positions(tiny_model):
-    assert counter(tiny_model).longest == 64
-    agrees(counter(tiny_model), read(tiny_model))
-    agrees(counter(tiny_model, 11), read(tiny_model, 11))
-
-
-def test_the_default_model_reads_256_tokens(minilm):
-    tokenizer = counter(minilm, local=True)
-    assert tokenizer.longest == 256
-    agrees(tokenizer, read(minilm))
-
-
 @pytest.mark.parametrize("max_length", [None, 11])
 def test_a_pickled_model_is_not_built_for_its_tokenizer(tiny_model, max_length, slow_builds):
     backbone = pickle.loads(pickle.dumps(read(tiny_model, max_length)))
@@ -110,15 +98,6 @@ def test_the_hubs_cache_is_looked_into(tiny_model, tmp_path, monkeypatch, name, 
     agrees(counter(name), read(tiny_model))
 
 
-@pytest.mark.parametrize("local", [True, False])
-def test_a_model_that_is_nowhere_has_the_error_of_the_text_model(local):
-    with pytest.raises(OSError, match="is no folder here, not in the hub's cache") as of_tokens:
-        counter("no/such-model", local=local)
-    with pytest.raises(OSError, match="no/such-model") as of_model:
-        features("no/such-model")
-    assert str(of_tokens.value) == str(of_model.value)
-
-
 def test_local_never_asks_the_hub(monkeypatch):
     for name in ["HF_HUB_OFFLINE", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]:
         monkeypatch.delenv(name, raising=False)
@@ -135,21 +114,6 @@ def test_local_never_asks_the_hub(monkeypatch):
     with pytest.raises(OSError, match="no/such-model"):
         counter("no/such-model")
     assert len(asked) == 1
-
-
-def test_a_folder_without_a_tokenizer_is_named(tmp_path):
-    with pytest.raises(OSError, match="holds no tokenizer that can be loaded"):
-        counter(str(tmp_path))
-    (tmp_path / "modules.json").write_text("[{}]", encoding="utf-8")
-    with pytest.raises(OSError, match="holds no tokenizer that can be loaded"):
-        counter(str(tmp_path))
-
-
-def test_weights_are_not_needed(tiny_model, tmp_path):
-    folder = Path(saved(tiny_model, tmp_path / "model"))
-    for path in folder.rglob("*.safetensors"):
-        path.unlink()
-    assert counter(str(folder)).counts(["wake me at six"]).total.tolist() == [6]
 
 
 def test_counting_leaves_the_settings_of_the_text_models_own_tokenizer(tiny_model):
@@ -269,3 +233,11 @@ def test_the_patterns_of_usual_models_are_allowed_and_lose_nothing(pattern, shor
 def test_patterns_that_may_take_long_are_refused(pattern):
     with pytest.raises(ValueError, match=r"its pattern .* is none of the usual form, and could take too long"):
         _shortest_match(pattern)
+
+
+def test_a_folder_without_a_tokenizer_is_named(tmp_path):
+    with pytest.raises(OSError, match="holds no tokenizer that can be loaded"):
+        counter(str(tmp_path))
+    (tmp_path / "modules.json").write_text("[{}]", encoding="utf-8")
+    with pytest.raises(OSError, match="holds no tokenizer that can be loaded"):
+        counter(str(tmp_path))

@@ -148,14 +148,6 @@ def test_rows_that_the_fit_has_seen_are_not_called_held_out():
         TradeOffDisplay.from_estimator(BallClassifier().fit(X, y))
 
 
-def test_a_single_class_has_no_class_to_hold_out():
-    X, _ = blobs(60, 2)
-    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, np.zeros(60, dtype=int))
-    assert not clf.held_out_.is_open.any()
-    with pytest.raises(ValueError, match="held out no class"):
-        TradeOffDisplay.from_estimator(clf)
-
-
 @pytest.mark.parametrize(
     ("name", "value"), [("nearest", 9), ("classes", 9), ("nearest", -1), ("scores", np.nan), ("weights", 0.0)]
 )

@@ -16,7 +16,6 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, metrics
 from skellipsoid.datasets import make_open_blobs
@@ -70,21 +69,6 @@ def test_scorers_work_in_cross_validation_and_survive_pickle(name, blobs):
     assert np.isfinite(scores).all()
 
 
-@pytest.mark.parametrize("classifier", [LogisticRegression(), LinearSVC()], ids=["proba", "decision"])
-def test_scorers_take_any_classifier_with_classes(classifier, blobs):
-    X, y = blobs
-    found = cross_validate(classifier, X, y, cv=OpenSetKFold(3), scoring=SCORERS, error_score="raise")
-    assert all(np.isfinite(found[f"test_{name}"]).all() for name in SCORERS)
-    assert (found["test_open_f1"] == 0).all()  # it never answers open
-
-
-def test_two_classes_rank_by_the_distance_to_the_border():
-    X = np.array([[-3.0], [-2.0], [2.0], [3.0], [0.1]])
-    classifier = LogisticRegression().fit(X[:4], [0, 0, 1, 1])
-    assert SCORERS["auroc"](classifier, X, [0, 0, 1, 1, 7]) == 1.0
-    assert SCORERS["oscr"](classifier, X, [0, 0, 1, 1, 7]) == 1.0
-
-
 def test_multi_metric_search_refits_by_an_open_set_scorer(blobs):
     X, y = blobs
     search = GridSearchCV(
@@ -106,27 +90,6 @@ def test_multi_metric_search_refits_by_an_open_set_scorer(blobs):
     means = search.cv_results_["mean_test_open_set_f1"]
     assert means[0] != means[1]
     assert search.best_index_ == means.argmax()
-
-
-def test_a_class_of_another_name_is_open_for_a_fitted_search(blobs):
-    X, y = blobs
-    search = GridSearchCV(
-        EllipsoidOpenSetClassifier(random_state=0),
-        {"beta": [0.5]},
-        cv=OpenSetKFold(3),
-        scoring=metrics.open_set_f1_scorer,
-        error_score="raise",
-    ).fit(X, y)
-    renamed = np.where(y == "a", "zzz", y)
-    found = metrics.open_set_f1_scorer(search, X, renamed)
-    expected = metrics.open_set_f1_score(np.where(y == "a", "-1", y), search.predict(X), labels=search.classes_)
-    assert found == expected < metrics.open_set_f1_score(y, search.predict(X), labels=search.classes_, zero_division=1)
-
-
-def test_scorer_says_what_it_is():
-    scorer = make_open_set_scorer(metrics.fpr_at_tpr, response="score", greater_is_better=False, tpr=0.9)
-    assert "fpr_at_tpr" in repr(scorer)
-    assert "tpr=0.9" in repr(scorer)
 
 
 def test_errors_are_sentences(blobs):
@@ -168,43 +131,6 @@ def test_integer_weights_are_repetitions(name):
     assert n_different >= 10
 
 
-def test_report_sums_weights():
-    true, answer, weights = [0, 0, 1, -1, -1], [0, -1, 1, 1, -1], np.array([2, 1, 0, 3, 1])
-    options = {"labels": [0, 1], "zero_division": 0}
-    wanted = metrics.open_set_report(np.repeat(true, weights), np.repeat(answer, weights), output_dict=True, **options)
-    report = metrics.open_set_report(true, answer, sample_weight=weights, output_dict=True, **options)
-    for name in ("open_set_f1", "known_f1", "open_f1", "accuracy", "open_rejection_rate", "false_rejection_rate"):
-        assert report[name] == pytest.approx(wanted[name])
-    assert report["classes"]["0"]["support"] == 3
-    text = metrics.open_set_report(true, answer, sample_weight=weights / 2, **options)
-    assert "1.50" in text.splitlines()[2]
-    fpr, ccr, thresholds = metrics.oscr_curve(true, [0, 0, 1, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], sample_weight=weights)
-    assert fpr.tolist() == [0, 0, 0.75, 1]
-    assert ccr.tolist() == [2 / 3, 1, 1, 1]
-    assert thresholds.tolist() == [0.9, 0.8, 0.6, 0.5]
-
-
-def test_rows_of_weight_0_are_left_out():
-    true, answer, weights = [0, 1, 1, -1, 2, 0], [0, 1, 0, -1, 2, 3], [1, 1, 1, 1, 0, 0]
-    # Warnings are errors here: the classes 2 and 3 would be undefined.
-    for name in ("open_set_f1_score", "known_f1_score", "open_f1_score", "open_set_accuracy"):
-        metric = getattr(metrics, name)
-        assert metric(true, answer, sample_weight=weights) == metric(true[:4], answer[:4])
-    report = metrics.open_set_report(true, answer, sample_weight=weights, output_dict=True)
-    assert [*report["classes"]] == ["0", "1", "-1"]
-    known, score = [0, 1, 0, 1, 2, 3], [0.9, 0.8, 0.7, 0.6, 0.5, 1.0]
-    weighted = metrics.oscr_curve(true, known, score, sample_weight=weights)
-    for found, wanted in zip(weighted, metrics.oscr_curve(true[:4], known[:4], score[:4]), strict=True):
-        np.testing.assert_array_equal(found, wanted)
-
-
-def test_weights_of_the_trade_off_are_repetitions():
-    true, known, score, weights = [0, 0, 1, -1, -1], [0, 1, 1, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], [2, 1, 3, 0, 2]
-    repeated = metrics.trade_off_curve(*(np.repeat(column, weights) for column in (true, known, score)))
-    for found, wanted in zip(metrics.trade_off_curve(true, known, score, sample_weight=weights), repeated, strict=True):
-        np.testing.assert_allclose(found, wanted)
-
-
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
@@ -217,16 +143,6 @@ def test_bad_weights_are_refused(weights, message):
     for metric, columns in ((metrics.open_set_f1_score, [0, 0, 1, 1, -1]), (metrics.open_set_auroc, np.arange(5.0))):
         with pytest.raises(ValueError, match=message):
             metric([0, 0, 1, -1, -1], columns, sample_weight=weights)
-
-
-@pytest.mark.parametrize("name", SCORERS)
-def test_scorers_weigh_rows_as_their_metric(name, blobs, fitted):
-    X, y = blobs
-    rng = np.random.default_rng(0)
-    X, weights = X + rng.normal(scale=4, size=X.shape), rng.integers(3, size=len(y))
-    repeated = SCORERS[name](fitted, np.repeat(X, weights, axis=0), np.repeat(y, weights))
-    assert SCORERS[name](fitted, X, y, sample_weight=weights) == pytest.approx(repeated, abs=1e-9)
-    assert SCORERS[name](fitted, X, y) != pytest.approx(repeated, abs=1e-9)
 
 
 def test_scorers_take_part_in_metadata_routing(blobs):
@@ -259,18 +175,6 @@ def test_scorers_take_part_in_metadata_routing(blobs):
         np.testing.assert_allclose(scores, wanted)
     np.testing.assert_array_equal(weighted["test_two"], found["test_one"])
     assert np.abs(found["test_one"] - wanted).max() > 1e-3
-
-
-@pytest.mark.parametrize("scoring", [SCORERS, metrics.open_set_f1_scorer], ids=["many", "one"])
-def test_searches_without_routing_hand_the_weights_of_fit_on(scoring, blobs):
-    X, y = blobs
-    weights = np.random.default_rng(0).integers(1, 9, size=len(y))
-    refit = "open_set_f1" if isinstance(scoring, dict) else True
-    search = GridSearchCV(
-        EllipsoidOpenSetClassifier(random_state=0), {"beta": [0.5]}, cv=OpenSetKFold(3), scoring=scoring, refit=refit
-    )
-    search.fit(X, y, sample_weight=weights)
-    assert np.isfinite(search.best_score_)
 
 
 def test_scorers_warn_where_the_open_answer_is_lost(blobs):

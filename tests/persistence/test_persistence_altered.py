@@ -163,21 +163,6 @@ def test_steps_of_a_text_pipeline_must_fit_together(saved, names, monkeypatch):
         load(saved)
 
 
-def test_text_models_are_counted_wherever_they_are(saved, monkeypatch):
-    """Encoders in parameters of parameters, in lists and in mappings are counted before a file is read."""
-    manifest = read_manifest(saved)
-    encoder, classifier = manifest["model"]["steps"]
-    inner = {"estimator": {name: value for name, value in encoder.items() if name != "name"}}
-    for _ in range(20):
-        frozen = {"class": "FrozenEstimator", "folder": "1-clf", "parameters": {"estimator": inner}, "state": {}}
-        inner = {"estimator": frozen}
-    classifier["parameters"]["trainer"] = [{"mapping": {"one": {"tuple": [inner]}}}] * 100
-    write_manifest(saved, manifest)
-    monkeypatch.setattr(_folder, "_read_parts", None)
-    with pytest.raises(ValueError, match="it holds 101 text models, but save writes at most 4"):
-        load(saved)
-
-
 @pytest.mark.parametrize("change", ["infinite", "short", "gone"])
 def test_arrays_that_were_changed_with_their_checksum_are_refused(altered, steps, change):
     altered(lambda described: None)
@@ -222,3 +207,18 @@ def test_a_change_anywhere_is_refused_at_load_or_does_no_harm(name, request, row
     assert len(refusals) > 500
     assert all("does not describe an estimator of this package" in refusal for refusal in refusals)
     assert n_good > 50
+
+
+def test_text_models_are_counted_wherever_they_are(saved, monkeypatch):
+    """Encoders in parameters of parameters, in lists and in mappings are counted before a file is read."""
+    manifest = read_manifest(saved)
+    encoder, classifier = manifest["model"]["steps"]
+    inner = {"estimator": {name: value for name, value in encoder.items() if name != "name"}}
+    for _ in range(20):
+        frozen = {"class": "FrozenEstimator", "folder": "1-clf", "parameters": {"estimator": inner}, "state": {}}
+        inner = {"estimator": frozen}
+    classifier["parameters"]["trainer"] = [{"mapping": {"one": {"tuple": [inner]}}}] * 100
+    write_manifest(saved, manifest)
+    monkeypatch.setattr(_folder, "_read_parts", None)
+    with pytest.raises(ValueError, match="it holds 101 text models, but save writes at most 4"):
+        load(saved)

@@ -76,10 +76,6 @@ def test_sizes_that_save_never_writes_are_refused(saved, change):
         load(saved)
 
 
-def _without(key):
-    return lambda manifest: {name: value for name, value in manifest.items() if name != key}
-
-
 def _with(*keys_and_value):
     *keys, last, value = keys_and_value
 
@@ -133,31 +129,6 @@ def test_a_manifest_that_makes_no_sense_is_refused(saved, change, sentence):
     assert snapshot(saved) == before
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00", b'{"format": "skellipsoid"', b"\x80\x04K\x01."])
-def test_a_damaged_manifest_is_named(saved, content):
-    (saved / MANIFEST).write_bytes(content)
-    with pytest.raises(ValueError, match=r"skellipsoid\.json' is damaged \(.*\); save the model again"):
-        load(saved)
-
-
-def test_a_manifest_truncated_anywhere_is_refused(saved):
-    content = (saved / MANIFEST).read_bytes()
-    for length in range(0, len(content) - 1, 97):
-        (saved / MANIFEST).write_bytes(content[:length])
-        with pytest.raises(ValueError, match="is damaged"):
-            load(saved)
-
-
-def test_folders_that_are_no_model(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"There is no folder '.*nothing'; check the path"):
-        load(tmp_path / "nothing")
-    with pytest.raises(ValueError, match=r"is not a saved model: it holds no skellipsoid\.json"):
-        load(tmp_path)
-    (tmp_path / "file").write_text("{}")
-    with pytest.raises(ValueError, match="is not a saved model"):
-        load(tmp_path / "file")
-
-
 def test_every_bit_of_a_manifest_is_guarded(classifier, tmp_path):
     save(classifier, tmp_path / "model")
     path = tmp_path / "model" / MANIFEST
@@ -177,3 +148,20 @@ def test_a_name_that_stands_twice_is_refused(classifier, tmp_path, name):
     path.write_text(path.read_text().replace(f'"{name}":', f'"{name}": 1, "{name}":'))
     with pytest.raises(ValueError, match=r"is damaged \(a name stands twice among \["):
         load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00", b'{"format": "skellipsoid"', b"\x80\x04K\x01."])
+def test_a_damaged_manifest_is_named(saved, content):
+    (saved / MANIFEST).write_bytes(content)
+    with pytest.raises(ValueError, match=r"skellipsoid\.json' is damaged \(.*\); save the model again"):
+        load(saved)
+
+
+def test_folders_that_are_no_model(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no folder '.*nothing'; check the path"):
+        load(tmp_path / "nothing")
+    with pytest.raises(ValueError, match=r"is not a saved model: it holds no skellipsoid\.json"):
+        load(tmp_path)
+    (tmp_path / "file").write_text("{}")
+    with pytest.raises(ValueError, match="is not a saved model"):
+        load(tmp_path / "file")

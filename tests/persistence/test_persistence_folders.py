@@ -85,28 +85,6 @@ def test_what_cannot_be_saved_is_refused_and_nothing_is_written(refused, classif
 # Folders that exist
 
 
-def test_an_empty_folder_is_taken(classifier, blobs, tmp_path):
-    (tmp_path / "model").mkdir()
-    save(classifier, tmp_path / "model")
-    assert load(tmp_path / "model").predict(blobs[0]).tolist() == classifier.predict(blobs[0]).tolist()
-
-
-def test_an_empty_current_folder_is_taken(classifier, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    save(classifier, ".")
-    assert load(".").centroids_.tobytes() == classifier.centroids_.tobytes()
-
-
-def test_a_relative_folder_is_taken(classifier, blobs, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    save(classifier, "model")
-    save(classifier, "model", overwrite=True)
-    monkeypatch.chdir(tmp_path / "model")
-    save(classifier, ".", overwrite=True)
-    assert load(".").predict(blobs[0]).tolist() == classifier.predict(blobs[0]).tolist()
-    assert [p.name for p in tmp_path.iterdir()] == ["model"]
-
-
 def test_a_model_is_replaced_only_if_told_so(saved, other, queries):
     before = snapshot(saved)
     with pytest.raises(FileExistsError, match="exists; pass overwrite=True to replace a model that was saved there"):

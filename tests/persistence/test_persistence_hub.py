@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -65,21 +64,6 @@ def test_only_files_that_load_reads_are_downloaded_and_once(hub, folder):
     assert hub.requests == []
 
 
-def test_a_revision_is_a_branch_or_a_commit(hub, folder, other, tmp_path, queries):
-    first = hub.add(NAME, folder)
-    save(other, tmp_path / "other")
-    files = {path.relative_to(tmp_path / "other").as_posix(): path for path in (tmp_path / "other").rglob("*")}
-    files = {name: path.read_bytes() for name, path in files.items() if path.is_file()}
-    second = hub.repositories[NAME].commit(files, "candidate")
-    loaded = {revision: load(NAME, revision=revision) for revision in (None, "candidate", first, second)}
-    assert [model.loaded_from_[-40:] for model in loaded.values()] == [first, second, first, second]
-    np.testing.assert_array_equal(loaded["candidate"].predict(queries), other.predict(queries))
-    # The branch moves; the commit stays.
-    hub.repositories[NAME].commit(files, "main")
-    assert set(load(NAME).classes_) == set(other.classes_)
-    assert set(load(NAME, revision=first).classes_).isdisjoint(other.classes_)
-
-
 def test_a_folder_of_this_name_goes_before_the_hub(hub, folder, other, tmp_path):
     hub.add(NAME, folder)
     save(other, tmp_path / "user" / "intents")
@@ -94,21 +78,6 @@ def test_what_is_no_name_of_a_repository_is_a_path(hub, name):
     with pytest.raises(FileNotFoundError, match=r"^There is no folder '.*'; check the path of the saved model\.$"):
         load(name)
     assert hub.requests == []
-
-
-def test_a_path_is_never_a_repository(hub, folder, tmp_path):
-    hub.add(NAME, folder)
-    with pytest.raises(FileNotFoundError, match="There is no folder"):
-        load((tmp_path / NAME).relative_to(tmp_path))
-    assert hub.requests == []
-
-
-def test_the_commit_is_written_when_the_model_is_saved_again(hub, folder, tmp_path):
-    commit = hub.add(NAME, folder)
-    save(load(NAME), tmp_path / "again")
-    assert read_manifest(tmp_path / "again")["provenance"]["loaded_from"] == f"{NAME}@{commit}"
-    assert f"- `loaded_from`: `{NAME}@{commit}`\n" in (tmp_path / "again" / "README.md").read_text()
-    assert not hasattr(load(tmp_path / "again"), "loaded_from_")
 
 
 # Without a network
@@ -131,27 +100,6 @@ def test_a_cached_model_is_loaded_without_a_network(hub, folder, monkeypatch, wa
     np.testing.assert_array_equal(model.predict(queries), pipeline.predict(queries))
     assert model.loaded_from_ == f"{NAME}@{commit}"
     assert hub.downloaded() == {}
-
-
-def test_offline_and_not_cached(hub, folder, monkeypatch):
-    hub.add(NAME, folder)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ConnectionError) as caught:
-        load(NAME)
-    assert str(caught.value) == (
-        f"The model {NAME!r} is no folder here and not complete in the hub's cache, and HF_HUB_OFFLINE forbids to ask "
-        "the hub; check the name, or load the model once without it."
-    )
-    assert hub.requests == []
-
-
-def test_offline_and_half_in_the_cache(hub, folder, monkeypatch):
-    hub.add(NAME, folder)
-    load(NAME)
-    next(Path(constants.HF_HUB_CACHE).glob("*/snapshots/*/*/*/arrays.safetensors")).unlink()
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ConnectionError, match="not complete in the hub's cache, and HF_HUB_OFFLINE forbids"):
-        load(NAME)
 
 
 # What the hub refuses
@@ -185,6 +133,101 @@ def test_a_private_repository_needs_a_token(hub, folder, pipeline, monkeypatch, 
     assert load(NAME, revision="main").loaded_from_
 
 
+def test_a_repository_without_a_model(hub, tmp_path):
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else" / "config.json").write_text("{}")
+    hub.add(NAME, tmp_path / "else")
+    assert refused(ValueError) == (
+        f"The repository {NAME!r} on the hub holds no model of this package: it has no {MANIFEST}; pass the name of "
+        "one that skellipsoid.push_to_hub wrote."
+    )
+    assert hub.downloaded() == {}
+
+
+# What does not fit the manifest
+
+
+def test_a_changed_byte_is_an_error(hub, saved):
+    path = part(saved, "1-clf/arrays.safetensors")
+    path.write_bytes(path.read_bytes()[:-1] + b"\x07")
+    hub.add(NAME, saved)
+    sentence = refused(ValueError)
+    assert f"The file '1-clf/arrays.safetensors' of the model in {NAME!r} is damaged (its SHA-256 differs)" in sentence
+
+
+@pytest.mark.parametrize("name", ["0-enc/pytorch_model.bin", "0-enc/modeling.py", "../../arrays.safetensors"])
+def test_a_file_that_save_never_writes_is_not_downloaded(hub, saved, name):
+    if ".." in name:
+        manifest = read_manifest(saved)
+        manifest["sha256"][name] = "0" * 64
+        write_manifest(saved, manifest)
+    else:
+        add_file(saved, name, b"harm")
+    hub.add(NAME, saved)
+    assert f"names a file that save never writes ({name!r}); do not trust this model" in refused(ValueError)
+    assert {*hub.downloaded()} == {MANIFEST}  # again if the cache may have damaged it
+
+
+@pytest.mark.parametrize("name", ["0-enc/text_model/tokenizer.json", MANIFEST])
+def test_a_file_of_another_size_is_not_downloaded(hub, saved, name):
+    path = saved / name if name == MANIFEST else part(saved, name)
+    os.truncate(path, 2**28 + 1)
+    hub.add(NAME, saved)
+    sentence = refused(ValueError)
+    assert f"{name}' of the model {NAME!r} on the hub has 268435457 bytes, but m" in sentence
+    assert path.relative_to(saved).as_posix() not in hub.downloaded()
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "other bytes"])
+@pytest.mark.parametrize("pinned", [False, True])
+def test_what_is_damaged_in_the_cache_is_fetched_again(hub, folder, pipeline, queries, damage, pinned):
+    commit = hub.add(NAME, folder)
+    load(NAME)
+    blobs = [path for path in Path(constants.HF_HUB_CACHE).glob("*/blobs/*") if path.is_file()]
+    assert len(blobs) == len(read_files(folder))
+    for blob in blobs:
+        content = blob.read_bytes()
+        blob.write_bytes({"cut": content[:100], "empty": b"", "other bytes": bytes(len(content))}[damage])
+    np.testing.assert_array_equal(
+        load(NAME, revision=commit if pinned else None).predict(queries), pipeline.predict(queries)
+    )
+    hub.requests.clear()
+    load(NAME, revision=commit)
+    assert hub.requests == []  # it is whole from now on
+
+
+@pytest.mark.parametrize("revision", ["", "..", "a..b", "/", "a b", "a\nb", "x" * 300])
+def test_what_is_no_revision_is_refused_in_one_sentence(hub, folder, revision):
+    hub.add(NAME, folder)
+    with pytest.raises(
+        ValueError, match="is no name of a branch, tag or commit; pass one, or leave revision out"
+    ) as caught:
+        load(NAME, revision=revision)
+    assert "\n" not in str(caught.value)
+    assert hub.requests == []
+
+
+def test_offline_and_not_cached(hub, folder, monkeypatch):
+    hub.add(NAME, folder)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ConnectionError) as caught:
+        load(NAME)
+    assert str(caught.value) == (
+        f"The model {NAME!r} is no folder here and not complete in the hub's cache, and HF_HUB_OFFLINE forbids to ask "
+        "the hub; check the name, or load the model once without it."
+    )
+    assert hub.requests == []
+
+
+def test_offline_and_half_in_the_cache(hub, folder, monkeypatch):
+    hub.add(NAME, folder)
+    load(NAME)
+    next(Path(constants.HF_HUB_CACHE).glob("*/snapshots/*/*/*/arrays.safetensors")).unlink()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ConnectionError, match="not complete in the hub's cache, and HF_HUB_OFFLINE forbids"):
+        load(NAME)
+
+
 def test_a_gated_repository(hub, folder):
     hub.add(NAME, folder, closed="gated")
     assert refused(PermissionError) == (
@@ -211,17 +254,6 @@ def test_other_answers_of_the_hub(hub, folder, status):
     assert str(status) in sentence
 
 
-def test_a_repository_without_a_model(hub, tmp_path):
-    (tmp_path / "else").mkdir()
-    (tmp_path / "else" / "config.json").write_text("{}")
-    hub.add(NAME, tmp_path / "else")
-    assert refused(ValueError) == (
-        f"The repository {NAME!r} on the hub holds no model of this package: it has no {MANIFEST}; pass the name of "
-        "one that skellipsoid.push_to_hub wrote."
-    )
-    assert hub.downloaded() == {}
-
-
 @pytest.mark.parametrize("content", [b"{}", b"[", json.dumps({"format": "skellipsoid", "format_version": 99}).encode()])
 def test_a_repository_with_another_manifest(hub, folder, content):
     hub.add(NAME, folder, **{MANIFEST: content})
@@ -229,82 +261,10 @@ def test_a_repository_with_another_manifest(hub, folder, content):
     assert {*hub.downloaded()} == {MANIFEST}  # again if the cache may have damaged it
 
 
-# What does not fit the manifest
-
-
-def test_a_changed_byte_is_an_error(hub, saved):
-    path = part(saved, "1-clf/arrays.safetensors")
-    path.write_bytes(path.read_bytes()[:-1] + b"\x07")
-    hub.add(NAME, saved)
-    sentence = refused(ValueError)
-    assert f"The file '1-clf/arrays.safetensors' of the model in {NAME!r} is damaged (its SHA-256 differs)" in sentence
-
-
 def test_a_missing_file_is_an_error(hub, saved):
     part(saved, "1-clf/arrays.safetensors").unlink()
     hub.add(NAME, saved)
     assert f"The model in {NAME!r} lacks its file '1-clf/arrays.safetensors'" in refused(ValueError)
-
-
-@pytest.mark.parametrize("name", ["0-enc/pytorch_model.bin", "0-enc/modeling.py", "../../arrays.safetensors"])
-def test_a_file_that_save_never_writes_is_not_downloaded(hub, saved, name):
-    if ".." in name:
-        manifest = read_manifest(saved)
-        manifest["sha256"][name] = "0" * 64
-        write_manifest(saved, manifest)
-    else:
-        add_file(saved, name, b"harm")
-    hub.add(NAME, saved)
-    assert f"names a file that save never writes ({name!r}); do not trust this model" in refused(ValueError)
-    assert {*hub.downloaded()} == {MANIFEST}  # again if the cache may have damaged it
-
-
-@pytest.mark.parametrize("name", ["0-enc/text_model/tokenizer.json", MANIFEST])
-def test_a_file_of_another_size_is_not_downloaded(hub, saved, name):
-    path = saved / name if name == MANIFEST else part(saved, name)
-    os.truncate(path, 2**28 + 1)
-    hub.add(NAME, saved)
-    sentence = refused(ValueError)
-    assert f"{name}' of the model {NAME!r} on the hub has 268435457 bytes, but m" in sentence
-    assert path.relative_to(saved).as_posix() not in hub.downloaded()
-
-
-def test_a_file_that_nothing_needs_is_refused(hub, saved):
-    add_file(saved, "9-more/arrays.safetensors", b"harm")
-    hub.add(NAME, saved)
-    assert "nothing in it needs the file '9-more/arrays.safetensors'" in refused(ValueError)
-
-
-@pytest.mark.parametrize("damage", ["cut", "empty", "other bytes"])
-@pytest.mark.parametrize("pinned", [False, True])
-def test_what_is_damaged_in_the_cache_is_fetched_again(hub, folder, pipeline, queries, damage, pinned):
-    commit = hub.add(NAME, folder)
-    load(NAME)
-    blobs = [path for path in Path(constants.HF_HUB_CACHE).glob("*/blobs/*") if path.is_file()]
-    assert len(blobs) == len(read_files(folder))
-    for blob in blobs:
-        content = blob.read_bytes()
-        blob.write_bytes({"cut": content[:100], "empty": b"", "other bytes": bytes(len(content))}[damage])
-    np.testing.assert_array_equal(
-        load(NAME, revision=commit if pinned else None).predict(queries), pipeline.predict(queries)
-    )
-    hub.requests.clear()
-    load(NAME, revision=commit)
-    assert hub.requests == []  # it is whole from now on
-
-
-def test_the_remedy_for_a_damaged_cache_without_network_helps(hub, folder, monkeypatch):
-    hub.add(NAME, folder)
-    load(NAME)
-    blob = max(Path(constants.HF_HUB_CACHE).glob("*/blobs/*"), key=lambda path: path.stat().st_size)
-    blob.write_bytes(b"")
-    with monkeypatch.context() as patch:
-        patch.setattr(constants, "HF_HUB_OFFLINE", True)
-        with pytest.raises(ValueError, match="is damaged") as caught:
-            load(NAME)
-    named = re.search(r"or delete '(.*)' if the cache is damaged, and load it again", str(caught.value))[1]
-    shutil.rmtree(named)
-    load(NAME)
 
 
 def test_a_manifest_of_many_names_is_refused_before_they_are_asked_for(hub, folder):
@@ -317,17 +277,6 @@ def test_a_manifest_of_many_names_is_refused_before_they_are_asked_for(hub, fold
     ):
         load(NAME)
     assert len(hub.requests) < 10
-
-
-@pytest.mark.parametrize("revision", ["", "..", "a..b", "/", "a b", "a\nb", "x" * 300])
-def test_what_is_no_revision_is_refused_in_one_sentence(hub, folder, revision):
-    hub.add(NAME, folder)
-    with pytest.raises(
-        ValueError, match="is no name of a branch, tag or commit; pass one, or leave revision out"
-    ) as caught:
-        load(NAME, revision=revision)
-    assert "\n" not in str(caught.value)
-    assert hub.requests == []
 
 
 def test_a_name_that_is_too_long_is_one_sentence(hub):

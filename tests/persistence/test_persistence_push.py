@@ -69,25 +69,6 @@ def test_the_card_has_the_metadata_that_the_hub_shows(hub, pipeline):
     assert json.loads(content(hub)[MANIFEST])["provenance"]["metrics"] == {"f1": 0.93, "auroc": 0.875}
 
 
-def test_facts_that_nobody_gave_are_not_in_the_card(hub, classifier):
-    push_to_hub(classifier, NAME)
-    data = ModelCard(card_of(hub)).data.to_dict()
-    assert data.keys() == {"library_name", "pipeline_tag", "tags"}
-    assert data["pipeline_tag"] == "tabular-classification"
-
-
-def test_a_text_model_of_the_hub_is_named(hub, minilm, texts, labels):
-    encoder = make_encoder(minilm).set_params(finetune="none")
-    pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(random_state=0)).fit(texts, labels)
-    push_to_hub(pipe, NAME, provenance={"language": ["en", "de"]})
-    data = ModelCard(card_of(hub)).data
-    assert (data.base_model, data.language) == (minilm, ["en", "de"])
-    push_to_hub(encoder, "user/encoder")
-    repository = hub.repositories["user/encoder"]
-    card = repository.commits[repository.branches["main"]]["README.md"].decode()
-    assert ModelCard(card).data.pipeline_tag == "feature-extraction"
-
-
 def test_a_folder_is_pushed_with_its_provenance(hub, pipeline, tmp_path, queries):
     save(pipeline, tmp_path / "model", provenance={"data": "mine", "license": "mit"})
     (tmp_path / "model" / "onnx").mkdir()  # an export beside the model
@@ -131,21 +112,6 @@ def test_a_card_of_the_user_stays(hub, classifier, is_changed):
     load(NAME)
 
 
-def test_a_branch_is_created(hub, pipeline, other):
-    first = push_to_hub(pipeline, NAME)
-    second = push_to_hub(other, NAME, revision="candidate")
-    third = push_to_hub(other, NAME, revision="candidate")
-    assert hub.repositories[NAME].branches == {"main": first, "candidate": third}
-    assert second != third
-    assert set(load(NAME, revision="candidate").classes_) == set(other.classes_)
-
-
-@pytest.mark.parametrize(("private", "visibility"), [(True, "private"), (False, "public"), (None, None)])
-def test_the_visibility_is_that_of_a_new_repository(hub, classifier, private, visibility):
-    push_to_hub(classifier, NAME, private=private)
-    assert [each.get("visibility") for each in hub.created] == [visibility]
-
-
 def test_kept_texts_are_not_published_without_a_warning(hub, tiny_model, texts, labels):
     pipe = make_pipeline(make_encoder(tiny_model).set_params(keep_texts=True), EllipsoidOpenSetClassifier())
     pipe.fit(texts, labels)
@@ -167,14 +133,6 @@ def refused(error, *arguments, **options):
     return sentence
 
 
-@pytest.mark.parametrize("name", ["intents", "a/b/c", "user/", "a--b/c", 7])
-def test_the_name_must_be_one(hub, classifier, name):
-    assert refused(ValueError, classifier, name) == (
-        f"repo_id={name!r} is no name of a repository; pass one of the form 'user/name'."
-    )
-    assert hub.requests == []
-
-
 @pytest.mark.parametrize(
     "facts",
     [{"metrics": {"f1": "high"}}, {"metrics": [0.9]}, {"metrics": {"f1": True}}, {"language": 7}, {"license": [1]}],
@@ -185,28 +143,12 @@ def test_metadata_must_be_of_their_type(hub, classifier, facts):
     assert hub.requests == []
 
 
-def test_what_cannot_be_saved_is_not_sent(hub):
-    refused(TypeError, {"a": 1}, NAME)
-    assert hub.requests == []
-
-
 def test_who_may_not_write_is_told_so(hub, classifier, monkeypatch):
     monkeypatch.delenv("HF_TOKEN")
     sentence = refused(PermissionError, classifier, NAME)
     assert sentence.startswith(f"The model cannot be pushed to {NAME!r}, because the hub refuses (")
     assert sentence.endswith("log in with `hf auth login`, or pass a token that may write to it.")
     assert push_to_hub(classifier, NAME, token=TOKEN)
-
-
-def test_a_hub_that_is_away(hub, classifier, monkeypatch):
-    hub.status = 501
-    assert refused(ConnectionError, classifier, NAME).startswith(f"The model cannot be pushed to {NAME!r} (")
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    assert os.strerror(errno.ECONNREFUSED) in refused(ConnectionError, classifier, NAME)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    assert refused(ConnectionError, classifier, NAME) == (
-        f"The model cannot be pushed to {NAME!r}: HF_HUB_OFFLINE forbids to ask the hub; unset it."
-    )
 
 
 def test_a_push_that_fails_leaves_the_model(hub, pipeline, other, queries):
@@ -232,3 +174,31 @@ def test_no_path_of_this_machine_is_published(hub, tiny_model, texts, labels, qu
     assert model[0].model_name == Path(tiny_model).name
     save(pipe, tmp_path / "here")
     assert str(tmp_path / "cache of mine") not in (tmp_path / "here" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["intents", "a/b/c", "user/", "a--b/c", 7])
+def test_the_name_must_be_one(hub, classifier, name):
+    assert refused(ValueError, classifier, name) == (
+        f"repo_id={name!r} is no name of a repository; pass one of the form 'user/name'."
+    )
+    assert hub.requests == []
+
+
+def test_a_hub_that_is_away(hub, classifier, monkeypatch):
+    hub.status = 501
+    assert refused(ConnectionError, classifier, NAME).startswith(f"The model cannot be pushed to {NAME!r} (")
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    assert os.strerror(errno.ECONNREFUSED) in refused(ConnectionError, classifier, NAME)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert refused(ConnectionError, classifier, NAME) == (
+        f"The model cannot be pushed to {NAME!r}: HF_HUB_OFFLINE forbids to ask the hub; unset it."
+    )
+
+
+def test_a_branch_is_created(hub, pipeline, other):
+    first = push_to_hub(pipeline, NAME)
+    second = push_to_hub(other, NAME, revision="candidate")
+    third = push_to_hub(other, NAME, revision="candidate")
+    assert hub.repositories[NAME].branches == {"main": first, "candidate": third}
+    assert second != third
+    assert set(load(NAME, revision="candidate").classes_) == set(other.classes_)

@@ -4,15 +4,12 @@ import dataclasses
 import json
 import pickle
 import shutil
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from persistence_helpers import make_encoder, make_pipeline, snapshot
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, load, save
 
@@ -72,18 +69,6 @@ def test_a_classifier_comes_back_with_labels_of_every_kind(blobs, tmp_path, kind
     np.testing.assert_array_equal(loaded.decision_function(probes), classifier.decision_function(probes))
 
 
-def test_features_with_names_keep_them(blobs, tmp_path):
-    X, y = blobs
-    frame = pd.DataFrame(X, columns=["a", "b", "c", "é"])
-    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(frame, y)
-    save(classifier, tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    assert_same_state(classifier, loaded)
-    assert loaded.predict(frame).tolist() == classifier.predict(frame).tolist()
-    with pytest.raises(ValueError, match="feature names"):
-        loaded.predict(frame.rename(columns={"a": "z"}))
-
-
 @pytest.mark.parametrize("finetune", ["head", "full", "none"])
 @pytest.mark.parametrize(
     "parameters",
@@ -121,36 +106,6 @@ def test_a_pipeline_comes_back(pipeline, queries, texts, labels, tmp_path):
     np.testing.assert_array_equal(clone(loaded).fit(texts, labels).decision_function(queries), expected)
 
 
-@pytest.mark.parametrize("skipped", ["passthrough", None])
-def test_steps_that_do_nothing_and_names_of_every_kind(pipeline, queries, tmp_path, skipped):
-    names = ["../text to/features", "nothing", "..", "text to?features"]
-    steps = [pipeline["enc"], skipped, "passthrough", pipeline["clf"]]
-    odd = Pipeline(list(zip(names, steps, strict=True)), verbose=True)
-    save(odd, tmp_path / "deep/er/model")
-    loaded = load(tmp_path / "deep/er/model")
-    assert [name for name, _ in loaded.steps] == names
-    assert [loaded.steps[i][1] for i in [1, 2]] == ["passthrough"] * 2
-    assert loaded.verbose is True
-    assert loaded.predict(queries).tolist() == pipeline.predict(queries).tolist()
-    assert [p.name for p in tmp_path.iterdir()] == ["deep"]
-
-
-def test_a_model_that_hands_on_data_frames_still_does(tiny_model, texts, labels, tmp_path):
-    pipeline = make_pipeline(tiny_model).set_output(transform="pandas").fit(texts, labels)
-    save(pipeline, tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    pd.testing.assert_frame_equal(loaded[:-1].transform(texts), pipeline[:-1].transform(texts))
-    assert loaded.predict(texts).tolist() == pipeline.predict(texts).tolist()
-
-
-def test_paths_and_devices_are_saved_as_text(tiny_model, texts, labels, tmp_path):
-    encoder = make_encoder(Path(tiny_model), device=torch.device("cpu"), random_state=np.int64(3)).fit(texts, labels)
-    save(encoder, str(tmp_path / "model"))
-    loaded = load(str(tmp_path / "model"))
-    assert (loaded.model_name, loaded.device, loaded.random_state) == (tiny_model, "cpu", 3)
-    np.testing.assert_array_equal(loaded.transform(texts), encoder.transform(texts))
-
-
 def test_a_model_of_a_missing_device_is_used_on_this_one(pipeline, queries, tmp_path):
     missing = "cuda:7" if torch.cuda.is_available() else "cuda"
     elsewhere = pickle.loads(pickle.dumps(pipeline)).set_params(enc__device=missing, clf__device=missing)
@@ -181,7 +136,3 @@ def test_a_new_process_needs_the_folder_alone(tiny_model, texts, labels, queries
     assert answers == pipeline.predict(queries).tolist()
     np.testing.assert_allclose(scores, pipeline.score_samples(queries), atol=1e-6)
     assert snapshot(tmp_path) == before
-
-
-def test_a_saved_model_holds_json_and_weights_alone(saved):
-    assert {Path(name).suffix for name in snapshot(saved)} == {".json", ".safetensors", ".md"}

@@ -4,9 +4,8 @@ import pickle
 import sys
 
 import numpy as np
-import pandas as pd
 import pytest
-from persistence_helpers import make_encoder, read_manifest, snapshot, write_manifest
+from persistence_helpers import make_encoder, read_manifest, write_manifest
 from sklearn.base import clone
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.frozen import FrozenEstimator
@@ -24,7 +23,6 @@ from skellipsoid import (
     explain,
     load,
     save,
-    set_operating_point,
 )
 from skellipsoid.model_selection import KnownClassSplit, OpenSetKFold, OpenSetShuffleSplit
 
@@ -114,17 +112,6 @@ def test_a_step_alone_is_kept_with_all_its_state(rows, tmp_path, kind):
             assert getattr(loaded, name) == value
 
 
-def test_names_of_features_and_data_frames_go_through_kept_steps(rows, tmp_path):
-    frame = pd.DataFrame(rows[0], columns=[f"x{i}" for i in range(12)])
-    pipeline = make_pipeline(StandardScaler(), PCA(3), EllipsoidOpenSetClassifier(random_state=0))
-    pipeline.set_output(transform="pandas").fit(frame, rows[1])
-    save(pipeline, tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    pd.testing.assert_frame_equal(loaded[:-1].transform(frame), pipeline[:-1].transform(frame))
-    with pytest.raises(ValueError, match="feature names"):
-        loaded.predict(frame.rename(columns={"x0": "z"}))
-
-
 def test_a_frozen_encoder_is_kept(tiny_model, texts, labels, open_texts, tmp_path):
     encoder = make_encoder(tiny_model).fit(texts, labels)
     frozen = Pipeline(
@@ -140,13 +127,6 @@ def test_a_frozen_encoder_is_kept(tiny_model, texts, labels, open_texts, tmp_pat
     np.testing.assert_array_equal(loaded.score_samples(queries), frozen.score_samples(queries))
     assert loaded.predict(queries).tolist() == frozen.predict(queries).tolist()
     assert type(loaded["enc"].estimator) is SupConTextEncoder
-
-
-def test_a_pipeline_in_a_pipeline_is_kept(tiny_model, texts, labels, tmp_path):
-    features = make_pipeline(make_encoder(tiny_model), Normalizer())
-    whole = Pipeline([("features", features), ("clf", EllipsoidOpenSetClassifier(random_state=0))]).fit(texts, labels)
-    save(whole, tmp_path / "model")
-    np.testing.assert_array_equal(load(tmp_path / "model").score_samples(texts), whole.score_samples(texts))
 
 
 # A tuned operating point
@@ -181,24 +161,6 @@ def test_a_tuned_operating_point_is_kept(rows, tmp_path, cv):
     assert str(loaded.get_params()) == str(tuned.get_params())
     again = clone(loaded).fit(X, y)
     assert again.offset_ == tuned.offset_
-
-
-def test_a_tuned_operating_point_around_a_frozen_step_is_kept_and_can_be_fitted_again(rows, tmp_path):
-    X, y = rows
-    inner = make_pipeline(FrozenEstimator(PCA(5).fit(X)), EllipsoidOpenSetClassifier(random_state=0))
-    tuned = TunedOperatingPointCV(inner, rejection_rate=0.2, cv=2).fit(X, y)
-    save(tuned, tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.score_samples(X), tuned.score_samples(X))
-    assert clone(loaded).fit(X[::-1], y[::-1]).offset_ == clone(tuned).fit(X[::-1], y[::-1]).offset_
-
-
-def test_an_operating_point_that_was_set_is_kept(rows, tmp_path):
-    clf = EllipsoidOpenSetClassifier(random_state=0).fit(*rows)
-    set_operating_point(clf, rows[0], rejection_rate=0.3)
-    save(clf, tmp_path / "model")
-    assert load(tmp_path / "model").offset_ == clf.offset_ != 0
-    assert load(tmp_path / "model").predict(rows[0]).tolist() == clf.predict(rows[0]).tolist()
 
 
 # The table
@@ -243,14 +205,3 @@ def test_every_fitted_attribute_is_declared(tiny_model, texts, labels, rows, tmp
     for estimator in fitted_estimators(tiny_model, texts, labels, rows):
         save(estimator, tmp_path / "model", overwrite=True)
         load(tmp_path / "model")
-
-
-def test_nothing_on_disk_is_a_pickle(rows, tmp_path):
-    tuned = TunedOperatingPointCV(EllipsoidOpenSetClassifier(random_state=0), rejection_rate=0.1, cv=2).fit(*rows)
-    save(
-        make_pipeline(StandardScaler(), PCA(3), FrozenEstimator(PCA(2).fit(rows[0][:, :3]))).fit(rows[0]),
-        tmp_path / "steps",
-    )
-    save(tuned, tmp_path / "tuned")
-    names = [name.rsplit("/", 1)[-1] for name in snapshot(tmp_path)]
-    assert set(names) == {"README.md", "arrays.safetensors", "skellipsoid.json"}

@@ -201,13 +201,6 @@ def test_a_tokenizer_that_would_fill_the_memory_or_hang_is_refused_at_once(saved
             raise ValueError(f"{what}: {message}")
 
 
-def test_of_a_rule_that_stands_twice_the_one_that_is_checked_is_used(saved, pipeline, queries):
-    text = part(saved, TOKENIZER).read_text()
-    bomb = json.dumps(BOMBS["five rules that multiply"][0]).strip("{}") + "}"
-    add_file(saved, TOKENIZER, text.replace('"normalizer":', bomb + ', "normalizer":', 1).encode())
-    assert load(saved).predict(queries).tolist() == pipeline.predict(queries).tolist()
-
-
 def test_a_text_that_grows_too_much_is_refused(saved, capsys, monkeypatch):
     # The letter U+FDFA becomes 18, five of which become 20 each.
     change_rules(saved, sequence(replace("q", "\ufdfa"), {"type": "NFKD"}, replace("\u0644", "z" * 20)))

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
 from plotting_helpers import LONG_NAMES, assert_one_sentence, inside_figure
 
 from skellipsoid import EllipsoidOpenSetClassifier, compare
@@ -45,6 +43,13 @@ def test_bars_are_the_pairs_of_answers(models):
     assert f"another seed changes {round(420 * found.repeat_shares[0])}" in below
 
 
+def test_what_cannot_be_drawn(models):
+    before, after, _, X = models
+    with pytest.raises(ValueError, match="n_pairs=0 is not allowed") as error:
+        ComparisonDisplay.from_result(compare(before, after, X), n_pairs=0)
+    assert_one_sentence(error)
+
+
 def test_pairs_that_are_not_drawn_are_counted(models):
     before, after, _, X = models
     found = compare(before, after, X)
@@ -55,19 +60,3 @@ def test_pairs_that_are_not_drawn_are_counted(models):
     assert first.ax_.get_legend() is None
     left = found.pairs["count"][1:]
     assert f"{len(left)} other pairs, {left.sum()} samples, are not shown" in first.ax_.get_xlabel()
-
-
-def test_given_axes_are_drawn_on_and_no_change_is_said(models):
-    before, _, _, X = models
-    ax = Figure(layout="constrained").subplots()
-    display = ComparisonDisplay.from_estimators(before, before, X, ax=ax)
-    assert display.ax_ is ax
-    assert plt.get_fignums() == []
-    assert [text.get_text() for text in ax.texts] == ["no change"]
-
-
-def test_what_cannot_be_drawn(models):
-    before, after, _, X = models
-    with pytest.raises(ValueError, match="n_pairs=0 is not allowed") as error:
-        ComparisonDisplay.from_result(compare(before, after, X), n_pairs=0)
-    assert_one_sentence(error)

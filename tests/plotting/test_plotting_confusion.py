@@ -76,20 +76,6 @@ def test_names_at_the_matrix_are_legible(n_known, own_figure):
     assert inside_figure(display.figure_, display.ax_)
 
 
-def test_class_without_rows_is_left_blank():
-    display = OpenSetConfusionMatrixDisplay.from_predictions([0, 0, -1], [0, -1, 1], labels=[0, 1])
-    assert np.isnan(display.values_[1]).all()
-    assert [text.get_text() for text in display.text_[1]] == ["–"] * 3
-    assert [text.get_text() for text in display.text_[0]] == ["0.50", "0", "0.50"]
-
-
-def test_class_named_open_is_told_from_open():
-    display = OpenSetConfusionMatrixDisplay.from_predictions(
-        ["open", "shut", "x"], ["open", "shut", "-1"], labels=["open", "shut"]
-    )
-    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["open", "shut", "open (-1)"]
-
-
 def test_order_and_names_are_the_callers():
     display = OpenSetConfusionMatrixDisplay.from_predictions(
         [1, 2, 2, 5], [1, 2, 1, -1], labels=[2, 1], display_labels=["two", "one", "else"], colorbar=False

@@ -38,19 +38,6 @@ def test_bars_are_the_sizes_of_the_groups(traffic):
     assert len(DiscoveryDisplay.from_result(result, n_groups=2, legend=False).texts_) == 2
 
 
-def test_given_axes_are_drawn_on(traffic):
-    clf, X, _ = traffic
-    ax = Figure(layout="constrained").subplots()
-    assert DiscoveryDisplay.from_estimator(clf, X, ax=ax).ax_ is ax
-    assert plt.get_fignums() == []
-
-
-def test_without_groups_the_picture_says_so(traffic):
-    clf, X, _ = traffic
-    display = DiscoveryDisplay.from_estimator(clf, X[:1])
-    assert [text.get_text() for text in display.ax_.texts] == ["no group"]
-
-
 def test_what_cannot_be_drawn(traffic):
     clf, X, _ = traffic
     with pytest.raises(ValueError, match="n_groups=0 is not allowed") as error:
@@ -59,3 +46,16 @@ def test_what_cannot_be_drawn(traffic):
     with pytest.raises(TypeError, match="LogisticRegression was given") as error:
         DiscoveryDisplay.from_estimator(LogisticRegression().fit(X[:80], np.arange(80) % 2), X)
     assert_one_sentence(error)
+
+
+def test_without_groups_the_picture_says_so(traffic):
+    clf, X, _ = traffic
+    display = DiscoveryDisplay.from_estimator(clf, X[:1])
+    assert [text.get_text() for text in display.ax_.texts] == ["no group"]
+
+
+def test_given_axes_are_drawn_on(traffic):
+    clf, X, _ = traffic
+    ax = Figure(layout="constrained").subplots()
+    assert DiscoveryDisplay.from_estimator(clf, X, ax=ax).ax_ is ax
+    assert plt.get_fignums() == []

@@ -1,7 +1,6 @@
 """The picture of the ellipsoids: outlines, sections and the frame against brute force, names and legend."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from plotting_helpers import LONG_NAMES, assert_one_sentence, fit_blobs, inside_figure, margins_on_outline
@@ -53,21 +52,6 @@ def test_without_a_boundary_there_is_no_outline(flat, offset):
     assert display.is_open.all() == (offset > 0)
 
 
-def test_open_space_is_where_predict_is_open(flat):
-    clf, X, y = flat
-    display = EllipsoidDisplay.from_estimator(clf, X, y, grid_resolution=30)
-    (left, bottom), (right, top) = display.limits
-    cells = [
-        [clf.predict([[left + (i + 0.5) / 30 * (right - left), bottom + (j + 0.5) / 30 * (top - bottom)]])[0] == -1]
-        for j in range(30)
-        for i in range(30)
-    ]
-    np.testing.assert_array_equal(display.is_open.ravel(), np.ravel(cells))
-    np.testing.assert_array_equal(np.ma.filled(display.accepted_.get_array(), False), ~display.is_open)
-    assert display.accepted_.get_extent() == [left, right, bottom, top]
-    assert 0 < display.is_open.mean() < 1
-
-
 def test_rows_are_drawn_by_truth_and_answer(flat):
     clf, X, y = flat
     display = EllipsoidDisplay.from_estimator(clf, X, y)
@@ -112,36 +96,6 @@ def test_sections_have_margin_zero(deep, axes):
         np.testing.assert_array_equal(display.coordinates, display.directions)
 
 
-def test_some_plane_misses_a_class(deep):
-    # Or the test above would say nothing about classes that are missed.
-    clf, X, y = deep
-    n_met = [
-        len(EllipsoidDisplay.from_estimator(clf, X, y, label=1, axes=axes, grid_resolution=10).outlines_)
-        for axes in SECTIONS
-    ]
-    assert min(n_met) < 5
-    assert max(n_met) > 1
-
-
-@pytest.mark.parametrize("axes", ["shared", "contributing", "longest"])
-def test_the_plane_goes_through_a_sample_of_median_distance(deep, axes):
-    clf, X, y = deep
-    display = EllipsoidDisplay.from_estimator(clf, X, y, label=1, axes=axes, grid_resolution=10)
-    accepted = X[clf.predict(X) == 1]
-    points = (accepted - display.origin) @ display.coordinates.T
-    # Distances in the directions that the plane does not show, and that of the plane, in radii.
-    distances = 1 - clf.class_margins(accepted - points @ display.directions)[:, 1]
-    own = 1 - clf.class_margins(display.origin[np.newaxis])[0, 1]
-    assert np.mean(distances <= own + 1e-6) == pytest.approx(0.5, abs=1 / len(distances))
-    np.testing.assert_allclose((display.origin - clf.centers_[1]) @ display.coordinates.T, 0, atol=1e-6)
-
-
-def test_the_boundary_of_the_named_class_is_within_the_frame(deep):
-    clf, X, y = deep
-    display = EllipsoidDisplay.from_estimator(clf, X, y, label=1, axes="longest", grid_resolution=10)
-    assert ((display.limits[0] < display.outlines[1]) & (display.outlines[1] < display.limits[1])).all()
-
-
 def test_shared_axes_are_named_by_their_poles(deep):
     clf, X, y = deep
     display = EllipsoidDisplay.from_estimator(clf, X, y, label=2, grid_resolution=10)
@@ -154,16 +108,6 @@ def test_shared_axes_are_named_by_their_poles(deep):
         means = clf.centroids_ @ coordinate
         assert (clf.classes_[means.argmin()], clf.classes_[means.argmax()]) == (low, high)
     assert (np.diff(variances) < 0).all()
-
-
-def test_without_shared_axes_the_class_has_its_own():
-    X, y = make_open_blobs(200, 4, n_known=3, open_share=0.0, random_state=0)
-    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=2), random_state=0).fit(X, y)
-    assert len(clf.shared_axes()[0]) == 0
-    display = EllipsoidDisplay.from_estimator(clf, X, y, label=1, grid_resolution=10)
-    own = EllipsoidDisplay.from_estimator(clf, X, y, label=1, axes="contributing", grid_resolution=10)
-    np.testing.assert_array_equal(display.directions, own.directions)
-    assert display.axis_names == own.axis_names
 
 
 def test_axes_are_those_that_contribute_most_or_are_longest(deep):
@@ -189,13 +133,6 @@ def test_axes_are_those_that_contribute_most_or_are_longest(deep):
     np.testing.assert_allclose(pair.directions, directions[[3, 1]])
 
 
-def test_a_class_without_assigned_rows_can_be_drawn(deep):
-    clf, X, y = deep
-    others = clf.predict_known(X) != 2
-    display = EllipsoidDisplay.from_estimator(clf, X[others], y[others], label=2, grid_resolution=10)
-    assert not np.isnan(display.outlines[2]).any()
-
-
 def test_the_frame_holds_all_known_rows_and_says_what_it_leaves_out(flat):
     clf, X, y = flat
     far = np.concatenate([X, [[1e4, 0], [0, -1e4]]])
@@ -207,39 +144,6 @@ def test_the_frame_holds_all_known_rows_and_says_what_it_leaves_out(flat):
     assert beyond >= 2
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert f"samples beyond the frame: {beyond}" in texts
-
-
-@pytest.mark.parametrize("rows", [slice(1), "open"])
-def test_a_single_row_or_open_rows_alone_can_be_drawn(flat, rows):
-    clf, X, y = flat
-    rows = y == -1 if rows == "open" else np.flatnonzero(y != -1)[rows]
-    display = EllipsoidDisplay.from_estimator(clf, X[rows], y[rows], grid_resolution=10)
-    assert ((display.limits[0] < X[rows]) & (X[rows] < display.limits[1])).all()
-    assert len(display.outlines_) == 3
-
-
-def test_feature_names_are_on_the_axes_and_raise_no_warning(flat):
-    _, X, y = flat
-    frame = pd.DataFrame(X, columns=["length", "width"])
-    clf = EllipsoidOpenSetClassifier(random_state=0).fit(frame[y != -1], y[y != -1])
-    display = EllipsoidDisplay.from_estimator(clf, frame, y, grid_resolution=10)
-    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("length", "width")
-    assert list(clf.feature_names_in_) == ["length", "width"]
-
-
-@pytest.mark.parametrize("n_known", [8, 77])
-def test_names_of_many_classes_do_not_cover_one_another(n_known):
-    clf, X, y = fit_blobs(2, n_known)
-    clf.classes_ = LONG_NAMES[:n_known]
-    clf.open_label_ = "-1"
-    y = np.append(LONG_NAMES[:n_known], "-1")[y]
-    display = EllipsoidDisplay.from_estimator(clf, X, y, grid_resolution=20)
-    assert len(display.outlines_) == n_known
-    boxes = [text.get_window_extent() for text in display.names_]
-    assert len(boxes) >= 5
-    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
-    frame = display.ax_.get_window_extent().padded(2)
-    assert all(frame.contains(*corner) for box in boxes for corner in (box.min, box.max))
 
 
 def test_the_legend_and_all_names_lie_within_the_figure(deep):
@@ -290,9 +194,26 @@ def test_what_cannot_be_drawn_is_said_in_one_sentence(deep, X, options, message)
     assert plt.get_fignums() == []
 
 
-def test_one_feature_cannot_be_drawn():
-    X, y = np.arange(20.0)[:, np.newaxis], np.repeat([0, 1], 10)
-    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="X has 1 feature, but the picture has two dimensions") as error:
-        EllipsoidDisplay.from_estimator(clf, X, y)
-    assert_one_sentence(error)
+def test_without_shared_axes_the_class_has_its_own():
+    X, y = make_open_blobs(200, 4, n_known=3, open_share=0.0, random_state=0)
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=2), random_state=0).fit(X, y)
+    assert len(clf.shared_axes()[0]) == 0
+    display = EllipsoidDisplay.from_estimator(clf, X, y, label=1, grid_resolution=10)
+    own = EllipsoidDisplay.from_estimator(clf, X, y, label=1, axes="contributing", grid_resolution=10)
+    np.testing.assert_array_equal(display.directions, own.directions)
+    assert display.axis_names == own.axis_names
+
+
+@pytest.mark.parametrize("n_known", [8, 77])
+def test_names_of_many_classes_do_not_cover_one_another(n_known):
+    clf, X, y = fit_blobs(2, n_known)
+    clf.classes_ = LONG_NAMES[:n_known]
+    clf.open_label_ = "-1"
+    y = np.append(LONG_NAMES[:n_known], "-1")[y]
+    display = EllipsoidDisplay.from_estimator(clf, X, y, grid_resolution=20)
+    assert len(display.outlines_) == n_known
+    boxes = [text.get_window_extent() for text in display.names_]
+    assert len(boxes) >= 5
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    frame = display.ax_.get_window_extent().padded(2)
+    assert all(frame.contains(*corner) for box in boxes for corner in (box.min, box.max))

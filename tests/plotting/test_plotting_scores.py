@@ -46,31 +46,6 @@ def test_histogram_counts_are_those_of_a_loop(shifted):
     assert texts[1].endswith(f"{rejection:.1%} rejected")
 
 
-def test_histogram_shares_sum_to_one(flat):
-    clf, X, y = flat
-    display = ScoreHistogramDisplay.from_estimator(clf, X, y, bins=7)
-    assert display.known_heights_.sum() == pytest.approx(1)
-    assert display.open_heights_.sum() == pytest.approx(1)
-    assert len(display.bin_edges_) in (8, 9)
-
-
-@pytest.mark.parametrize(
-    ("score", "offset"),
-    [([1.0, 1.0, 1.0], 1.0), ([1.0, 1.0, 1.0], 5.0), ([0.1, 0.2, 0.3], np.inf), ([-1.0, 0.0, 2.0], 2.0)],
-)
-def test_histogram_of_odd_scores_and_offsets_loses_no_row(score, offset):
-    display = ScoreHistogramDisplay.from_predictions([0, 1, -1], score, offset=offset, share=False)
-    assert display.known_heights_.sum() == 2
-    assert display.open_heights_.sum() == 1
-    assert (display.line_ is None) == np.isinf(offset)
-
-
-def test_histogram_of_known_rows_alone():
-    display = ScoreHistogramDisplay.from_predictions(["a", "b"], [0.5, -0.5])
-    assert display.open_heights_.sum() == 0
-    assert "none rejected" in display.ax_.get_legend().get_texts()[1].get_text()
-
-
 # OSCR
 
 
@@ -160,30 +135,6 @@ def test_f1_is_that_of_the_metrics(shifted):
     assert display.ax_.get_ylabel() == "F1"
 
 
-def test_infinite_scores_and_strange_answers_count_as_in_the_metrics():
-    y_true, answers, score = ["a", "a", "b", "?"], ["a", "z", "b", "a"], [np.inf, 0.0, -np.inf, -1.0]
-    display = TradeOffDisplay.from_predictions(y_true, answers, score, offset=0.0, labels=["a", "b"], kind="f1")
-    present = np.flatnonzero(display.offsets == 0).item()
-    predicted = ["a", "z", "-1", "-1"]
-    assert display.open_set_f1[present] == pytest.approx(open_set_f1_score(y_true, predicted, labels=["a", "b"]))
-
-
-def test_a_known_class_without_rows_warns_once(flat):
-    clf, X, y = flat
-    rows = y != 1
-    arguments = y[rows], clf.predict_known(X[rows]), clf.score_samples(X[rows])
-    with pytest.warns(
-        UndefinedMetricWarning, match="y_true has no row of 1 of the 3 known classes, such as 1"
-    ) as caught:
-        display = TradeOffDisplay.from_predictions(*arguments, labels=clf.classes_, offset=0, kind="f1")
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
-    TradeOffDisplay.from_predictions(*arguments, labels=clf.classes_, offset=0)  # draws no F1
-    present = np.flatnonzero(display.offsets == 0).item()
-    wanted = open_set_f1_score(y[rows], clf.predict(X[rows]), labels=clf.classes_, zero_division=0)
-    assert display.open_set_f1[present] == pytest.approx(wanted)
-
-
 # Trade-off
 
 
@@ -238,9 +189,17 @@ def test_trade_off_of_half_of_the_samples_is_refused(flat):
         TradeOffDisplay.from_estimator(clf, y=y)
 
 
-@pytest.mark.parametrize("offset", [None, np.inf, -np.inf])
-def test_a_trade_off_at_an_infinite_offset_is_not_lost(offset):
-    rows = [0, 0, 1, 1, -1, -1], [0, 0, 1, 0, 0, 1], [0.9, 0.6, 0.6, 0.5, 0.6, 0.1]
-    display = TradeOffDisplay.from_predictions(*rows, offset=offset)
-    assert (display.offset_line_ is None) == (offset is None)
-    assert display.plot(x="offset").offset_line_ is None
+def test_a_known_class_without_rows_warns_once(flat):
+    clf, X, y = flat
+    rows = y != 1
+    arguments = y[rows], clf.predict_known(X[rows]), clf.score_samples(X[rows])
+    with pytest.warns(
+        UndefinedMetricWarning, match="y_true has no row of 1 of the 3 known classes, such as 1"
+    ) as caught:
+        display = TradeOffDisplay.from_predictions(*arguments, labels=clf.classes_, offset=0, kind="f1")
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    TradeOffDisplay.from_predictions(*arguments, labels=clf.classes_, offset=0)  # draws no F1
+    present = np.flatnonzero(display.offsets == 0).item()
+    wanted = open_set_f1_score(y[rows], clf.predict(X[rows]), labels=clf.classes_, zero_division=0)
+    assert display.open_set_f1[present] == pytest.approx(wanted)

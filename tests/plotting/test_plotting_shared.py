@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
-from plotting_helpers import assert_one_sentence, margins_on_outline
+from plotting_helpers import assert_one_sentence, inside_figure, margins_on_outline
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, plotting
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.plotting import (
     EllipsoidDisplay,
@@ -25,6 +25,10 @@ from skellipsoid.plotting import (
 
 SCORE_DISPLAYS = [ScoreHistogramDisplay, TradeOffDisplay]
 DISPLAYS = [*SCORE_DISPLAYS, OpenSetConfusionMatrixDisplay]
+
+
+def draw_all(clf, X, y, **options):
+    return [display.from_estimator(clf, X, y, **options) for display in (*DISPLAYS, EllipsoidDisplay)]
 
 
 def predictions(display, clf, X):
@@ -86,10 +90,6 @@ def test_text_pipeline_is_drawn(tiny_model, texts, labels, open_texts):
     np.testing.assert_array_equal(picture.y_true, y)
 
 
-def draw_all(clf, X, y, **options):
-    return [display.from_estimator(clf, X, y, **options) for display in (*DISPLAYS, EllipsoidDisplay)]
-
-
 def test_given_axes_are_drawn_on_and_pyplot_is_left_alone(flat):
     clf, X, y = flat
     figure = Figure(layout="constrained", figsize=(30, 5))
@@ -103,80 +103,19 @@ def test_given_axes_are_drawn_on_and_pyplot_is_left_alone(flat):
     figure.savefig(os.devnull, format="png")
 
 
-def test_axes_of_a_subfigure_are_drawn_on(flat):
-    clf, X, y = flat
-    figure = Figure(layout="constrained", figsize=(12, 6))
-    left, right = figure.subfigures(1, 2)
-    OpenSetConfusionMatrixDisplay.from_estimator(clf, X, y, ax=left.subplots())
-    found = EllipsoidDisplay.from_estimator(clf, X, y, ax=right.subplots(), names=True)
-    assert found.figure_ is right
-    assert [text.get_text() for text in found.names_]
-    figure.savefig(os.devnull, format="png")
-
-
-def test_each_display_makes_one_figure_and_keeps_its_numbers(flat):
-    clf, X, y = flat
-    found = draw_all(clf, X, y)
-    assert len(plt.get_fignums()) == 4
-    for display in found:
-        assert display.plot() is display
-        assert display.figure_ is display.ax_.figure
-    assert len(plt.get_fignums()) == 8
-
-
-@pytest.mark.filterwarnings("ignore:y holds booleans")
-def test_unsigned_and_boolean_labels(flat):
-    _, X, y = flat
-    X, y = X[y != 2], y[y != 2]
-    for kind in (np.uint8, bool):
-        known = y != -1
-        clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[known], y[known].astype(kind))
-        for display in draw_all(clf, X, y):
-            plt.close(display.figure_)
-        assert display.y_true.tolist() == y.tolist()
-
-
-@pytest.mark.parametrize("display", [*DISPLAYS, EllipsoidDisplay])
-def test_other_classifiers_are_refused(flat, display):
-    _, X, y = flat
-    other = LogisticRegression().fit(X[y != -1], y[y != -1])
-    with pytest.raises(TypeError, match="which LogisticRegression does not have: pass an open-set classifier") as error:
-        display.from_estimator(other, X, y)
-    assert_one_sentence(error)
-    assert ("from_predictions" in str(error.value)) == (display is not EllipsoidDisplay)
-    with pytest.raises(NotFittedError):
-        display.from_estimator(EllipsoidOpenSetClassifier(), X, y)
-
-
-@pytest.mark.parametrize("kind", ["trade_off", "f1", "oscr"])
-def test_missing_kinds_of_rows_are_said(flat, kind):
-    clf, X, y = flat
-    with pytest.raises(ValueError, match=r"None of the .* samples is open.* open label -1, or pass") as error:
-        TradeOffDisplay.from_estimator(clf, X[y != -1], y[y != -1], kind=kind)
-    assert_one_sentence(error)
-    with pytest.raises(ValueError, match=r"All of the .* samples are open") as error:
-        TradeOffDisplay.from_estimator(clf, X[y == -1], y[y == -1], kind=kind)
-    assert_one_sentence(error)
-    with pytest.raises(ValueError, match="y_pred_known holds the open label -1 in 1 of 3 rows") as error:
-        TradeOffDisplay.from_predictions([0, 1, -1], [0, -1, 1], [0.1, 0.2, 0.3], kind=kind)
-    assert_one_sentence(error)
-
-
-@pytest.mark.parametrize("display", SCORE_DISPLAYS)
-@pytest.mark.parametrize(
-    ("score", "offset", "message"),
-    [
-        ([0.1, np.nan, 0.3], 0.0, "score holds NaN in 1 of 3 rows"),
-        ([0.1, 0.3], 0.0, "y_true has 3 rows and score has 2"),
-        ([0.1, 0.2, 0.3], np.nan, "offset=nan is no operating point"),
-    ],
-)
-def test_scores_that_cannot_be_drawn(display, score, offset, message):
-    arguments = [score] if display is ScoreHistogramDisplay else [[0, 1, 1], score]
-    with pytest.raises(ValueError, match=message) as error:
-        display.from_predictions([0, 1, -1], *arguments, offset=offset)
-    assert_one_sentence(error)
-    assert plt.get_fignums() == []
+@pytest.mark.parametrize("size", [10, 14, 22])
+@pytest.mark.parametrize("width", [4.8, 6.4])
+def test_legends_stay_in_the_figure_in_letters_of_any_size(shifted, size, width):
+    clf, X, y = shifted
+    with plt.rc_context({"font.size": size, "legend.fontsize": size, "figure.figsize": (width, 4.8)}):
+        for kind in ("trade_off", "f1", None):
+            if kind is None:
+                display = ScoreHistogramDisplay.from_estimator(clf, X, y)
+            else:
+                display = TradeOffDisplay.from_estimator(clf, X, y, kind=kind)
+            display.figure_.draw_without_rendering()
+            assert inside_figure(display.figure_, *display.ax_.get_legend().get_texts())
+            assert display.ax_.get_window_extent().width > 0.6 * display.figure_.bbox.width
 
 
 @pytest.mark.parametrize(
@@ -246,6 +185,56 @@ def test_without_matplotlib_importing_works_and_calling_names_the_extra(warm_pyt
     assert lines[-1].startswith("OpenSetConfusionMatrixDisplay.plot draws")
 
 
-def test_public_names_are_sorted():
-    assert sorted(plotting.__all__) == list(plotting.__all__)
-    assert all(hasattr(plotting, name) for name in plotting.__all__)
+@pytest.mark.parametrize("kind", ["trade_off", "f1", "oscr"])
+def test_missing_kinds_of_rows_are_said(flat, kind):
+    clf, X, y = flat
+    with pytest.raises(ValueError, match=r"None of the .* samples is open.* open label -1, or pass") as error:
+        TradeOffDisplay.from_estimator(clf, X[y != -1], y[y != -1], kind=kind)
+    assert_one_sentence(error)
+    with pytest.raises(ValueError, match=r"All of the .* samples are open") as error:
+        TradeOffDisplay.from_estimator(clf, X[y == -1], y[y == -1], kind=kind)
+    assert_one_sentence(error)
+    with pytest.raises(ValueError, match="y_pred_known holds the open label -1 in 1 of 3 rows") as error:
+        TradeOffDisplay.from_predictions([0, 1, -1], [0, -1, 1], [0.1, 0.2, 0.3], kind=kind)
+    assert_one_sentence(error)
+
+
+@pytest.mark.parametrize("display", SCORE_DISPLAYS)
+@pytest.mark.parametrize(
+    ("score", "offset", "message"),
+    [
+        ([0.1, np.nan, 0.3], 0.0, "score holds NaN in 1 of 3 rows"),
+        ([0.1, 0.3], 0.0, "y_true has 3 rows and score has 2"),
+        ([0.1, 0.2, 0.3], np.nan, "offset=nan is no operating point"),
+    ],
+)
+def test_scores_that_cannot_be_drawn(display, score, offset, message):
+    arguments = [score] if display is ScoreHistogramDisplay else [[0, 1, 1], score]
+    with pytest.raises(ValueError, match=message) as error:
+        display.from_predictions([0, 1, -1], *arguments, offset=offset)
+    assert_one_sentence(error)
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize("display", [*DISPLAYS, EllipsoidDisplay])
+def test_other_classifiers_are_refused(flat, display):
+    _, X, y = flat
+    other = LogisticRegression().fit(X[y != -1], y[y != -1])
+    with pytest.raises(TypeError, match="which LogisticRegression does not have: pass an open-set classifier") as error:
+        display.from_estimator(other, X, y)
+    assert_one_sentence(error)
+    assert ("from_predictions" in str(error.value)) == (display is not EllipsoidDisplay)
+    with pytest.raises(NotFittedError):
+        display.from_estimator(EllipsoidOpenSetClassifier(), X, y)
+
+
+@pytest.mark.filterwarnings("ignore:y holds booleans")
+def test_unsigned_and_boolean_labels(flat):
+    _, X, y = flat
+    X, y = X[y != 2], y[y != 2]
+    for kind in (np.uint8, bool):
+        known = y != -1
+        clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[known], y[known].astype(kind))
+        for display in draw_all(clf, X, y):
+            plt.close(display.figure_)
+        assert display.y_true.tolist() == y.tolist()

@@ -15,8 +15,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
-import skellipsoid
-import skellipsoid_runtime
 from skellipsoid import (
     EliDecide,
     EllipsoidOpenSetClassifier,
@@ -29,6 +27,10 @@ from skellipsoid._onnx.folder import GRAPH, MANIFEST, write_export
 from skellipsoid_runtime import OnnxPipeline
 
 NEAR = 1e-4  # answers may differ where a score is this near to its limit
+
+
+class OwnEncoder(SupConTextEncoder):
+    """An encoder of a user's, which may compute other features."""
 
 
 @pytest.fixture(scope="module")
@@ -99,27 +101,12 @@ def test_the_graph_of_a_classifier_answers_as_it_does(classifier, blobs, tmp_pat
     assert_same_answers(exported_model(classifier, tmp_path), classifier, classifier, new, new)
 
 
-def test_one_class_without_axes_between_classes(blobs, tmp_path):
-    X, y, new = blobs
-    classifier = baselines.PLDAClassifier().fit(X[y == 0], y[y == 0])
-    model = exported_model(classifier, tmp_path)
-    np.testing.assert_array_equal(model.predict(new), classifier.predict(new))
-    np.testing.assert_allclose(model.score_samples(new), classifier.score_samples(new))
-
-
 def test_units_of_columns_are_part_of_the_graph(blobs, tmp_path):
     X, y, new = blobs
     units = 10.0 ** (np.arange(X.shape[1]) % 7 - 3)
     classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X * units, y)
     assert classifier.column_units_ is not None
     assert_same_answers(exported_model(classifier, tmp_path), classifier, classifier, new * units, new * units)
-
-
-def test_features_far_from_0_lose_nothing(blobs, tmp_path):
-    X, y, new = blobs
-    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X * 1e-3 + 1e6, y)
-    model = exported_model(classifier, tmp_path)
-    assert_same_answers(model, classifier, classifier, new * 1e-3 + 1e6, new * 1e-3 + 1e6)
 
 
 @pytest.mark.parametrize(
@@ -136,16 +123,6 @@ def test_steps_before_the_classifier_are_part_of_the_graph(steps, blobs, tmp_pat
     pipe = make_pipeline(*steps, "passthrough", baselines.BallClassifier()).fit(X, y)
     new = np.concatenate([new, np.zeros((1, 12)), np.full((1, 12), 1e-16)])
     assert_same_answers(exported_model(pipe, tmp_path), pipe, pipe[-1], new, pipe[:-1].transform(new))
-
-
-def test_of_a_wrapper_the_fitted_estimator_inside_is_exported(blobs, tmp_path):
-    X, y, new = blobs
-    pipe = make_pipeline(FrozenEstimator(StandardScaler().fit(X)), EllipsoidOpenSetClassifier(random_state=0))
-    tuned = TunedOperatingPointCV(pipe, rejection_rate=0.2, cv=2).fit(X, y)
-    classifier = tuned.estimator_[-1]
-    assert classifier.offset_ != 0
-    features = tuned.estimator_[:-1].transform(new)
-    assert_same_answers(exported_model(tuned, tmp_path), tuned, classifier, new, features)
 
 
 @pytest.mark.parametrize(
@@ -187,15 +164,6 @@ def test_text_models_of_four_kinds_answer_alike_at_any_batch_size_and_length(
     np.testing.assert_allclose(together["features"], features, atol=1e-5)
     for text, score in zip(new, together["score"], strict=True):
         np.testing.assert_allclose(model.score_samples([text]), [score], atol=1e-5)
-
-
-def test_a_pipeline_with_a_head_a_scaler_and_offsets(pipeline, exported, texts, open_texts):
-    new = [*texts, *open_texts]
-    model = OnnxPipeline(exported)
-    features = pipeline[:-1].transform(new)
-    assert_same_answers(model, pipeline, pipeline[-1], new, features)
-    assert (model.offset_, model.class_offsets_.tolist()) == (-0.1, [0.0, 0.2, 0.0, -0.1])
-    np.testing.assert_allclose(model.known_p_value(new), pipeline[-1].known_p_value(features))
 
 
 def test_a_prompt_and_any_length_are_part_of_the_graph(tiny_model, texts, labels, tmp_path):
@@ -276,59 +244,6 @@ def test_what_has_no_graph_is_refused_in_one_sentence_and_nothing_is_written(est
         export_onnx(fitted(estimator), tmp_path / "model")
     assert "; use " in str(caught.value) or "; before " in str(caught.value)
     assert not any(tmp_path.iterdir())
-
-
-def test_another_text_model_is_refused(build_model, texts, labels, tmp_path):
-    folder = build_model(tmp_path / "models" / "Electra", model_class="BertModel")
-    encoder = SupConTextEncoder(folder, finetune="none")
-    pipe = make_pipeline(encoder, baselines.BallClassifier()).fit(texts, labels)
-    pipe[0]._backbone.transformer.half()
-    with pytest.raises(TypeError, match=r"weights of torch\.float16, but only torch\.float32"):
-        export_onnx(pipe, tmp_path / "model")
-    type(pipe[0]._backbone.transformer).__name__, name = "ElectraModel", type(pipe[0]._backbone.transformer).__name__
-    try:
-        with pytest.raises(TypeError, match="is a ElectraModel, which cannot be exported; use one of Bert, DistilBert"):
-            export_onnx(pipe, tmp_path / "model")
-    finally:
-        type(pipe[0]._backbone.transformer).__name__ = name
-    assert not (tmp_path / "model").exists()
-
-
-class OwnEncoder(SupConTextEncoder):
-    """An encoder of a user's, which may compute other features."""
-
-
-def test_an_encoder_of_a_users_is_refused(tiny_model, texts, labels, tmp_path):
-    pipe = make_pipeline(OwnEncoder(tiny_model, finetune="none"), baselines.BallClassifier()).fit(texts, labels)
-    with pytest.raises(TypeError, match="A OwnEncoder cannot be exported; before the classifier"):
-        export_onnx(pipe, tmp_path / "model")
-    assert not any(tmp_path.iterdir())
-
-
-def test_quantize_needs_the_training_texts(tiny_model, texts, labels, blobs, tmp_path):
-    encoder = SupConTextEncoder(tiny_model, finetune="none")
-    pipe = make_pipeline(encoder, baselines.BallClassifier()).fit(texts, labels)
-    for estimator in (pipe, baselines.BallClassifier().fit(*blobs[:2])):
-        with pytest.raises(TypeError, match="keeps none; fit its text encoder with keep_texts, or"):
-            export_onnx(estimator, tmp_path / "model", quantize=True)
-    assert not any(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("quantize", ["no", 1, None])
-def test_quantize_is_true_or_false(quantize, blobs, tmp_path):
-    with pytest.raises(TypeError, match=f"^quantize={quantize!r} must be True or False.$"):
-        export_onnx(baselines.BallClassifier().fit(*blobs[:2]), tmp_path / "model", quantize=quantize)
-
-
-@pytest.mark.parametrize("tuned", [False, True])
-@pytest.mark.parametrize("steps", [[], [StandardScaler()]], ids=["alone", "Pipeline"])
-def test_unfitted_estimators_are_refused(tuned, steps, tmp_path):
-    classifier = EllipsoidOpenSetClassifier()
-    if tuned:
-        classifier = TunedOperatingPointCV(classifier, rejection_rate=0.1)
-    name = type(classifier).__name__
-    with pytest.raises(NotFittedError, match=f"This {name} instance is not fitted yet"):
-        export_onnx(make_pipeline(*steps, classifier) if steps else classifier, tmp_path / "model")
 
 
 def test_a_folder_that_holds_anything_is_left_alone(blobs, tmp_path):
@@ -413,6 +328,40 @@ def test_an_earlier_export_that_cannot_come_back_is_kept_and_named(error, tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+@pytest.mark.parametrize("tuned", [False, True])
+@pytest.mark.parametrize("steps", [[], [StandardScaler()]], ids=["alone", "Pipeline"])
+def test_unfitted_estimators_are_refused(tuned, steps, tmp_path):
+    classifier = EllipsoidOpenSetClassifier()
+    if tuned:
+        classifier = TunedOperatingPointCV(classifier, rejection_rate=0.1)
+    name = type(classifier).__name__
+    with pytest.raises(NotFittedError, match=f"This {name} instance is not fitted yet"):
+        export_onnx(make_pipeline(*steps, classifier) if steps else classifier, tmp_path / "model")
+
+
+def test_an_encoder_of_a_users_is_refused(tiny_model, texts, labels, tmp_path):
+    pipe = make_pipeline(OwnEncoder(tiny_model, finetune="none"), baselines.BallClassifier()).fit(texts, labels)
+    with pytest.raises(TypeError, match="A OwnEncoder cannot be exported; before the classifier"):
+        export_onnx(pipe, tmp_path / "model")
+    assert not any(tmp_path.iterdir())
+
+
+def test_another_text_model_is_refused(build_model, texts, labels, tmp_path):
+    folder = build_model(tmp_path / "models" / "Electra", model_class="BertModel")
+    encoder = SupConTextEncoder(folder, finetune="none")
+    pipe = make_pipeline(encoder, baselines.BallClassifier()).fit(texts, labels)
+    pipe[0]._backbone.transformer.half()
+    with pytest.raises(TypeError, match=r"weights of torch\.float16, but only torch\.float32"):
+        export_onnx(pipe, tmp_path / "model")
+    type(pipe[0]._backbone.transformer).__name__, name = "ElectraModel", type(pipe[0]._backbone.transformer).__name__
+    try:
+        with pytest.raises(TypeError, match="is a ElectraModel, which cannot be exported; use one of Bert, DistilBert"):
+            export_onnx(pipe, tmp_path / "model")
+    finally:
+        type(pipe[0]._backbone.transformer).__name__ = name
+    assert not (tmp_path / "model").exists()
+
+
 def test_a_missing_package_is_named(blobs, tmp_path, monkeypatch):
     classifier = baselines.BallClassifier().fit(*blobs[:2])
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None if name == "onnxscript" else name)
@@ -422,5 +371,11 @@ def test_a_missing_package_is_named(blobs, tmp_path, monkeypatch):
         export_onnx(classifier, tmp_path / "model")
 
 
-def test_both_distributions_have_one_version():
-    assert skellipsoid.__version__ == skellipsoid_runtime.__version__
+def test_of_a_wrapper_the_fitted_estimator_inside_is_exported(blobs, tmp_path):
+    X, y, new = blobs
+    pipe = make_pipeline(FrozenEstimator(StandardScaler().fit(X)), EllipsoidOpenSetClassifier(random_state=0))
+    tuned = TunedOperatingPointCV(pipe, rejection_rate=0.2, cv=2).fit(X, y)
+    classifier = tuned.estimator_[-1]
+    assert classifier.offset_ != 0
+    features = tuned.estimator_[:-1].transform(new)
+    assert_same_answers(exported_model(tuned, tmp_path), tuned, classifier, new, features)

@@ -44,17 +44,6 @@ def test_an_exported_model_of_the_hub(hub, exported, texts, open_texts, monkeypa
     assert OnnxPipeline(NAME).loaded_from_ == OnnxPipeline(NAME, revision=commit).loaded_from_ == model.loaded_from_
 
 
-def test_a_folder_of_this_name_goes_before_the_hub(hub, exported, tmp_path):
-    hub.add(NAME, exported)
-    (tmp_path / "user").mkdir()
-    (tmp_path / NAME).symlink_to(exported)
-    assert OnnxPipeline(NAME).loaded_from_ is None
-    assert "is a path on this machine" in refused(ValueError, revision="main")
-    with pytest.raises(FileNotFoundError, match="check the path of the exported model"):
-        OnnxPipeline(Path("user/nothing"))
-    assert hub.requests == []
-
-
 def test_what_the_hub_does_not_give(hub, exported, monkeypatch):
     assert "no such model on the hub that you can read" in refused(FileNotFoundError)
     hub.add(NAME, exported, closed="gated")
@@ -76,17 +65,28 @@ def test_a_changed_byte_is_an_error(hub, exported, name):
     assert "is damaged" in refused(ValueError)
 
 
-def test_what_is_damaged_in_the_cache_is_fetched_again(hub, exported, texts):
-    hub.add(NAME, exported)
-    before = OnnxPipeline(NAME).predict(texts)
-    for blob in Path(constants.HF_HUB_CACHE).glob("*/blobs/*"):
-        blob.write_bytes(b"")
-    np.testing.assert_array_equal(OnnxPipeline(NAME).predict(texts), before)
-
-
 def test_without_the_client_of_the_hub_one_sentence_says_what_to_install(hub, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert refused(ImportError) == (
         f"There is no folder {NAME!r} here, and a model on the hub needs the package huggingface_hub, which is not "
         "installed: pip install 'skellipsoid-runtime[hub]'."
     )
+
+
+def test_a_folder_of_this_name_goes_before_the_hub(hub, exported, tmp_path):
+    hub.add(NAME, exported)
+    (tmp_path / "user").mkdir()
+    (tmp_path / NAME).symlink_to(exported)
+    assert OnnxPipeline(NAME).loaded_from_ is None
+    assert "is a path on this machine" in refused(ValueError, revision="main")
+    with pytest.raises(FileNotFoundError, match="check the path of the exported model"):
+        OnnxPipeline(Path("user/nothing"))
+    assert hub.requests == []
+
+
+def test_what_is_damaged_in_the_cache_is_fetched_again(hub, exported, texts):
+    hub.add(NAME, exported)
+    before = OnnxPipeline(NAME).predict(texts)
+    for blob in Path(constants.HF_HUB_CACHE).glob("*/blobs/*"):
+        blob.write_bytes(b"")
+    np.testing.assert_array_equal(OnnxPipeline(NAME).predict(texts), before)

@@ -95,18 +95,6 @@ def test_an_export_that_changes_all_the_time_is_refused(exports, tmp_path, monke
         OnnxPipeline(tmp_path / "model")
 
 
-def test_a_damaged_export_is_refused_at_once(exports, tmp_path, monkeypatch):
-    put(exports[0], tmp_path / "model")
-    (tmp_path / "model" / "model.onnx").write_bytes((exports[1] / "model.onnx").read_bytes() + b"\0")
-    read, names = skellipsoid_runtime._folder._read, []
-    monkeypatch.setattr(
-        skellipsoid_runtime._folder, "_read", lambda path, *how: names.append(path.name) or read(path, *how)
-    )
-    with pytest.raises(ValueError, match=r"'model\.onnx' .* is damaged \(it has \d+ bytes, but must have \d+\)"):
-        OnnxPipeline(tmp_path / "model")
-    assert names.count("model.onnx") == 1
-
-
 def test_an_export_is_opened_while_others_take_its_place(exports, tmp_path):
     put(exports[0], tmp_path / "model")
     ended = threading.Event()
@@ -130,15 +118,3 @@ def test_an_export_is_opened_while_others_take_its_place(exports, tmp_path):
         ended.set()
         thread.join()
     assert all(answers in [[*names, "-1"] for names in NAMES] for answers in found)
-
-
-def test_no_second_copy_of_the_graph_is_kept(exports):
-    content = (exports[0] / "model.onnx").read_bytes()
-    session = OnnxPipeline(exports[0])._session
-    assert not any(value == content for value in vars(session).values())
-
-
-def test_hashes_of_another_form_are_damage(exports, tmp_path):
-    put(exports[0], tmp_path / "model", sha256={"model.onnx": ["0"]})
-    with pytest.raises(ValueError, match=r"'model\.onnx' .* is damaged"):
-        OnnxPipeline(tmp_path / "model")

@@ -8,7 +8,6 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 
 from skellipsoid import find_duplicates
 from skellipsoid._samples import duplicates
-from skellipsoid._samples.duplicates import equal_samples
 
 N_ROWS = 60  # of each of three classes, before they are copied
 
@@ -85,29 +84,6 @@ def test_near_copies_are_found(kind, jitter):
         assert falsely_linked(found, units) <= 0.05
 
 
-@pytest.mark.parametrize("jitter", [1e-4, 0.05])
-def test_near_copies_of_one_row_are_found_where_they_are_most_of_the_class(jitter):
-    rows, classes, units = with_copies("a hundred times", 0, jitter, n_rows=20)
-    np.testing.assert_array_equal(find_duplicates(rows, classes), units)
-
-
-@pytest.mark.parametrize("n_features", [2, 5])
-def test_few_links_are_false_where_there_are_duplicates(n_features):
-    shares = []
-    for seed in range(6):
-        rows, classes, units = with_copies("some twice", seed, 1e-4, n_features=n_features)
-        shares.append(falsely_linked(find_duplicates(rows, classes), units))
-    assert np.mean(shares) <= 0.05
-
-
-@pytest.mark.parametrize(("size", "spread", "n_features"), [(2, 0.1, 5), (3, 0.1, 5), (3, 0.3, 20), (5, 0.3, 20)])
-def test_where_all_rows_have_near_neighbours_they_are_no_duplicates(size, spread, n_features):
-    for seed in range(10):
-        rng = np.random.default_rng(seed)
-        rows = rng.normal(size=(120, n_features))[np.arange(120) // size] + spread * rng.normal(size=(120, n_features))
-        assert not has_duplicates(find_duplicates(rows, np.zeros(120, dtype=np.int64)))
-
-
 @pytest.mark.parametrize("load", [load_digits, load_wine, load_iris, load_breast_cancer])
 def test_measured_tables_have_no_duplicates(load):
     rows, classes = load(return_X_y=True)
@@ -161,13 +137,6 @@ def test_rows_that_rounding_made_equal_are_no_duplicates(draw, n_features):
         assert not has_duplicates(find_duplicates(rows, classes))
 
 
-def test_copies_in_a_rounded_table_are_found_where_rounding_does_not_explain_them():
-    rng = np.random.default_rng(0)
-    rows, classes = np.round(blobs(rng, n_features=30)[0], 1), np.repeat([0, 1, 2], 60)
-    origins = copied("by Zipf's law", rng, 180)
-    np.testing.assert_array_equal(find_duplicates(rows[origins], classes[origins]), numbered(origins))
-
-
 MIXED = {
     "a wide rounded column": lambda rng, rows: np.column_stack([rows, 1e3 * rng.integers(5, size=len(rows))]),
     "rare binary columns": lambda rng, rows: np.column_stack([1e3 * rows, rng.random((len(rows), 40)) < 0.02]),
@@ -218,25 +187,6 @@ def test_duplicates_do_not_depend_on_the_unit_and_the_origin(change, jitter):
     np.testing.assert_array_equal(find_duplicates(changed, classes), found)
 
 
-@pytest.mark.parametrize("jitter", [0.0, 0.05])
-def test_duplicates_do_not_depend_on_the_order_of_rows_and_the_names_of_classes(jitter):
-    rows, classes, _ = with_copies("by Zipf's law", jitter=jitter)
-    found = find_duplicates(rows, classes)
-    order = np.random.default_rng(1).permutation(len(rows))
-    np.testing.assert_array_equal(find_duplicates(rows[order], classes[order]), numbered(found[order]))
-    np.testing.assert_array_equal(find_duplicates(rows, np.array([7, -2, 4])[classes]), found)
-
-
-def test_units_are_numbered_in_the_order_of_their_first_row():
-    rows, classes, _ = with_copies("some twice", jitter=0.05)
-    found = find_duplicates(rows, classes)
-    firsts = np.unique(found, return_index=True)[1]
-    assert found.dtype == np.int64
-    assert (np.diff(firsts) > 0).all()
-    assert found[0] == 0
-    assert found.max() == len(firsts) - 1
-
-
 @pytest.mark.parametrize("jitter", [0.0, 1e-4])
 def test_rows_of_different_classes_are_never_linked(jitter):
     rng = np.random.default_rng(0)
@@ -244,52 +194,6 @@ def test_rows_of_different_classes_are_never_linked(jitter):
     twice = np.concatenate([rows, rows + jitter * rng.normal(size=rows.shape)])
     assert not has_duplicates(find_duplicates(twice, np.repeat([0, 1], 60)))
     np.testing.assert_array_equal(find_duplicates(twice, np.zeros(120, dtype=np.int64)), np.tile(np.arange(60), 2))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
-def test_every_kind_of_number_is_compared(dtype):
-    rows = (1e4 * np.random.default_rng(0).normal(size=(30, 20))).astype(dtype)
-    rows, classes = np.concatenate([rows, rows[::3]]), np.zeros(40, dtype=np.int64)
-    np.testing.assert_array_equal(find_duplicates(rows, classes), np.append(np.arange(30), np.arange(0, 30, 3)))
-
-
-def test_zeros_of_both_signs_are_equal():
-    rows, classes = blobs(np.random.default_rng(0))
-    rows[0, 3] = 0.0
-    rows[1] = rows[0]
-    rows[1, 3] = -0.0
-    assert find_duplicates(rows, classes)[:3].tolist() == [0, 0, 1]
-
-
-def test_equal_samples_are_equal_to_the_last_bit_and_in_their_label():
-    rows = np.array([[0.1 + 0.2, 1], [0.3, 1], [0.3, 1], [0.3, 1], [-0.0, 1], [0, 1]])
-    assert equal_samples(rows, np.array([0, 0, 0, 1, 1, 1])).tolist() == [0, 1, 1, 2, 3, 3]
-
-
-@pytest.mark.parametrize("n_constant", [0, 4])
-def test_equal_values_of_a_single_feature_are_no_duplicates(n_constant):
-    rows = np.column_stack([np.tile(np.random.default_rng(0).normal(size=30), 2), np.ones((60, n_constant))])
-    assert not has_duplicates(find_duplicates(rows, np.zeros(60, dtype=np.int64)))
-    assert not has_duplicates(find_duplicates(np.ones((9, 3)), np.zeros(9, dtype=np.int64)))
-
-
-def test_a_single_row_is_alone():
-    assert find_duplicates(np.ones((1, 4)), np.zeros(1, dtype=np.int64)).tolist() == [0]
-
-
-def test_near_rows_of_small_classes_stay_apart():
-    """Eight rows say nothing about what is near, nine do; exact copies are compared with the rows of all classes."""
-    rng = np.random.default_rng(0)
-    for n_rows in (2, 8, 40):
-        rows, classes = blobs(rng, n_features=20)
-        small = np.append(np.flatnonzero(classes < 2), np.flatnonzero(classes == 2)[:n_rows])
-        rows, classes = rows[small], classes[small]
-        rows[-1] = rows[-2] + 1e-4 * rng.normal(size=20)
-        assert has_duplicates(find_duplicates(rows, classes)) == (n_rows == 40)
-        rows[-1] = rows[-2]
-        found = find_duplicates(rows, classes)
-        assert found[-1] == found[-2]
-        assert len(np.unique(found)) == len(rows) - 1
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -306,15 +210,6 @@ def test_rows_of_small_classes_are_duplicates_where_only_rounding_tells_them_apa
     np.testing.assert_array_equal(find_duplicates(rows, classes), expected)
 
 
-def test_in_a_table_of_a_few_rows_copies_agree_in_two_columns_that_never_repeat():
-    """So few rows have no density; one such column may be a row number or a time."""
-    rows = np.random.default_rng(0).normal(size=(5, 4))[[0, 1, 2, 3, 4, 4]]
-    rows[:, 2:] = rows[:, 2:] > 0
-    assert find_duplicates(rows, np.array([0, 0, 0, 1, 1, 1])).tolist() == [0, 1, 2, 3, 4, 4]
-    rows[:, 1] = rows[:, 1] > 0
-    assert not has_duplicates(find_duplicates(rows, np.array([0, 0, 0, 1, 1, 1])))
-
-
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Classes of more than 64 rows are compared piece by piece; of more than 2,048 it takes seconds."""
@@ -329,19 +224,6 @@ def test_large_classes_are_compared_piece_by_piece(small_pieces, jitter):
     # A cut may come between near rows, but not between equal ones.
     assert all(together) if not jitter else np.mean(together) > 0.9
     assert falsely_linked(found, units) <= 0.05
-
-
-@pytest.mark.usefixtures("small_pieces")
-def test_pieces_of_large_classes_have_no_more_duplicates():
-    for n_features in (2, 20):
-        rows, classes = blobs(np.random.default_rng(0), 300, n_features)
-        assert not has_duplicates(find_duplicates(rows, classes))
-
-
-def test_a_sample_very_far_away_makes_no_duplicates_of_the_others():
-    rows = np.random.default_rng(0).normal(size=(60, 8))
-    rows[0] = 1e10
-    assert not has_duplicates(find_duplicates(rows, np.zeros(60, dtype=int)))
 
 
 @pytest.mark.parametrize("decimals", [1, 9], ids=["equal distances", "distinct distances"])

@@ -8,14 +8,6 @@ from hypothesis import strategies as st
 from skellipsoid._samples.folds import fold_numbers, validation_rows
 
 
-def test_folds_deal_blocks_of_each_class_in_turn():
-    classes, blocks = np.repeat([0, 1, 2], [10, 4, 3]), np.append(np.arange(14), [20, 20, 20])
-    folds = fold_numbers(classes, blocks, 5)
-    assert np.bincount(folds[:10]).tolist() == [2, 2, 2, 2, 2]
-    assert folds[10:14].tolist() == [1, 2, 3, 4]  # small classes do not all begin with the first fold
-    assert folds[14:].tolist() == [-1, -1, -1]  # a class of one block is never left out
-
-
 @pytest.mark.parametrize("seed", [None, 0, 1])
 def test_folds_divide_every_class_evenly_and_no_block(seed):
     rng = np.random.default_rng(0)
@@ -106,9 +98,3 @@ def test_what_other_classes_hold_out_counts_and_is_not_drawn_again(blocks, class
         assert held[classes == 0].any()
         counts = [int(held[classes == label].sum()) for label in (0, 1)]
         assert all(count == number for count, number in zip(counts, wanted, strict=True) if number is not None)
-
-
-def test_validation_rows_are_drawn_uniformly():
-    rng = np.random.default_rng(0)
-    drawn = sum(validation_rows(np.repeat([0, 1], 5), 0.4, rng).astype(int) for _ in range(2000))
-    np.testing.assert_allclose(drawn / 2000, 0.4, atol=0.05)

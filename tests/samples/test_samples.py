@@ -7,12 +7,10 @@ import pytest
 import torch
 from gathered import gathered, numbered, samples
 from scipy import stats
-from sklearn.datasets import load_digits, load_iris
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, find_duplicates
 from skellipsoid._ellipsoid.math.mixtures import draw_mixtures, draw_synthetic_classes
-from skellipsoid._ellipsoid.paper.ellipsoids import hold_out, hold_out_open
-from skellipsoid._samples.samples import effective_number
+from skellipsoid._ellipsoid.paper.ellipsoids import hold_out
 from skellipsoid.baselines import BallClassifier
 
 
@@ -69,26 +67,6 @@ def test_duplicates_weigh_together_as_much_as_their_mean(copies):
     np.testing.assert_allclose(once.weights[once.units == 12] / once.weights[12], weights[mine] / weights[12])
 
 
-def test_duplicates_weigh_each_for_itself_on_request(copies):
-    rows, classes, origins = copies
-    weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
-    _, each, _ = gather_all(rows, classes, weights, None, "each")
-    totals = np.bincount(origins, weights)
-    np.testing.assert_allclose(np.bincount(each.units, each.weights), totals / totals.mean())
-    np.testing.assert_allclose(each.weights[7] / each.weights[0], weights[[7, 31, 32]].sum() / weights[0])
-
-
-def test_duplicates_are_not_looked_for_where_they_are_off(copies):
-    rows, classes, _ = copies
-    weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
-    numbers, off, groups = gather_all(rows, classes, weights, None, "off")
-    for found in (numbers, off.units, off.groups, groups):
-        np.testing.assert_array_equal(found, np.arange(40))
-    np.testing.assert_allclose(off.weights, weights / weights.mean())
-    # To the last bit, whatever rounding makes of the mean.
-    assert gather_all(rows[:12], classes[:12], np.full(12, 0.1), None, "off")[1].weights.tolist() == [1] * 12
-
-
 def test_equal_rows_of_different_groups_stay_apart(copies):
     rows, classes, origins = copies
     groups = np.full(40, 8)
@@ -115,21 +93,6 @@ def test_a_unit_weighs_one_on_average_whatever_the_weights_are_in(copies, duplic
     assert one.weights.sum() == pytest.approx(len(np.unique(one.units)))
 
 
-def test_rows_that_are_equal_by_chance_stay_apart():
-    binary = np.random.default_rng(0).integers(2, size=(60, 4)).astype(float)
-    assert len(np.unique(binary, axis=0)) < 20
-    numbers, found, _ = gathered(binary, np.repeat([0, 1], 30), np.ones(60), None, "once")
-    assert numbers.tolist() == found.units.tolist() == list(range(60))
-    assert found.weights.tolist() == [1] * 60
-
-
-def test_equal_rows_of_different_classes_stay_apart(copies):
-    rows, classes = copies[0], np.repeat([0, 1], [30, 10])  # the copies are in a class of their own
-    numbers, found, _ = gathered(rows, classes, np.ones(40), None, "once")
-    assert numbers.tolist() == [*range(32), *range(33, 40)]
-    assert not set(found.units[:30]) & set(found.units[30:])
-
-
 @pytest.mark.parametrize("duplicates", ["once", "each", "off"])
 @pytest.mark.parametrize("has_groups", [False, True])
 @pytest.mark.parametrize("by_chance", [False, True])
@@ -151,43 +114,7 @@ def test_a_row_with_a_number_of_copies_is_that_many_equal_rows(copies, duplicate
         np.testing.assert_array_equal(numbered(getattr(found, name)), numbered(getattr(wanted, name)))
 
 
-def test_samples_that_are_chosen_keep_what_they_weigh(copies):
-    rows, classes, _ = copies
-    numbers, found, _ = gathered(rows, classes, np.arange(1.0, 41), np.arange(40) % 9, "each")
-    chosen = numbers % 3 == 0
-    some = found.where(chosen).normalized()
-    for name in ("features", "classes", "copies", "units", "groups", "validates"):
-        np.testing.assert_array_equal(getattr(some, name), getattr(found, name)[chosen])
-    # In proportion; on average a unit weighs 1, also of those that are chosen.
-    np.testing.assert_allclose(some.weights / some.weights[0], found.weights[chosen] / found.weights[chosen][0])
-    assert some.weights.sum() == pytest.approx(len(np.unique(some.units)))
-
-
 # Rows that belong together
-
-
-def test_what_is_not_said_is_a_row_by_itself():
-    found = samples([0, 1, 1, 2])
-    assert len(found) == 4
-    assert found.n_classes == 3
-    assert found.weights.dtype == torch.float64
-    assert found.weights.tolist() == [1] * 4
-    for numbers in (found.units, found.groups, found.sets, found.blocks):
-        assert numbers.tolist() == [0, 1, 2, 3]
-    # Duplicates are groups where none are given.
-    assert samples([0, 0, 0], units=[4, 4, 6]).groups.tolist() == [4, 4, 6]
-
-
-def test_rows_of_some_classes_keep_their_columns():
-    found = samples([0, 1, 1, 2, 0], weights=[1, 2, 3, 4, 5], units=[7, 7, 8, 9, 6], groups=[3, 3, 3, 2, 1])
-    some = found.of_classes(torch.tensor([True, False, True]))
-    assert torch.equal(some.features, found.features[[0, 3, 4]])
-    assert some.classes.tolist() == [0, 2, 0]
-    assert some.weights.tolist() == [1, 4, 5]
-    assert some.units.tolist() == [7, 9, 6]
-    assert some.groups.tolist() == [3, 2, 1]
-    assert some.n_classes == 3
-    assert samples([0, 1]).where(torch.tensor([False, False])).sets.tolist() == []
 
 
 def test_a_set_is_a_group_and_the_duplicates_of_the_row_wherever_they_are():
@@ -209,16 +136,6 @@ def test_a_set_is_a_group_and_the_duplicates_of_the_row_wherever_they_are():
         [5, 6],
         [5, 6],
     ]
-
-
-def test_duplicates_that_are_each_their_own_group_are_one_set():
-    found = samples([0] * 5, units=[0, 0, 1, 1, 2], groups=[4, 3, 2, 1, 0])
-    assert found.sets[0] == found.sets[1]
-    assert found.sets[2] == found.sets[3]
-    assert len({*found.sets.tolist()}) == 3
-    # The squared sum of three weights over the sum of their squares: 2, 2 and 1.
-    assert effective_number(np.ones(5), found.sets) == pytest.approx(25 / 9)
-    assert effective_number(np.ones(5), samples([0] * 5, units=[0, 0, 1, 1, 2]).sets) == pytest.approx(25 / 9)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -259,15 +176,6 @@ def test_a_row_that_all_groups_share_joins_them_to_no_block_of_more_than_a_fifth
     assert all(len(set(blocks[groups == group])) == 1 for group in range(50))
 
 
-def test_effective_number_is_that_of_kish():
-    assert effective_number(np.ones(12), np.arange(12)) == pytest.approx(12)
-    assert effective_number(np.full(12, 0.3), np.repeat([5, 9, 2], 4)) == pytest.approx(3)
-    assert effective_number(np.array([3.0, 1, 1, 1]), np.arange(4)) == pytest.approx(36 / 12)
-    assert effective_number(np.empty(0), np.empty(0, dtype=np.int64)) == 0
-    weights, sets = np.array([1.0, 1, 2, 4, 1, 1]), np.array([3, 3, 3, 1, 0, 0])
-    assert effective_number(weights, sets) == pytest.approx(100 / (16 + 16 + 4))
-
-
 def test_centroids_are_weighted_means_and_the_papers_radii_mean_distances():
     rng = np.random.default_rng(0)
     X, y, weights = rng.normal(size=(40, 3)), np.arange(40) % 2, rng.gamma(2, size=40)
@@ -279,16 +187,6 @@ def test_centroids_are_weighted_means_and_the_papers_radii_mean_distances():
     distances = np.linalg.norm(X - means[y], axis=1)
     radii = [np.average(distances[y == k], weights=weights[y == k]) for k in (0, 1)]
     np.testing.assert_allclose(clf.radii_, radii, rtol=1e-5)
-
-
-@pytest.mark.filterwarnings("ignore:Classes without spread")
-def test_a_class_of_one_unit_has_the_typical_size():
-    rng = np.random.default_rng(0)
-    point, (one, other) = rng.normal(size=3), rng.normal(size=(2, 20, 3))
-    X, y = np.concatenate([np.tile(point, (3, 1)), 9 + one, other - 9]), np.repeat([0, 1, 2], [3, 20, 20])
-    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
-    np.testing.assert_allclose(clf.centroids_[0], point)
-    assert clf.radii_[1:].min() / 2 < clf.radii_[0] < 2 * clf.radii_[1:].max()
 
 
 def test_mixtures_draw_rows_by_their_weights():
@@ -306,17 +204,6 @@ def test_mixtures_draw_rows_by_their_weights():
     ]
     missing = 3 - classes[first_two].sum(axis=1)
     assert stats.chisquare(np.bincount(missing, minlength=3), 20_000 * np.array(expected)).pvalue > 0.01
-
-
-def test_synthetic_samples_the_classes_deviate_as_rows_of_weight_do():
-    classes = np.tile([0, 1], 20)
-    weights = np.where(np.arange(40) < 20, 1e-12, 1.0)
-    centroids = 10 * np.eye(3)
-    rows = centroids[classes]
-    rows[:, 2] = np.arange(40)
-    drawn = draw_synthetic_classes(classes, 200, 0.6, np.random.default_rng(0), weights)
-    synthetic = drawn.of(torch.from_numpy(centroids), torch.from_numpy(rows - centroids[classes])).numpy()
-    assert set(np.round(synthetic[:, 2])) == set(range(20, 40))
 
 
 # Rows that are held out
@@ -342,16 +229,6 @@ def test_groups_and_duplicates_are_held_out_together():
     assert again[40:].any()
 
 
-def test_a_share_of_open_samples_is_held_out():
-    chosen = hold_out_open(np.full(200, -1), 0.3, 0)
-    assert 40 < chosen.sum() < 80
-    given = np.repeat([0, 1, -1], [50, 50, 100])
-    again = hold_out_open(given, 0.3, 0)
-    assert not again[:50].any()
-    assert again[50:100].all()
-    assert 15 < again[100:].sum() < 45
-
-
 # Rows that are far out
 
 
@@ -363,14 +240,6 @@ def find_outliers(rows, classes):
     found = np.flatnonzero(groups < 0)
     assert any("outliers" in str(each.message) for each in said) == bool(len(found))
     return found
-
-
-def test_an_outlier_among_digits_is_found():
-    rows, classes = load_digits(return_X_y=True)
-    assert find_outliers(rows, classes).tolist() == []
-    rows[7, 3] = 1e6
-    rows[1000] += 1e6
-    assert find_outliers(rows, classes).tolist() == [7, 1000]
 
 
 @pytest.mark.parametrize("n_features", [2, 20])
@@ -385,26 +254,11 @@ def test_tails_are_not_outlying(draw, n_features):
         assert find_outliers(rows, classes).tolist() == []
 
 
-@pytest.mark.parametrize(("n_far", "expected"), [(1, 1), (5, 5), (6, 0), (30, 0)])
-def test_a_far_part_of_a_class_is_not_outlying(n_far, expected):
-    rows, classes = np.random.default_rng(0).normal(size=(200, 5)), np.repeat([0, 1], 100)
-    rows[:n_far] += 1e5
-    assert find_outliers(rows, classes).tolist() == list(range(expected))
-
-
 @pytest.mark.parametrize(("factor", "expected"), [(15, []), (25, [3])])
 def test_a_row_is_outlying_beyond_twenty_times_the_typical_distance(factor, expected):
     """In many dimensions all rows are equally far from the middle, so that this limit alone decides."""
     rows, classes = np.random.default_rng(0).normal(size=(200, 50)), np.repeat([0, 1], 100)
     rows[3] *= factor * np.sqrt(50) / np.linalg.norm(rows[3])
-    assert find_outliers(rows, classes).tolist() == expected
-
-
-@pytest.mark.parametrize(("factor", "expected"), [(25, []), (900, []), (1100, [0, 1, 2])])
-def test_a_cluster_is_outlying_beyond_a_thousand_times_the_typical_distance(factor, expected):
-    """Three rows near each other may be a part of the class, and so far out they must be broken."""
-    rows, classes = np.random.default_rng(0).normal(size=(200, 50)), np.repeat([0, 1], 100)
-    rows[:3] += factor * np.sqrt(50) * np.eye(50)[0]
     assert find_outliers(rows, classes).tolist() == expected
 
 
@@ -418,48 +272,6 @@ def test_every_class_has_a_reach_of_its_own():
     rows[7] = 0
     rows[100:200] *= 1e4
     assert find_outliers(rows, classes).tolist() == []
-
-
-def test_classes_of_two_rows_are_compared_with_the_others():
-    rng = np.random.default_rng(0)
-    classes = np.repeat(np.arange(4), [30, 30, 2, 2])
-    rows = 5 * rng.normal(size=(4, 5))[classes] + rng.normal(size=(64, 5))
-    assert find_outliers(rows, classes).tolist() == []
-    # Nobody knows which of two rows it is: both stay.
-    far = rows.copy()
-    far[63] += 1e6
-    assert find_outliers(far, classes).tolist() == []
-    # Two rows of one place are not far from each other.
-    rows[63] = rows[62]
-    assert find_outliers(rows, classes).tolist() == []
-
-
-def test_a_few_rows_are_outlying_by_the_reach_of_larger_classes():
-    rng = np.random.default_rng(0)
-    classes = np.repeat(np.arange(3), [30, 30, 5])
-    rows = rng.normal(size=(65, 5))
-    rows[60:] *= 1e-6  # a class that is nearly a point
-    rows[64] += 1
-    assert find_outliers(rows, classes).tolist() == []
-    rows[64] += 1e4
-    assert find_outliers(rows, classes).tolist() == [64]
-    # Small classes alone have nobody to be compared with.
-    assert find_outliers(rows[60:], classes[60:]).tolist() == []
-
-
-def test_what_is_outlying_does_not_depend_on_shift_scale_and_order():
-    rows, classes = load_iris(return_X_y=True)
-    rows[[3, 140]] *= 1e5
-    order = np.random.default_rng(0).permutation(len(rows))
-    assert find_outliers(rows, classes).tolist() == [3, 140]
-    assert find_outliers(1e-3 * rows + 100, classes).tolist() == [3, 140]
-    assert sorted(order[find_outliers(rows[order], classes[order])]) == [3, 140]
-
-
-def test_points_have_no_outliers():
-    classes = np.repeat([0, 1], 20)
-    assert find_outliers(np.ones((40, 3)), classes).tolist() == []
-    assert find_outliers(np.random.default_rng(0).normal(size=(1, 3)), classes[:1]).tolist() == []
 
 
 def test_one_sample_that_is_divided_and_two_that_are_merged():
@@ -477,3 +289,22 @@ def test_one_sample_that_is_divided_and_two_that_are_merged():
     assert len(numbers) == len(features)
     np.testing.assert_array_equal(found.features, features[numbers])
     np.testing.assert_array_equal(found.classes, classes[numbers])
+
+
+def test_synthetic_samples_the_classes_deviate_as_rows_of_weight_do():
+    classes = np.tile([0, 1], 20)
+    weights = np.where(np.arange(40) < 20, 1e-12, 1.0)
+    centroids = 10 * np.eye(3)
+    rows = centroids[classes]
+    rows[:, 2] = np.arange(40)
+    drawn = draw_synthetic_classes(classes, 200, 0.6, np.random.default_rng(0), weights)
+    synthetic = drawn.of(torch.from_numpy(centroids), torch.from_numpy(rows - centroids[classes])).numpy()
+    assert set(np.round(synthetic[:, 2])) == set(range(20, 40))
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(25, []), (900, []), (1100, [0, 1, 2])])
+def test_a_cluster_is_outlying_beyond_a_thousand_times_the_typical_distance(factor, expected):
+    """Three rows near each other may be a part of the class, and so far out they must be broken."""
+    rows, classes = np.random.default_rng(0).normal(size=(200, 50)), np.repeat([0, 1], 100)
+    rows[:3] += factor * np.sqrt(50) * np.eye(50)[0]
+    assert find_outliers(rows, classes).tolist() == expected

@@ -4,9 +4,6 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
-import pytest
-
 from skellipsoid_runtime import OnnxPipeline
 from skellipsoid_runtime.serve._batcher import Batcher, QueueFullError
 
@@ -86,43 +83,11 @@ def test_what_arrives_while_all_threads_compute_is_the_next_batch():
     assert answer.sizes == [1, 6]
 
 
-def test_two_threads_compute_two_batches_at_a_time():
-    barrier = threading.Barrier(2, timeout=10)  # broken, unless both are there at the same time
-
-    def answer(texts):
-        barrier.wait()
-        return [{} for _ in texts]
-
-    assert run(answer, [["x"] * 8, ["x"] * 8], n_threads=2) == [[{}] * 8] * 2
-
-
 def test_a_request_that_fails_harms_no_other_of_its_batch():
     found = run(Lengths(), [["a"], ["bad"], ["ccc"]])
     assert found[0] == [{"length": 1}]
     assert found[2] == [{"length": 3}]
     assert isinstance(found[1], ValueError)
-
-
-def test_more_texts_than_may_wait_are_refused():
-    found = run(Lengths(), [["x"] * 5, ["x"] * 5, ["x"]], most_waiting=6, most_texts=20)
-    assert outcomes(found) == ["answered", "answered", "full"]  # a large one gets in as a small one does
-
-
-def test_requests_at_the_same_time_share_batches(serve, exported, texts):
-    model = OnnxPipeline(exported)
-    with serve(exported, wait_ms=300) as server, ThreadPoolExecutor(20) as pool:
-        found = list(pool.map(lambda text: server.post({"text": text}), texts[:20]))
-        assert {status for status, _ in found} == {200}
-        assert server.counter("batch_texts_sum") == 20
-        assert server.counter("batch_texts_count") <= 4  # 20 if each were computed by itself
-        expected = model.answers(texts[:20])
-        for i, (_, answer) in enumerate(found):
-            assert answer["text"] == texts[i]
-            assert answer["label"] == expected["label"][i]
-            assert answer["nearest_class"] == expected["nearest_class"][i]
-            # The other texts of a batch change the last digits.
-            assert answer["score"] == pytest.approx(expected["score"][i], abs=1e-5)
-            assert answer["p_value"] == pytest.approx(expected["p_value"][i], abs=0.05)
 
 
 def test_many_requests_of_many_texts_are_answered_each_with_its_own(serve, exported, texts, open_texts):
@@ -141,45 +106,6 @@ def test_many_requests_of_many_texts_are_answered_each_with_its_own(serve, expor
     for some, (status, answers) in zip(asked, found, strict=True):
         assert status == 200
         assert [answer["label"] for answer in answers] == [expected[text] for text in some]
-
-
-def test_a_saved_model_gives_the_answers_of_its_pipeline(serve, saved, pipeline, texts, open_texts):
-    queries = [*texts, *open_texts]
-    with serve(saved) as server:
-        status, answers = server.post({"texts": queries})
-        assert status == 200
-        program = server.get("/model")[1]["program"]
-    assert program == "skellipsoid"
-    assert [answer["label"] for answer in answers] == pipeline.predict(queries).tolist()
-    np.testing.assert_allclose([answer["score"] for answer in answers], pipeline.score_samples(queries), atol=1e-5)
-    features = pipeline[:-1].transform(queries)
-    assert [answer["nearest_class"] for answer in answers] == pipeline[-1].predict_known(features).tolist()
-    p_values = pipeline[-1].known_p_value(features)
-    np.testing.assert_allclose([answer["p_value"] for answer in answers], p_values, atol=0.05)
-
-
-def test_a_single_client_does_not_wait_for_others():
-    answer = Lengths()
-
-    async def one_after_another():
-        batcher = batcher_of(answer, wait=0.2)
-        await batcher.ask(["first"])
-        start = asyncio.get_running_loop().time()
-        for _ in range(20):
-            await batcher.ask(["x"])
-        taken = asyncio.get_running_loop().time() - start
-        await collected(batcher, [["x"]] * 6)
-        return taken
-
-    assert asyncio.run(one_after_another()) < 20 * 0.2 / 2
-    # What comes together shares a batch all the same.
-    assert answer.sizes == [1] * 21 + [6]
-
-
-def test_a_request_of_many_texts_gets_in_where_many_small_ones_wait():
-    small, large = [["x"] * 8] * 12, ["x"] * 60
-    found = run(Lengths(), [*small, large], most_waiting=100, wait=0.05)
-    assert "full" not in outcomes(found)
 
 
 class Clients:

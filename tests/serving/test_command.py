@@ -75,13 +75,6 @@ def test_after_sigterm_it_is_not_ready_and_goes_on_for_a_while(serve, exported, 
         assert server.process.wait(timeout=30) == 0
 
 
-def test_an_interrupt_ends_it_at_once(serve, exported):
-    with serve(exported, drain_seconds=30) as server:
-        begin = time.monotonic()
-        assert server.end(signal.SIGINT) == 130
-        assert time.monotonic() - begin < 15
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -103,16 +96,6 @@ def test_what_cannot_be_is_one_sentence(words, sentence, tmp_path, monkeypatch, 
     assert error.count("\n") == 1
 
 
-def test_a_port_that_is_taken_is_one_sentence_before_the_model_is_loaded(capsys):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        assert main(["--model", "nothing", "--port", str(taken.getsockname()[1])]) == 2
-    error = capsys.readouterr().err
-    assert os.strerror(errno.EADDRINUSE).lower() in error
-    assert error.count("\n") == 1
-
-
 def test_without_its_libraries_it_names_the_extra(tmp_path):
     (tmp_path / "uvicorn.py").write_text("raise ImportError('uvicorn')")
     command = [sys.executable, "-m", "skellipsoid_runtime.serve", "--model", "x"]
@@ -121,3 +104,13 @@ def test_without_its_libraries_it_names_the_extra(tmp_path):
     assert found.returncode == 2
     assert "pip install 'skellipsoid-runtime[serve]'" in found.stderr
     assert found.stderr.count("\n") == 1
+
+
+def test_a_port_that_is_taken_is_one_sentence_before_the_model_is_loaded(capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert main(["--model", "nothing", "--port", str(taken.getsockname()[1])]) == 2
+    error = capsys.readouterr().err
+    assert os.strerror(errno.EADDRINUSE).lower() in error
+    assert error.count("\n") == 1

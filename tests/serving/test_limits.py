@@ -5,7 +5,6 @@ import random
 import re
 import socket
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -52,17 +51,6 @@ def test_one_text_or_several(small, texts):
     assert small.post({"text": " \n\u00a0"})[0] == small.post({"texts": ["yes", " "]})[0] == 422
 
 
-def test_more_than_may_wait_gets_429_and_may_try_again(small, texts):
-    refused = small.counter('requests_total{status="429"}') or 0
-    with ThreadPoolExecutor(30) as pool:
-        found = [status for status, _ in pool.map(lambda _: small.post({"texts": texts[:5]}), range(30))]
-    assert {*found} == {200, 429}
-    assert small.counter('requests_total{status="429"}') == refused + found.count(429)
-    assert small.counter("waiting_texts") == 0
-    assert small.post({"text": texts[0]})[0] == 200
-    assert small.get("/ready") == (200, {"status": "ready"})
-
-
 def test_the_retry_is_told_in_seconds(exported, texts, serve):
     with (
         serve(exported, wait_ms=1000, max_queue=5) as server,
@@ -77,17 +65,6 @@ def test_the_retry_is_told_in_seconds(exported, texts, serve):
         response.read()
         with first.getresponse() as response:
             assert response.status == 200
-
-
-def test_a_body_that_does_not_arrive_gets_408(serve, exported, texts):
-    with serve(exported, body_seconds=0.3) as server:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as opened:
-            opened.sendall(HEAD + b"content-length: 15\r\n\r\n{")
-            with opened.makefile("rb") as answer:  # to its end: the connection is closed
-                content = answer.read()
-        assert content.startswith(b"HTTP/1.1 408 ")
-        assert b"the body did not arrive within 0.3 seconds" in content
-        assert server.post({"text": texts[0]})[0] == 200
 
 
 def malformed(rng, n_bodies):

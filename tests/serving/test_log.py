@@ -50,10 +50,6 @@ def test_a_line_says_when_which_model_answered_what(serve, tmp_path, exported, t
     assert texts[0] not in path.read_text()
 
 
-def test_texts_are_written_if_they_are_asked_for(written, texts, open_texts):
-    assert [line["text"] for line in lines_of(written)] == [*texts, *open_texts] * 6
-
-
 def test_traffic_reads_it(written, saved, capsys):
     assert main(["traffic", "--model", str(saved), "--data", str(written), "--quiet"]) == 0
     out = capsys.readouterr().out
@@ -70,20 +66,6 @@ def test_review_reads_it_and_keeps_its_columns(written, saved, tmp_path, capsys)
     assert header[:3] == ["message", "label", "proposed_label"]
     assert header[8:15] == ["weight", "row", "digest", "time", "model", "answer", "nearest_class"]
     assert "of 228 are in" in capsys.readouterr().out
-
-
-def test_monitor_reads_it(written, saved, tmp_path, capsys):
-    state = ["--state", str(tmp_path / "state.json"), "--quiet"]
-    assert main(["monitor", "--model", str(saved), "--data", str(written), *state]) == 0
-    assert capsys.readouterr().out.startswith("These 228 texts are the reference")
-
-
-def test_a_log_without_texts_is_refused_by_who_needs_them(serve, tmp_path, exported, saved, texts, capsys):
-    path = tmp_path / "answers.jsonl"
-    with serve(exported, log=path) as server:
-        assert server.post({"texts": texts})[0] == 200
-    assert main(["traffic", "--model", str(saved), "--data", str(path)]) == 2
-    assert "It is not clear which column" in capsys.readouterr().err
 
 
 def test_it_begins_anew_when_it_is_large_and_keeps_some_files(serve, tmp_path, exported, texts):
@@ -124,22 +106,6 @@ def test_what_is_no_file_is_one_sentence(tmp_path):
             OSError, match=f"^{re.escape(repr(str(path)))} is {kind}, where a log is to be written; name a file.$"
         ):
             log_at(path)
-
-
-def test_it_begins_anew_where_a_link_leads(tmp_path):
-    volume, path = tmp_path / "volume", tmp_path / "link.jsonl"
-    volume.mkdir()
-    path.symlink_to("volume/answers.jsonl")
-    log = log_at(path, log_bytes=200, log_files=20)
-    texts = [f"text {i}" for i in range(12)]
-    for text in texts:
-        log.write([text], [{"label": "a"}], "m")
-    log.close()
-    assert path.is_symlink()
-    assert {*tmp_path.iterdir()} == {volume, path}
-    files = sorted(volume.iterdir(), key=lambda file: file.stat().st_mtime_ns)
-    assert len(files) > 3
-    assert [line["text"] for file in files for line in lines_of(file)] == texts
 
 
 def log_at(path, told=pytest.fail, **options):

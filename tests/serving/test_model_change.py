@@ -163,18 +163,6 @@ def test_a_model_that_fails_at_requests_gives_way_to_the_one_before(serve, point
         assert re.search(r"ERROR model .* answers again, since .* failed: \S+", server.output)
 
 
-def test_sighup_loads_the_model_again_and_nothing_else_does(serve, pointer, exported_later):
-    with serve(pointer, watch_seconds=0) as server:
-        version = version_of(server)
-        pointer.write_text(str(exported_later))
-        time.sleep(1)
-        assert version_of(server) == version
-        for number in (1, 2):  # the second time nothing has changed
-            server.process.send_signal(signal.SIGHUP)
-            wait_until(lambda number=number: server.counter('model_changes_total{result="taken"}') == number)
-        assert version_of(server) != version
-
-
 def test_a_loop_of_links_for_a_moment_does_not_end_the_watch(serve, pointer, exported_later):
     with serve(pointer, **SOON) as server:
         version = version_of(server)
@@ -186,12 +174,6 @@ def test_a_loop_of_links_for_a_moment_does_not_end_the_watch(serve, pointer, exp
         pointer.write_text(str(exported_later))
         wait_until(lambda: version_of(server) != version)
         assert server.get("/model")[1]["error"] is None
-
-
-def test_a_loop_of_links_at_the_start_is_an_error_of_one_sentence(tmp_path):
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises((ValueError, FileNotFoundError)):
-        models_at(tmp_path / "loop")
 
 
 @pytest.mark.parametrize("error", [RuntimeError("a fault"), MemoryError(), KeyError("x")])
@@ -215,11 +197,6 @@ def test_no_error_of_a_look_ends_the_watch(pointer, exported_later, monkeypatch,
 
     asyncio.run(asyncio.wait_for(watch(), 20))
     assert looked.is_set()
-
-
-def test_a_byte_order_mark_is_no_part_of_the_path(pointer, exported):
-    pointer.write_bytes(b"\xef\xbb\xbf" + str(exported).encode() + b"\r\n")
-    assert models_at(pointer).current.folder == exported
 
 
 def test_sighup_before_the_model_is_there_loads_it_again_and_ends_nothing(pointer, fresh_environment):
@@ -363,3 +340,9 @@ def test_saves_during_loads_end_with_the_last_model_under_its_name(saved, tmp_pa
     assert all(labels == written[version] for version, labels in found)
     assert found[-1] == [*written.items()][-1]
     assert models.error is None
+
+
+def test_a_loop_of_links_at_the_start_is_an_error_of_one_sentence(tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises((ValueError, FileNotFoundError)):
+        models_at(tmp_path / "loop")

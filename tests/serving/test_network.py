@@ -14,7 +14,6 @@ from contextlib import ExitStack, closing, suppress
 import pytest
 import serve_helpers
 from hostile_clients import HEAD, SMALL, attack, connect, memory
-from serve_helpers import ask
 
 
 def is_closed(opened, seconds=10):
@@ -56,23 +55,6 @@ def test_a_connection_that_does_not_go_on_is_closed(server, sent):
         assert 0.3 < time.monotonic() - begin < 5
 
 
-def test_a_head_that_comes_in_small_pieces_has_a_limit_too(server):
-    n_sent = 0
-    with connect(server) as opened, suppress(ConnectionError):
-        for byte in HEAD[:-2] + b"x" * 500:
-            opened.sendall(bytes([byte]))
-            n_sent += 1
-            time.sleep(0.02)
-    assert n_sent < 500
-
-
-def test_a_connection_is_kept_for_the_next_request(server, texts):
-    with closing(server.connect()) as opened:
-        for _ in range(2):
-            assert ask(opened, "POST", "/predict", {"text": texts[0]})[0] == 200
-            time.sleep(1.5)
-
-
 def test_posts_sent_ahead_are_not_kept_in_memory(server):
     before, n_bytes = memory(server), 0
     with connect(server) as opened, suppress(OSError):
@@ -81,14 +63,6 @@ def test_posts_sent_ahead_are_not_kept_in_memory(server):
     assert n_bytes < 50e6
     assert memory(server, "VmHWM") < max(before, memory(server)) + 30
     assert server.get("/health")[0] == 200
-
-
-def test_a_second_request_sent_ahead_is_answered_all_the_same(server):
-    with connect(server) as opened:
-        opened.sendall(SMALL * 3)
-        found = b""
-        while found.count(b"HTTP/1.1 200 ") < 3:
-            found += opened.recv(2**16) or pytest.fail("it is closed")
 
 
 def test_who_does_not_read_the_answers_is_cut_off(server):
@@ -115,14 +89,6 @@ def test_more_connections_than_may_be_close_those_that_wait(server, texts):
         assert server.get("/health") == (200, {"status": "ok"})
         assert server.post({"text": texts[0]})[0] == 200
         assert sum(is_closed(opened, 3) for opened in silent[:60]) == 60
-
-
-def test_another_address_keeps_its_connections(server, texts):
-    with closing(server.connect()) as kept, ExitStack() as stack:
-        assert ask(kept, "POST", "/predict", {"text": texts[0]})[0] == 200
-        for _ in range(100):
-            stack.enter_context(connect(server, "127.0.0.9"))
-        assert ask(kept, "POST", "/predict", {"text": texts[0]})[0] == 200
 
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/jsonx"])
@@ -182,11 +148,6 @@ def test_a_body_is_refused_by_its_length_before_it_is_sent(server, expect, lengt
     assert found.startswith("HTTP/1.1 413 ")
     assert "the body has more than 1048576 bytes" in found
     assert ("connection: close" in found) == bool(expect)
-
-
-def test_who_asks_first_is_told_to_send_what_is_not_too_long(server):
-    head = HEAD + b"expect: 100-continue\r\ncontent-length: 12\r\n\r\n"
-    assert answers_to(server, head).startswith("HTTP/1.1 100 ")
 
 
 @pytest.mark.parametrize("path", [b"/predict", b"/health", b"/nothing"])

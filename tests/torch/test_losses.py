@@ -1,15 +1,13 @@
 """Losses, distances and radii against hand-computed values, literal sums and automatic differentiation."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from torch.nn.functional import normalize
 
-from skellipsoid._encoders.torch.objectives import nearest_mean
-from skellipsoid._torch.distances import euclidean, nearest_of
+from skellipsoid._torch.distances import euclidean
 from skellipsoid._torch.losses import (
     contraction_loss,
     expansion_loss,
@@ -86,18 +84,6 @@ def test_ablation_losses_by_hand():
     assert found(("contraction", far)) == pytest.approx(0.1839, abs=5e-5)
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.1, 0.5, 2.0])
-def test_contraction_on_the_boundary(beta):
-    just_inside, on, just_outside = tensor([2 - 1e-9, 2.0, 2 + 1e-9])
-    # The loss has no jump: β from both sides.
-    for norm in (just_inside, on, just_outside):
-        assert loss_of("contraction", norm, beta=beta).item() == pytest.approx(beta, abs=1e-8)
-    # Its slope jumps from -1 to -β.
-    assert slope("contraction", just_inside, beta) == -1
-    assert slope("contraction", on, beta) == -beta
-    assert slope("contraction", just_outside, beta).item() == pytest.approx(-beta, abs=1e-8)
-
-
 def test_losses_far_inside_and_far_outside_are_finite():
     norms = torch.tensor([0.0, 1e30], requires_grad=True)
     losses = loss_of("contraction", norms, 1e3)
@@ -168,18 +154,3 @@ def test_distances_near_0_are_accurate_and_do_not_depend_on_the_number_of_rows()
     torch.testing.assert_close(torch.cat([euclidean(part, moved[:20]) for part in rows.split(7)]), found[:, :20])
     expected = (rows.double().unsqueeze(1) - moved.double()).norm(dim=2)
     torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=0)
-
-
-def test_the_nearest_mean_is_found_among_near_ones():
-    near = some_rows()[:1] + 1e-4 * torch.arange(-15, 15).unsqueeze(1)  # 30 means
-    learner = SimpleNamespace(class_means=lambda: (near, torch.ones(30)))
-    assert nearest_mean(learner, near).tolist() == list(range(30))
-
-
-@pytest.mark.parametrize("origin", [0, 1e7], ids=["", "where products are rounding alone"])
-@pytest.mark.parametrize("n_others", [2, 40])
-def test_nearest_others_are_those_of_the_differences(n_others, origin):
-    rows = origin + tensor(np.random.default_rng(0).normal(size=(200, 5)))
-    others = origin + tensor(np.random.default_rng(1).normal(size=(n_others, 5)))
-    expected = (rows.unsqueeze(1) - others).square().sum(2).argsort(dim=1)[:, :3]
-    torch.testing.assert_close(nearest_of(rows, others, 3), expected)

@@ -45,19 +45,6 @@ class TestTheThreeAnswers:
         assert (found.classes[is_answered, 1:] == -1).all()
         assert (found.classes[is_open] == -1).all()
 
-    def test_a_question_offers_the_first_classes_in_the_order_of_decision_function(self, clf, case):
-        found = predict_set(clf, case[1])
-        asked = found.action == "ask"
-        order = np.argsort(-clf.decision_function(case[1]), axis=1, kind="stable")[:, :3]
-        np.testing.assert_array_equal(found.classes[asked], clf.classes_[order[asked]])
-
-    @pytest.mark.parametrize("max_classes", [1, 2])
-    def test_fewer_classes_are_the_first_of_three(self, clf, case, max_classes):
-        found, all_three = predict_set(clf, case[1], max_classes=max_classes), predict_set(clf, case[1])
-        np.testing.assert_array_equal(found.action, all_three.action)
-        np.testing.assert_array_equal(found.classes, all_three.classes[:, :max_classes])
-        assert (found.probability <= all_three.probability + 1e-12).all()
-
     def test_the_probability_is_how_often_it_is_right(self, clf, case):
         found = predict_set(clf, case[1])
         is_open, among = case[2] == -1, (found.classes == case[2][:, np.newaxis]).any(axis=1)
@@ -100,21 +87,6 @@ class TestTheThreeAnswers:
             np.testing.assert_array_equal(found[name], direct[name])
         ones = [predict_set(pipe, row[np.newaxis]) for row in X_new[:40]]
         np.testing.assert_array_equal(found.action, np.concatenate([one.action for one in ones]))
-
-    def test_texts_as_classes(self):
-        X, y, X_new, _ = drawn(4, 20, 1)
-        found = predict_set(fitted(X, y.astype(str)), X_new[:50])
-        assert found.classes.dtype.kind == "U"
-        assert {*found.classes.ravel()} <= {"0", "1", "2", "3", "-1"}
-
-    @pytest.mark.parametrize("n_classes", [1, 2])
-    def test_few_classes(self, n_classes):
-        X, y, X_new, _ = drawn(n_classes, 40, 2)
-        clf = fitted(X, y)
-        found = predict_set(clf, X_new)
-        assert (found.classes[:, n_classes:] == -1).all()
-        asked = found.action == "ask"
-        assert (found.classes[asked, :n_classes] != -1).all()
 
     def test_baselines(self, case):
         X, y, X_new, truth = drawn(6, 30, 4)
@@ -160,29 +132,6 @@ class TestHeldOutRanks:
             new = (clf.classes_[order[:, :n_first]] == truth[known][:, np.newaxis]).any(axis=1).mean()
             assert abs(held_out - new) < 0.06
 
-    def test_permuted_classes_permute_the_sets(self):
-        X, y, X_new, _ = drawn(6, 15, 8)
-        names = np.array(["f", "b", "d", "a", "e", "c"])
-        by_number, by_name = (predict_set(fitted(X, labels), X_new) for labels in (y, names[y]))
-        is_same = by_number.action == by_name.action
-        assert is_same.mean() > 0.98  # in another order other synthetic classes are drawn
-        expected = np.where(by_number.classes == -1, "-1", names[by_number.classes])
-        np.testing.assert_array_equal(by_name.classes[is_same], expected[is_same])
-
-    def test_copies_change_nothing(self):
-        X, y, X_new, _ = drawn(6, 15, 9)
-        once, twice = fitted(X, y), fitted(np.concatenate([X, X]), np.tile(y, 2))
-        np.testing.assert_array_equal(predict_set(once, X_new).action, predict_set(twice, X_new).action)
-
-    def test_a_tie_of_two_classes_is_asked_about(self):
-        rng = np.random.default_rng(0)
-        half = rng.normal(size=(60, 2)) + np.array([1, 0])
-        X = np.concatenate([half, half * [-1, 1], half + np.array([0, 12])])
-        clf = fitted(X, np.repeat(["a", "b", "c"], 60), duplicates="off")
-        found = predict_set(clf, [[0.0, 0.1]])
-        assert found.action.tolist() == ["ask"]
-        assert {*found.classes[0, :2]} == {"a", "b"}
-
 
 class TestTheRate:
     @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
@@ -209,21 +158,6 @@ class TestTheRate:
                 warnings.simplefilter("ignore")  # that three classes cannot keep it
                 set_operating_point(clf, miss_rate=rate)
             assert missed(predict_set(clf, X_new), truth) < max(rate, clf.asking_["missed"]) + 0.02
-
-    def test_smaller_rates_offer_all_that_larger_ones_offer(self, clf, case):
-        offered = None
-        for rate in (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.0):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                set_operating_point(clf, miss_rate=rate)
-            found = predict_set(clf, case[1]).classes
-            is_in = (found[:, :, np.newaxis] == clf.classes_).any(axis=1)
-            assert offered is None or (is_in >= offered).all()
-            offered = is_in
-
-    def test_a_loose_rate_asks_nothing(self, clf, case):
-        set_operating_point(clf, miss_rate=0.9)
-        assert "ask" not in predict_set(clf, case[1]).action
 
     def test_what_three_classes_cannot_keep_is_said_in_one_sentence(self):
         X, y, X_new, truth = drawn(10, 20, 3, spread=0.5)
@@ -259,11 +193,6 @@ class TestTheRate:
         assert clf.asking_["low"] <= clf.offset_ <= clf.asking_["high"]
         assert (predict_set(clf, case[1]).action != before).any()
 
-    def test_with_nothing_it_is_as_fitted(self, clf, case):
-        before = predict_set(clf, case[1]).action
-        set_operating_point(clf, open_share=0.6)
-        np.testing.assert_array_equal(predict_set(set_operating_point(clf), case[1]).action, before)
-
     @pytest.mark.parametrize("given", [{"miss_rate": 0.05}, {"ask_costs": {"wrong": 20}}])
     def test_alone_it_moves_the_zones_and_keeps_what_was_learned(self, clf, case, given):
         log, labels = case[1][:600] + 0.3, np.full(600, None, dtype=object)
@@ -285,14 +214,6 @@ class TestTheRate:
             return
         for name in ("served", "wrong", "asked", "missed"):  # of traffic to come, where at once is of the log
             assert clf.asking_[name] == pytest.approx(at_once[name], abs=0.05)
-
-    def test_alone_it_keeps_the_limit_of_a_rate(self, clf, case):
-        set_operating_point(clf, case[1][case[2] != -1], rejection_rate=0.02)
-        offset = clf.offset_
-        set_operating_point(clf, miss_rate=0.05)
-        assert clf.offset_ == offset != 0
-        assert clf.traffic_ is None
-        assert clf.asking_["low"] <= offset <= clf.asking_["high"]
 
     @pytest.mark.parametrize(
         ("given", "msg"),

@@ -5,7 +5,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, compare, set_operating_point
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, compare
 from skellipsoid.datasets import load_assistant_intents, make_open_blobs
 
 
@@ -43,32 +43,6 @@ def test_every_changed_answer_is_counted_once(data):
     np.testing.assert_array_equal(found.changed.margin_before < 0, found.changed.before == "-1")
     sureness = np.minimum(np.abs(found.changed.margin_before), np.abs(found.changed.margin_after))
     assert (np.diff(sureness) <= 0).all()
-
-
-def test_an_operating_point_is_part_of_the_answer(data):
-    X, y = data
-    known = y != "open"
-    before, after = fit(X, y, np.unique(y[known])), fit(X, y, np.unique(y[known]))
-    assert compare(before, after, X).n_changed == 0
-    set_operating_point(after, X[known], rejection_rate=0.3)
-    found = compare(before, after, X)
-    assert found.n_changed > 0
-    assert set(found.changed.after) == {"-1"}
-    assert (found.changed.margin_after < 0).all()
-
-
-def test_names_are_no_changes(data):
-    X, y = data
-    merged = np.where(np.isin(y, ["class 0", "class 1"]), "both", y)
-    before = fit(X, y, ["class 0", "class 1", "class 2"])
-    after = fit(X, merged, ["both", "class 2"], open_label="none")
-    plain, renamed = (
-        compare(before, after, X, rename=names) for names in (None, {"class 0": "both", "class 1": "both"})
-    )
-    assert plain.n_changed > (before.predict(X) != "-1").sum() / 2
-    old, new = before.predict(X), after.predict(X)
-    old = np.where(np.isin(old, ["class 0", "class 1"]), "both", np.where(old == "-1", "none", old))
-    assert renamed.n_changed == (old != new).sum()
 
 
 def test_repeats_say_what_chance_changes(data):

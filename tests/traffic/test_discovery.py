@@ -22,10 +22,8 @@ from skellipsoid import (
     EliDecide,
     EllipsoidOpenSetClassifier,
     SupConTextEncoder,
-    add_classes,
     discover_classes,
     load,
-    remove_classes,
     save,
 )
 from skellipsoid._traffic.discovery import groups as _groups
@@ -72,14 +70,6 @@ def test_hidden_classes_are_found(traffic, found):
     assert not found.is_part.any()
 
 
-def test_noise_and_known_samples_are_in_no_group(traffic, found):
-    _, _, y = traffic
-    assert found.is_noise[y == -2].all()
-    assert (found.labels[~found.is_open] == -1).all()
-    np.testing.assert_array_equal(found.is_noise, found.is_open & (found.labels == -1))
-    np.testing.assert_array_equal(np.isnan(found.scores), found.labels == -1)
-
-
 def test_groups_are_described(traffic, found):
     clf = traffic[0]
     np.testing.assert_array_equal(found.sizes, np.bincount(found.labels[found.labels >= 0]))
@@ -122,12 +112,6 @@ def test_the_order_of_the_rows_does_not_matter(traffic, found):
     np.testing.assert_allclose(result.scores, found.scores[order])
 
 
-def test_the_same_rows_give_the_same_groups(traffic, found):
-    again = discover_classes(traffic[0], traffic[1])
-    for name, value in vars(found).items():
-        np.testing.assert_array_equal(getattr(again, name), value)
-
-
 def test_copies_count_once_for_groups_and_are_shown(traffic, found):
     clf, X, y = traffic
     noise = int(np.flatnonzero(y == -2)[0])
@@ -139,17 +123,6 @@ def test_copies_count_once_for_groups_and_are_shown(traffic, found):
     np.testing.assert_array_equal(result.distinct_sizes, found.distinct_sizes)
     assert (result.sizes - found.sizes).tolist() == [0, 7, 0, 0, 0, 0]
     np.testing.assert_allclose(result.coherence, found.coherence)
-
-
-def test_a_shift_and_a_scale_of_the_features_do_not_matter(traffic, found):
-    _, X, _ = traffic
-    rng = np.random.default_rng(0)
-    centres = rng.normal(0, 4, size=(N_KNOWN + N_HIDDEN, N_FEATURES))
-    y_train = np.repeat(np.arange(N_KNOWN), 30)
-    X_train = draw(rng, centres, y_train)
-    other = EllipsoidOpenSetClassifier(random_state=0).fit(7 * X_train + 100, y_train)
-    result = discover_classes(other, 7 * X + 100)
-    assert adjusted_rand_score(found.labels, result.labels) == 1
 
 
 def test_many_rows_are_grouped_in_halves(traffic, found, monkeypatch):
@@ -205,48 +178,6 @@ def test_pipelines_and_trained_ellipsoids(traffic):
     result = discover_classes(trained, X)
     rows = hidden_of(result, y)
     assert adjusted_rand_score(y[rows], result.labels[rows]) > 0.9
-
-
-def test_tables_with_named_columns(traffic, found):
-    clf, X, _ = traffic
-    with pytest.warns(UserWarning, match="X has feature names"):
-        result = discover_classes(clf, pd.DataFrame(X, columns=[f"x{i}" for i in range(N_FEATURES)]))
-    assert result.texts is None
-    np.testing.assert_array_equal(result.labels, found.labels)
-
-
-@pytest.mark.parametrize("n_classes", [1, 2])
-def test_few_known_classes(traffic, n_classes):
-    _, X, y = traffic
-    known = (y >= 0) & (y < n_classes)
-    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[known], y[known])
-    result = discover_classes(clf, X)
-    rows = hidden_of(result, y)
-    assert adjusted_rand_score(y[rows], result.labels[rows]) > 0.5
-
-
-def test_words_that_tell_nothing_are_none_and_those_of_known_classes_count_less():
-    texts = [
-        "how to restart the router",
-        "is there a way to restart it",
-        "restart my alarm please",
-        "what is the",
-        "of a",
-    ]
-    words = telling_words(texts, np.array([0, 0, 1, 1, 2]), 8, n_groups=1)
-    assert words == [["router"]] or words == [["restart", "router"]]
-    assert telling_words(["is what the", "how is it"], np.array([0, 0]), 3) == [[]]
-    known = ["restart the modem"] * 5 + ["router is slow", "router is loud"]
-    (words,) = telling_words(known, np.array([1, 1, 1, 1, 1, 0, 0]), 1, n_groups=1)
-    assert words == ["router"]
-
-
-def test_telling_words():
-    texts = ["freeze my card now", "please freeze the card", "the weather today", "is the weather nice", "the odd one"]
-    words = telling_words(texts, np.array([0, 0, 1, 1, -1]), 2)
-    assert [set(of_group) for of_group in words] == [{"freeze", "card"}, {"weather", "the"}] or words[1][0] == "weather"
-    assert words[0][0] in {"freeze", "card"}
-    assert telling_words(["1 2", "! ?"], np.array([0, 0]), 3) == [[]]
 
 
 @pytest.mark.parametrize(
@@ -324,15 +255,6 @@ def test_the_file_is_read_back(traffic, found, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["groups-members.tsv", "groups.tsv"]
 
 
-def test_the_file_says_which_groups_are_parts_of_known_classes(traffic, tmp_path):
-    clf, _, _ = traffic
-    rng = np.random.default_rng(1)
-    towards = rng.normal(size=(40, N_FEATURES))
-    around = clf.centroids_[3] + 7.5 * towards / np.linalg.norm(towards, axis=1, keepdims=True)
-    discover_classes(clf, around).to_tsv(tmp_path / "groups.tsv")
-    assert pd.read_csv(tmp_path / "groups.tsv", sep="\t")["part_of"].tolist() == [3]
-
-
 def test_text_pipeline(tiny_model, texts, labels, open_texts, tmp_path):
     clf = EllipsoidOpenSetClassifier(random_state=0)
     pipe = make_pipeline(SupConTextEncoder(tiny_model, finetune="none", random_state=0), clf).fit(texts, labels)
@@ -382,25 +304,6 @@ def test_groups_are_formed_before_a_head(behind_a_head):
     assert not result.is_part[is_new].any()
 
 
-def test_groups_behind_a_head_are_compared_with_all_classes(behind_a_head):
-    pipe, X, y, names = behind_a_head
-    added = y == N_KNOWN
-    fuller = add_classes(pipe, X[added], names[added])
-    new = fuller[-1].classes_[-1]
-    fuller[-1].offset_ = np.inf  # what the model accepts is grouped, too
-    result = discover_classes(fuller, X)
-    group = np.bincount(result.labels[added] + 1).argmax() - 1
-    assert result.nearest_class[group] == new
-    assert result.is_part[group]
-    known = y == 3
-    group = np.bincount(result.labels[known] + 1).argmax() - 1
-    assert result.nearest_class[group] == "class 03"
-    assert result.is_part[group]
-    fewer = remove_classes(pipe, ["class 03"])
-    fewer[-1].offset_ = np.inf
-    assert "class 03" not in discover_classes(fewer, X).nearest_class
-
-
 def test_a_saved_head_groups_as_before(behind_a_head, tiny_model, texts, labels, open_texts, tmp_path):
     pipe = make_pipeline(
         SupConTextEncoder(tiny_model, finetune="head", max_iter=3, random_state=0),
@@ -448,6 +351,31 @@ def test_bad_input(traffic, change, options, message):
     clf, X, _ = traffic
     with pytest.raises(ValueError, match=message):
         discover_classes(clf, change(X), **options)
+
+
+def test_words_that_tell_nothing_are_none_and_those_of_known_classes_count_less():
+    texts = [
+        "how to restart the router",
+        "is there a way to restart it",
+        "restart my alarm please",
+        "what is the",
+        "of a",
+    ]
+    words = telling_words(texts, np.array([0, 0, 1, 1, 2]), 8, n_groups=1)
+    assert words == [["router"]] or words == [["restart", "router"]]
+    assert telling_words(["is what the", "how is it"], np.array([0, 0]), 3) == [[]]
+    known = ["restart the modem"] * 5 + ["router is slow", "router is loud"]
+    (words,) = telling_words(known, np.array([1, 1, 1, 1, 1, 0, 0]), 1, n_groups=1)
+    assert words == ["router"]
+
+
+def test_the_file_says_which_groups_are_parts_of_known_classes(traffic, tmp_path):
+    clf, _, _ = traffic
+    rng = np.random.default_rng(1)
+    towards = rng.normal(size=(40, N_FEATURES))
+    around = clf.centroids_[3] + 7.5 * towards / np.linalg.norm(towards, axis=1, keepdims=True)
+    discover_classes(clf, around).to_tsv(tmp_path / "groups.tsv")
+    assert pd.read_csv(tmp_path / "groups.tsv", sep="\t")["part_of"].tolist() == [3]
 
 
 def test_estimators_that_cannot_discover(traffic):

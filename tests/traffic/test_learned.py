@@ -123,16 +123,6 @@ def test_the_share_starts_from_what_was_learned_and_labels_count_once(world, tau
     assert told.class_shares.sum() == pytest.approx(1 - told.share)
 
 
-def test_another_log_may_have_another_share(world, taught):
-    _, log, truth, chosen = world
-    rest = np.setdiff1d(np.arange(N), chosen.rows)
-    opened = rest[truth[rest] == -1]
-    much = np.concatenate([opened, rest[truth[rest] != -1][: len(opened)]])
-    found = estimate_open_share(taught[0], log[much])
-    assert found.low < 0.5 < found.high
-    assert "none of this log" in found.note
-
-
 def test_the_line_of_the_same_log_stays_where_learning_placed_it(world, taught):
     _, log, _, _ = world
     model, labels, weights = taught
@@ -184,18 +174,6 @@ def test_what_was_learned_is_saved_and_follows_the_classes(world, taught, tmp_pa
     assert n_learned(again, log) > 30 - of_three
 
 
-def test_names_of_two_sheets_become_a_class_together(world):
-    clf, log, truth, _ = world
-    opened = np.flatnonzero(truth == -1)[:6]
-    named = np.where(np.isin(np.arange(N), opened), 77, truth)
-    model = learn_from_traffic(clf, log, sheet(named, opened[:3]))
-    assert 77 not in model.classes_
-    model = learn_from_traffic(model, log, sheet(named, opened))
-    assert 77 in model.classes_
-    assert learn_from_traffic(model, log, sheet(named, np.arange(12))).classes_.tolist() == [*range(8), 77]
-    assert remove_classes(model, 77).classes_.tolist() == list(range(8))
-
-
 def test_a_message_far_out_makes_no_other_one_a_learned_one():
     from skellipsoid._ellipsoid.learned import Learned
 
@@ -206,3 +184,13 @@ def test_a_message_far_out_makes_no_other_one_a_learned_one():
     )
     far = np.concatenate([features, np.full((1, 4), 1e12, dtype=np.float32)])
     assert learned.find(far, 1e-4).tolist() == [*range(10), *[-1] * 11]
+
+
+def test_another_log_may_have_another_share(world, taught):
+    _, log, truth, chosen = world
+    rest = np.setdiff1d(np.arange(N), chosen.rows)
+    opened = rest[truth[rest] == -1]
+    much = np.concatenate([opened, rest[truth[rest] != -1][: len(opened)]])
+    found = estimate_open_share(taught[0], log[much])
+    assert found.low < 0.5 < found.high
+    assert "none of this log" in found.note

@@ -16,7 +16,6 @@ import skellipsoid
 from skellipsoid import (
     EliDecide,
     EllipsoidOpenSetClassifier,
-    ScoreOpenSetClassifier,
     TunedOperatingPointCV,
     choose_to_label,
     estimate_open_share,
@@ -109,28 +108,6 @@ def test_there_is_no_cliff_between_one_label_and_all(world):
     assert min(found) > f1(base, later, truth) - 2
     assert (np.diff(found) > -4).all()
     assert found[-1] > found[0]
-
-
-@pytest.mark.parametrize("kind", ["open", "known", "one class"])
-def test_labels_of_one_kind(world, kind):
-    base, log = world
-    X, y = log(300, 0.3, 9)
-    rows = np.flatnonzero({"open": y == -1, "known": y != -1, "one class": y == 3}[kind])[:15]
-    labels = [y[i] if i in rows else None for i in range(300)]
-    learned = quietly(learn_from_traffic, base, X, labels)
-    assert np.isfinite(learned.offset_)
-    assert learned.classes_.tolist() == list(range(N_CLASSES))
-    told = learned.changes_[-1]
-    assert told["n_samples"] == len(rows)
-    assert (told["rejected"] is None) == (kind == "open")
-
-
-def test_wrong_labels_are_no_error(world):
-    base, log = world
-    X, y = log(300, 0.2, 10)
-    wrong = np.random.default_rng(0).permutation(y)
-    learned = quietly(learn_from_traffic, base, X, with_labels(wrong, 60))
-    assert np.isfinite(learned.score_samples(X)).all()
 
 
 def test_what_is_foretold_comes(world):
@@ -248,17 +225,6 @@ def test_held_out_samples_are_scored_once_for_all_parts(world, monkeypatch):
     assert found.offset_ == pytest.approx(wanted.offset_, rel=1e-9)
 
 
-def test_trainers_learn_too(world):
-    _, log = world
-    X, y = log(120, 0.2, 15)
-    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=2), random_state=0)
-    known = log(200, 0.0, 17)
-    clf.fit(known[0][:100], known[1][:100])
-    few = np.where(np.isin(y, clf.classes_), y, -1)
-    learned = quietly(learn_from_traffic, clf, X, with_labels(few, 20))
-    assert np.isfinite(learned.offset_)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -311,14 +277,6 @@ def test_chosen_messages_stand_for_the_log(world):
     assert np.mean(np.abs(off["chosen"])) <= np.mean(np.abs(off["random"])) + 0.01
 
 
-@pytest.mark.parametrize("n", [1, 2])
-def test_few_messages_stand_for_all_of_the_log(world, n):
-    base, log = world
-    chosen = choose_to_label(base, log(100, 0.2, 18)[0], n, random_state=0)
-    assert len(chosen.rows) == n
-    assert chosen.weights.sum() == pytest.approx(100, rel=0.5)
-
-
 def test_every_message_has_its_chance_and_copies_have_one_together(world):
     base, log = world
     X, _ = log(100, 0.2, 17)
@@ -349,25 +307,6 @@ def test_copies_are_messages_of_equal_features_in_any_unit(scale):
     assert again.weights.tolist() == [3] * 150 + [1] * 150
 
 
-class Coarse(ScoreOpenSetClassifier):
-    """Few different scores, as those of a forest."""
-
-    def fit_scores(self, X, classes, sample_weight):
-        del sample_weight
-        self.centres_ = np.array([X[classes == k].mean(axis=0) for k in range(classes.max() + 1)])
-
-    def class_scores(self, X):
-        return -np.round(np.linalg.norm(X[:, np.newaxis] - self.centres_, axis=2))
-
-
-def test_equal_scores_are_no_copies(world):
-    _, log = world
-    X, y = log(600, 0.0, 30)
-    chosen = choose_to_label(Coarse().fit(X, y), log(700, 0.1, 31)[0], 200)
-    assert len(chosen.rows) == 200
-    assert chosen.weights.max() < 10
-
-
 @given(st.integers(1, 40), st.integers(1, 5), st.integers(0, 3), st.integers(0, 10**6))
 def test_equal_messages_are_found_in_any_order_and_beside_an_outlier(n, n_features, n_copies, seed):
     rng = np.random.default_rng(seed)
@@ -377,30 +316,6 @@ def test_equal_messages_are_found_in_any_order_and_beside_an_outlier(n, n_featur
     rows = rng.permutation(which)
     found = equal_messages(features[rows])
     assert (found[:, np.newaxis] == found).tolist() == (rows[:, np.newaxis] == rows).tolist()
-
-
-def test_rounding_of_another_batch_makes_no_other_message():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(2000, 64)).astype(np.float32)
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    again = X * (1 + rng.choice([-1e-6, 0, 1e-6], size=X.shape).astype(np.float32))
-    found = equal_messages(np.concatenate([X, again]))
-    assert found[:2000].tolist() == found[2000:].tolist()
-    assert len(np.unique(found)) == 2000
-
-
-@pytest.mark.parametrize("n", [5, 6, 500])
-def test_small_logs_are_labelled_whole(world, n):
-    base, log = world
-    chosen = choose_to_label(base, log(5, 0.2, 18)[0], n)
-    assert chosen.rows.tolist() == [0, 1, 2, 3, 4]
-    assert chosen.weights.tolist() == [1] * 5
-
-
-@pytest.mark.parametrize("n", [0, -1, 2.5, True, "many"])
-def test_numbers_of_messages_that_are_none(world, n):
-    with pytest.raises(ValueError, match="is not a number of messages to label; use a whole number of at least 1"):
-        choose_to_label(world[0], world[1](5, 0.2, 18)[0], n)
 
 
 def test_messages_that_were_learned_are_not_learned_again(world):
@@ -487,3 +402,14 @@ def test_what_is_no_weight_is_named_by_its_row(world, use, weight, sentence):
     weights[3] = weight
     with pytest.raises(ValueError, match=sentence):
         quietly(use, base, X, labels, sample_weight=weights)
+
+
+def test_trainers_learn_too(world):
+    _, log = world
+    X, y = log(120, 0.2, 15)
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=2), random_state=0)
+    known = log(200, 0.0, 17)
+    clf.fit(known[0][:100], known[1][:100])
+    few = np.where(np.isin(y, clf.classes_), y, -1)
+    learned = quietly(learn_from_traffic, clf, X, with_labels(few, 20))
+    assert np.isfinite(learned.offset_)

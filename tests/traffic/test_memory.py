@@ -9,9 +9,7 @@ from skellipsoid import (
     add_classes,
     explain,
     learn_from_traffic,
-    load,
     refresh,
-    save,
 )
 from skellipsoid._ellipsoid.learned import Learned
 from skellipsoid._ellipsoid.remember import FEWEST_PLACES, remembered
@@ -72,15 +70,6 @@ def test_known_messages_keep_their_p_values(world, taught):
         assert np.mean(p_values <= level) < level + 0.06
 
 
-@pytest.mark.parametrize(("factor", "shift"), [(1e-3, 0.0), (1.0, 1e3), (1e4, -7.0)])
-def test_neither_a_shift_nor_a_scale_of_the_features_changes_an_answer(world, taught, factor, shift):
-    clf, log, truth = world
-    X = clf._kept.mean + clf.scale_ * clf._kept.features
-    moved = EllipsoidOpenSetClassifier(random_state=0).fit(factor * X + shift, clf.classes_[clf._kept.classes])
-    moved = learn_from_traffic(moved, factor * log + shift, labelled(truth))
-    assert np.mean(moved.predict(factor * log + shift) == taught.predict(log)) > 0.995
-
-
 def test_a_new_class_takes_what_was_remembered_of_it(world, taught):
     _, log, truth = world
     of_topic = truth == N_CLASSES
@@ -95,14 +84,6 @@ def test_a_new_class_takes_what_was_remembered_of_it(world, taught):
     # The topics that have no class yet are still remembered.
     assert np.mean(explain(wider, log[truth > N_CLASSES]).near_open > 0) > 0.5
     assert "forgotten" not in refresh(wider).changes_[-1]
-
-
-def test_a_saved_model_remembers(world, taught, tmp_path):
-    log = world[1]
-    save(taught, tmp_path / "model")
-    read = load(tmp_path / "model")
-    np.testing.assert_array_equal(read.score_samples(log), taught.score_samples(log))
-    assert (explain(read, log).near_open > 0).any()
 
 
 def messages(features, is_open, gaps=np.nan):

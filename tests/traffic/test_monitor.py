@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skellipsoid import EllipsoidOpenSetClassifier, OpenShareMonitor, load, save, set_operating_point
@@ -87,37 +86,6 @@ def test_a_saved_monitor_goes_on_where_it_was(traffic, tmp_path):
     np.testing.assert_array_equal(found.update(rows).history_, monitor.update(rows).history_)
     assert found.alarm_at_ == monitor.alarm_at_
     assert found.class_alarm_at_ == monitor.class_alarm_at_
-
-
-def test_copies_alone_are_no_evidence(traffic):
-    clf, draw = traffic
-    sample = draw(np.random.default_rng(0), 1, 0.0)
-    monitor = OpenShareMonitor(clf).fit(np.repeat(sample, 100, axis=0)).update(np.repeat(sample, 500, axis=0))
-    assert not monitor.alarm_
-
-
-def test_pipelines_are_watched_as_their_classifier(traffic):
-    _, draw = traffic
-    rng = np.random.default_rng(0)
-    X, y = make_open_blobs(300, 4, n_known=N_CLASSES, open_share=0.0, random_state=1)
-    pipe = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0)).fit(X, y)
-    reference, new = draw(rng, 100, 0.1), draw(rng, 50, 0.5)
-    whole = OpenShareMonitor(pipe).fit(reference).update(new)
-    inner = OpenShareMonitor(pipe[-1]).fit(pipe[0].transform(reference)).update(pipe[0].transform(new))
-    assert whole.log10_evidence_ == inner.log10_evidence_
-
-
-def test_fit_forgets_what_was_seen(traffic):
-    clf, draw = traffic
-    rng = np.random.default_rng(0)
-    reference = draw(rng, 100, 0.0)
-    monitor = OpenShareMonitor(clf).fit(reference).update(draw(rng, 200, 1.0))
-    assert monitor.alarm_
-    assert monitor.class_alarm_at_
-    monitor.fit(reference)
-    assert not monitor.alarm_
-    assert (monitor.n_seen_, monitor.class_alarm_at_) == (0, {})
-    assert np.isnan(monitor.open_share_)
 
 
 def test_an_estimator_that_was_fitted_again_needs_a_new_reference(traffic):

@@ -68,20 +68,6 @@ def test_the_figures_of_the_limit_stay_right(picked):
     assert change["rejected"] is None  # of what was asked about that says nothing
 
 
-def test_the_figures_of_the_zones_stay_right(picked):
-    found, told = asking_report(picked.fresh_truth, predict_set(picked.learned, picked.fresh)), picked.learned.asking_
-    for name in ("served", "wrong", "asked", "missed"):
-        assert found[name] == pytest.approx(told[name], abs=0.1), name
-    for name in ("open_asked", "open_answered"):
-        assert found[name] == pytest.approx(told[name], abs=0.2), name
-
-
-def test_none_of_these_is_no_open_sample(picked):
-    is_none = picked.given == -1
-    assert (is_none & (picked.truth != -1)).any()  # their class was not offered
-    assert not (picked.learned.held_out_.label == -1).any()
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_the_share_that_is_asked_is_foretold_with_its_error(picked, when):
     model = {"before": picked.clf, "after": picked.learned}[when]

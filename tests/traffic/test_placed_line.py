@@ -41,24 +41,6 @@ def test_normal_scores_are_normal_whatever_the_scores_are_and_go_back():
     assert (np.diff(normal(far)) > 0).all()
 
 
-@pytest.mark.parametrize("known", [[0.5], [0.5, 0.5, 0.5], [0.1, 0.7]])
-def test_few_or_equal_held_out_scores_are_no_error(known):
-    held = scored(known=np.array(known))
-    codes = np.zeros(20, dtype=np.int64)
-    found = log_of(np.linspace(-1, 1, 20), codes, codes).fit(held)
-    assert np.isfinite([*found.traffic().values()]).all()
-
-
-def test_weights_of_held_out_samples_are_copies():
-    held = scored(40)
-    weights = np.random.default_rng(0).integers(1, 4, size=40)
-    rows = np.repeat(np.arange(40), weights)
-    weighted = NormalScores(held._replace(weights=weights.astype(float)))
-    repeated = NormalScores(type(held)(*(column[rows] for column in held[:4]), *held[4:]))
-    grid = np.linspace(0.1, 0.9, 30)
-    np.testing.assert_allclose(weighted(grid), repeated(grid), atol=0.12)
-
-
 # The line
 
 
@@ -209,12 +191,6 @@ def test_the_right_class_is_learned_from_labels_and_changes_nothing_else():
     assert as_wrong < right - 0.1
 
 
-def test_real_open_samples_say_where_open_ones_lie():
-    held = made_up()[0]
-    limits = [limit(held, real=np.full(n, 0.3 * -place + 0.4)) for place, n in ((1, 0), (1, 40), (4, 40))]
-    assert limits[2] < limits[0] < limits[1]
-
-
 @pytest.mark.parametrize("shift", [0.0, 0.5, 1.0])
 def test_a_forecast_holds_in_its_interval(shift):
     """Of traffic that the prior foresees, with and without labels."""
@@ -242,8 +218,9 @@ def test_a_forecast_holds_in_its_interval(shift):
             assert abs(np.mean(off)) < 0.04
 
 
-def test_a_larger_beta_never_lowers_the_limit():
-    held = made_up()[0]
-    limits = [limit(held, expected=held.expected._replace(open_weight=2 * beta)) for beta in (0, 0.1, 0.5, 1, 5, 50)]
-    assert (np.diff(limits) >= 0).all()
-    assert limits[0] < limits[2] < limits[-1]
+@pytest.mark.parametrize("known", [[0.5], [0.5, 0.5, 0.5], [0.1, 0.7]])
+def test_few_or_equal_held_out_scores_are_no_error(known):
+    held = scored(known=np.array(known))
+    codes = np.zeros(20, dtype=np.int64)
+    found = log_of(np.linspace(-1, 1, 20), codes, codes).fit(held)
+    assert np.isfinite([*found.traffic().values()]).all()

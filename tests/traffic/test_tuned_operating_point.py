@@ -9,7 +9,6 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.decomposition import PCA
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import DataConversionWarning, NotFittedError, UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
@@ -89,18 +88,6 @@ def test_tuner_goes_where_estimators_go(blobs, tmp_path):
     assert skellipsoid.load(tmp_path / "model").offset_ == classifier.offset_
 
 
-def test_tuner_takes_real_open_rows_and_text(tiny_model, texts, labels, open_texts):
-    model = make_pipeline(
-        skellipsoid.SupConTextEncoder(tiny_model, finetune="none"),
-        EllipsoidOpenSetClassifier(open_label="open", random_state=0),
-    )
-    both, truth = [*texts, *open_texts], [*labels, *["open"] * len(open_texts)]
-    tuned = TunedOperatingPointCV(model, cv=2, open_acceptance_rate=0.5).fit(both, truth)
-    assert tuned.open_label_ == "open"
-    assert "open" not in tuned.classes_
-    assert np.isfinite(tuned.cv_results_["open_acceptance_rate"]).all()
-
-
 def test_tuner_errors_are_sentences(blobs):
     X, y = blobs
     with pytest.raises(ValueError, match="both given; set one"):
@@ -170,29 +157,6 @@ def test_an_interrupted_last_fit_leaves_the_earlier_one(monkeypatch):
     np.testing.assert_array_equal(tuned.predict(X), before[1])
 
 
-def test_a_second_fit_forgets_the_names_of_the_first_and_nothing_of_the_user(blobs):
-    X, y = blobs
-    frame = pd.DataFrame(X).add_prefix("x")
-    tuned = TunedOperatingPointCV(QUICK, rejection_rate=0.2, cv=OpenSetKFold(3))
-    vars(tuned).update({"note": "mine", "_note": 1})
-    assert tuned.fit(frame, y).feature_names_in_[0] == "x0"
-    assert vars(tuned.fit(X, y)).keys() == vars(clone(tuned).fit(X, y)).keys() | {"note", "_note"}
-
-
-def test_tuned_offset_is_live(blobs):
-    X, y = blobs
-    tuned = TunedOperatingPointCV(QUICK, rejection_rate=0.2, cv=3)
-    assert not hasattr(tuned, "offset_")
-    chosen = tuned.fit(X, y).offset_
-    assert chosen == np.median(tuned.cv_results_["offset"])
-    assert tuned.class_offsets_.tolist() == [0] * 6
-    set_operating_point(tuned, X, y, rejection_rate=0.5)
-    assert tuned.offset_ == tuned.estimator_.offset_ != chosen
-    tuned.estimator_.class_offsets_[0] = -0.1
-    assert tuned.class_offsets_[0] == -0.1
-    assert set_operating_point(tuned).offset_ == 0
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_few_classes_and_classes_of_one_row_have_folds(blobs, n_classes):
     X, y = blobs
@@ -220,15 +184,6 @@ def test_held_out_samples_and_forecasts_are_those_of_the_folds(blobs):
         )
 
 
-def test_a_discriminant_analysis_that_overfits_in_the_folds_lowers_no_offset():
-    rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(6), 20)
-    X = rng.normal(size=(6, 60))[y] + rng.normal(size=(120, 60))
-    tuned = TunedOperatingPointCV(make_pipeline(LinearDiscriminantAnalysis(), QUICK)).fit(X, y)
-    assert np.median(tuned.cv_results_["offset"]) < 0
-    assert tuned.offset_ == 0
-
-
 @pytest.mark.parametrize("inside", [lambda clf: clf, lambda clf: make_pipeline(StandardScaler(), clf)])
 def test_weights_reach_the_classifier(blobs, inside):
     X, y = blobs
@@ -239,14 +194,6 @@ def test_weights_reach_the_classifier(blobs, inside):
     wanted = clone(wanted).fit(X, y, **{name: heavy})
     np.testing.assert_allclose(found[1].score_samples(X), wanted.score_samples(X))
     assert not np.allclose(found[0].score_samples(X), wanted.score_samples(X))
-
-
-def test_tuner_says_that_folds_have_few_rows(blobs):
-    X, y = blobs
-    with pytest.warns(UserWarning, match=r"rejection_rate=0.005 \(of .* known samples, 199 are needed;") as caught:
-        TunedOperatingPointCV(QUICK, rejection_rate=0.005, cv=3).fit(X, y)
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(500) // 2])
@@ -276,14 +223,6 @@ def test_tuner_around_a_search_and_inside_one(blobs, groups):
         ).fit(X, y)
         assert around.best_estimator_.offset_ != 0
         assert set_operating_point(around).best_estimator_.offset_ == 0
-
-
-def test_groups_reach_a_classifier_in_a_pipeline_in_a_pipeline(blobs):
-    X, y = blobs
-    groups = np.arange(500) // 2
-    estimator = make_pipeline("passthrough", make_pipeline(StandardScaler(), QUICK))
-    tuned = TunedOperatingPointCV(estimator, rejection_rate=0.2, cv=3).fit(X, y, groups=groups)
-    assert len(np.unique(tuned.estimator_[-1][-1].groups_)) == 250
 
 
 @pytest.mark.parametrize("around", [lambda search: search, lambda search: make_pipeline(StandardScaler(), search)])
@@ -347,16 +286,6 @@ def test_metadata_reach_what_requests_them(blobs, monkeypatch):
         usual.fit(X, y, X_val=X)
 
 
-def test_tuner_takes_a_column_and_needs_labels(blobs):
-    X, y = blobs
-    tuned = TunedOperatingPointCV(QUICK, rejection_rate=0.2, cv=3)
-    with pytest.warns(DataConversionWarning, match="column-vector y"):
-        column = clone(tuned).fit(X, y[:, np.newaxis])
-    np.testing.assert_array_equal(column.predict(X), tuned.fit(X, y).predict(X))
-    with pytest.raises(ValueError, match="TunedOperatingPointCV requires y to be passed, but"):
-        tuned.fit(X, None)
-
-
 def test_tags_are_those_of_the_first_and_the_last_step():
     model = make_pipeline(skellipsoid.SupConTextEncoder(), QUICK)
     for estimator in (model, GridSearchCV(model, {})):
@@ -366,3 +295,21 @@ def test_tags_are_those_of_the_first_and_the_last_step():
         assert not tags.input_tags.two_d_array
         assert tags.target_tags.required
     assert get_tags(TunedOperatingPointCV(QUICK)).input_tags.two_d_array
+
+
+def test_tuner_says_that_folds_have_few_rows(blobs):
+    X, y = blobs
+    with pytest.warns(UserWarning, match=r"rejection_rate=0.005 \(of .* known samples, 199 are needed;") as caught:
+        TunedOperatingPointCV(QUICK, rejection_rate=0.005, cv=3).fit(X, y)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+
+
+def test_tuner_takes_a_column_and_needs_labels(blobs):
+    X, y = blobs
+    tuned = TunedOperatingPointCV(QUICK, rejection_rate=0.2, cv=3)
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        column = clone(tuned).fit(X, y[:, np.newaxis])
+    np.testing.assert_array_equal(column.predict(X), tuned.fit(X, y).predict(X))
+    with pytest.raises(ValueError, match="TunedOperatingPointCV requires y to be passed, but"):
+        tuned.fit(X, None)

@@ -36,6 +36,11 @@ def pytest_configure():
         hypothesis.settings.load_profile("mutants")
 
 
+def function_of(test):
+    """Name of the function of a test, without its case."""
+    return test.partition("[")[0]
+
+
 def named(fixture):
     """Name of a fixture that several tests share."""
     return f"fixture {fixture.baseid}::{fixture.argname}"
@@ -129,23 +134,27 @@ def judge(mutants, items, plan):
     usual = {}
     for mutant in mutants:
         tests = [test for test in mutant["tests"] if test in items]
-        start, killer, how, unsure = time.monotonic(), None, None, []
+        start, killers, how, unsure = time.monotonic(), [], None, []
         waiting = tests
-        while waiting and killer is None:
+        while waiting and len(killers) < plan["kills"]:
             test, seen = first_failure(waiting, mutant["number"], items, plan)
             if test is None:
                 break
             waiting = waiting[waiting.index(test) + 1 :]
+            if killers and function_of(test) == function_of(killers[0]):
+                continue
             if test not in usual:
                 usual[test] = first_failure([test], -1, items, plan)[1]
             again = seen if seen == "hangs" else first_failure([test], mutant["number"], items, plan)[1]
             if again and not usual[test]:
-                killer, how = test, again
+                killers.append(test)
+                how = how or again
             else:
                 unsure.append(test)
-        state = "killed" if killer else "alive" if tests else "uncovered"
-        record = {"number": mutant["number"], "state": state, "killer": killer, "how": how, "unsure": unsure}
-        record |= {"covering": mutant["covering"], "tests": len(tests), "seconds": round(time.monotonic() - start, 1)}
+        state = "killed" if killers else "alive" if tests else "uncovered"
+        record = {"number": mutant["number"], "state": state, "killer": killers[0] if killers else None, "how": how}
+        record |= {"killers": killers, "unsure": unsure, "covering": mutant["covering"], "tests": len(tests)}
+        record["seconds"] = round(time.monotonic() - start, 1)
         append(plan["results"], record)
         print(record, flush=True)
 

@@ -73,6 +73,7 @@ def main():
             command.add_argument("--marks", default="not slow", help="which tests; '' is all (default: 'not slow')")
         if name == "run":
             command.add_argument("--limit", type=float, default=90, help="seconds of tests for a mutant (default: 90)")
+            command.add_argument("--kills", type=int, default=1, help="functions of tests that kill it (default: 1)")
         if name == "table":
             command.add_argument("--keep", action="store_true", help="write states and killers into mutants.json")
     options = parser.parse_args()
@@ -199,7 +200,8 @@ def run(options):
             mutants.append({"number": number, "tests": chosen, "covering": len(own)})
     plan = {"mutants": mutants, "seconds": seconds, "folder": str(options.folder), "results": str(results)}
     path = options.folder / "plan.json"
-    path.write_text(json.dumps(plan | {"processes": options.processes}), encoding="utf-8")
+    plan |= {"processes": options.processes, "kills": options.kills}
+    path.write_text(json.dumps(plan), encoding="utf-8")
     return run_pytest(options, 0, "run.log", "--hypothesis-seed", "0", SKELLIPSOID_MUTANT_RUN=str(path)).returncode
 
 

@@ -38,11 +38,6 @@ BRANCHES_OF_MUTANT, LEAST_SECONDS = 5, 0.02
 PACKAGES = ("skellipsoid", "skellipsoid_runtime", "skellipsoid_bench")
 
 
-def function_of(test):
-    """Name of the function of a test, without its case."""
-    return test.partition("[")[0]
-
-
 class Contexts:
     """A plugin of pytest: each test, and each fixture that several share, is a context of coverage."""
 
@@ -65,7 +60,7 @@ class Contexts:
         done = {record["test"] for record in mutants.read_lines(self.folder / "tests.jsonl")}
         of_function = defaultdict(list)
         for item in items:
-            of_function[function_of(item.nodeid)].append(item)
+            of_function[mutant_tests.function_of(item.nodeid)].append(item)
         known = self.folder / "cases.json"
         numbers = json.loads(known.read_text(encoding="utf-8")) if known.exists() else {}
         numbers |= {name: len(cases) for name, cases in of_function.items()}
@@ -116,9 +111,8 @@ def pytest_configure(config):
 
 def measure(options):
     """Run the suite of the copy for so many seconds, where it was stopped before."""
-    shutil.copy2(__file__, options.folder)
-    shutil.copy2(mutants.__file__, options.folder)
-    shutil.copy2(mutants.STUDIES / "mutant_places.py", options.folder)
+    for name in (Path(__file__).name, "mutants.py", "mutant_places.py", "mutant_tests.py"):
+        shutil.copy2(mutants.STUDIES / name, options.folder)
     variables = {
         "SKELLIPSOID_MUTANT_COVER": options.folder,
         "SKELLIPSOID_MUTANT_HITS": options.folder / "hits.tsv",
@@ -140,7 +134,7 @@ def proofs(folder):
     cases, measured = json.loads((folder / "cases.json").read_text(encoding="utf-8")), Counter()
     seconds, users = Counter(), defaultdict(set)
     for record in records:
-        name = function_of(record["test"])
+        name = mutant_tests.function_of(record["test"])
         measured[name] += 1
         seconds[name] += record["seconds"]
         for who in (record["test"], *record["fixtures"]):
@@ -155,8 +149,8 @@ def proofs(folder):
     kills = defaultdict(set)
     for record in mutants.read_lines(folder / "results.jsonl"):
         for test in record.get("killers") or filter(None, [record["killer"]]):
-            kills[function_of(test)].add(record["number"])
-    return seconds, cases, branches, kills, len(numbers)
+            kills[mutant_tests.function_of(test)].add(record["number"])
+    return seconds, cases, branches, kills
 
 
 def read_branches(path, folder):
@@ -199,7 +193,7 @@ def weighted(branches, kills):
 
 def choose(options):
     """Print the functions that prove nothing beside the cheapest set, of which those of a pattern are."""
-    seconds, cases, branches, kills, _ = proofs(options.folder)
+    seconds, cases, branches, kills = proofs(options.folder)
     keep = [name for name in branches if options.keep and re.search(options.keep, name)]
     taken = set(greedy(seconds, weighted(branches, kills), keep))
     left = sorted(set(branches) - taken)
@@ -210,10 +204,10 @@ def choose(options):
 
 def table(options):
     """Print a line for each function of tests."""
-    seconds, cases, branches, kills, n_branches = proofs(options.folder)
+    seconds, cases, branches, kills = proofs(options.folder)
     of_branch = Counter(branch for found in branches.values() for branch in found)
     killed = set().union(*kills.values()) if kills else set()
-    print(f"# {len(branches)} functions, {n_branches} branches, {len(killed)} mutants killed")
+    print(f"# {len(branches)} functions, {len(of_branch)} branches, {len(killed)} mutants killed")
     print("test\tcases\tseconds\tbranches\tof it alone\tkills")
     for name in sorted(branches):
         alone = sum(of_branch[branch] == 1 for branch in branches[name])

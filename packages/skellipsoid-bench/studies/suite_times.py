@@ -1,4 +1,4 @@
-"""Where the seconds of a test suite go: by folder, by fixture and by test.
+"""Where the seconds of a test suite go: by folder beside its budget, by fixture and by test.
 
 From the folder of the repository, with the arguments of pytest:
 
@@ -19,6 +19,30 @@ from pathlib import Path
 
 import pytest
 
+#: Seconds that the tests of a folder may take, summed over the workers: 600 in all, so that two take 300.
+BUDGETS = {
+    "tests": 70,
+    "tests/cli": 80,
+    "tests/serving": 70,
+    "tests/traffic": 70,
+    "tests/ellipsoid": 60,
+    "packages/skellipsoid-bench/tests": 60,
+    "tests/persistence": 45,
+    "tests/encoders": 40,
+    "tests/core": 30,
+    "tests/runtime": 20,
+    "tests/dask": 15,
+    "tests/metrics": 8,
+    "tests/plotting": 8,
+    "tests/samples": 5,
+    "tests/data_check": 4,
+    "tests/held_out": 4,
+    "tests/baselines": 4,
+    "tests/torch": 3,
+    "tests/model_selection": 2,
+    "tests/bot_files": 1,
+    "tests/datasets": 1,
+}
 #: Rows of the tables of fixtures and of tests.
 MOST = 10
 #: Seconds of what has a row.
@@ -83,9 +107,13 @@ class Clock:
         for kind, head in heads.items():
             found = self.seconds[kind].most_common(None if kind == "folder" else MOST)
             rows = [
-                (f"``{key}``", f"{self.numbers[kind][key]:,}", f"{value:.1f}") for key, value in found if value >= LEAST
+                (f"``{key}``", f"{self.numbers[kind][key]:,}", f"{value:.1f}", str(BUDGETS.get(key, "")))
+                for key, value in found
+                if value >= LEAST
             ]
-            lines += [*table((head, "Times" if kind == "fixture" else "Tests", "Seconds"), rows), ""]
+            columns = (head, "Times" if kind == "fixture" else "Tests", "Seconds", "Budget")
+            shown = 4 if kind == "folder" else 3
+            lines += [*table(columns[:shown], [row[:shown] for row in rows]), ""]
         return "\n".join(lines)
 
 
@@ -97,7 +125,7 @@ def folder_of(path):
 
 def table(head, rows):
     """Give the lines of a table of reStructuredText."""
-    cells = [[f"{'*' if i == 0 else ' '} - {cell}" for i, cell in enumerate(row)] for row in (head, *rows)]
+    cells = [[f"{'*' if i == 0 else ' '} - {cell}".rstrip() for i, cell in enumerate(row)] for row in (head, *rows)]
     return [".. list-table::", "   :header-rows: 1", "", *(f"   {cell}" for row in cells for cell in row)]
 
 

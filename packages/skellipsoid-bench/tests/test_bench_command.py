@@ -1,7 +1,5 @@
 """The command ``skellipsoid-bench``: from a plan to a table and pictures."""
 
-import json
-
 import pytest
 
 from skellipsoid.datasets import make_open_blobs
@@ -77,14 +75,6 @@ def test_from_a_plan_to_a_table_and_pictures(folder, capsys):
         assert (folder / f"{kind}.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_flags_come_before_the_plan(folder, capsys):
-    words = ["--quiet", "--results", "r.jsonl", "--seeds", 3, "--methods", "sklearn.naive_bayes:GaussianNB"]
-    assert bench("run", "--plan", "plan.toml", *words, "--ratios", 0.75) == 0
-    assert capsys.readouterr().out.count("\n") == 1
-    (record,) = read_results("r.jsonl")
-    assert (record["seed"], record["ratio"], record["method"]) == (3, 0.75, "GaussianNB")
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -143,14 +133,3 @@ def test_words_that_cannot_be_used_are_refused(words, message, capsys):
         bench(*words)
     assert stop.value.code == 2
     assert message in capsys.readouterr().err
-
-
-def test_results_of_several_files_make_one_table(folder, capsys):
-    for seed in (0, 1):
-        assert bench("run", "--plan", "plan.toml", "--results", f"{seed}.jsonl", "--seeds", seed, "--quiet") == 0
-    capsys.readouterr()
-    assert bench("table", "--results", "0.jsonl", "1.jsonl") == 0
-    assert " ± " in capsys.readouterr().out
-    assert bench("table", "--results", "0.jsonl", "0.jsonl") == 2
-    assert "There are two results of blobs 50% known, seed 0" in capsys.readouterr().err
-    assert json.loads((folder / "0.jsonl").read_text(encoding="utf-8").splitlines()[1])["search"]["n_splits"] == 2

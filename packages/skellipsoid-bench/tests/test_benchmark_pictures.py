@@ -40,16 +40,6 @@ def test_ranks_are_over_the_cases_that_all_methods_have(make_record):
     ]
 
 
-def test_methods_with_several_encoders_count_once_with_each(make_record):
-    records = [
-        make_record(method=method, seed=seed, f1=50.0 + seed + len(encoder), encoder=encoder)
-        for method in "ab"
-        for encoder in ("head", "none", "frozen")
-        for seed in (0, 1)
-    ]
-    assert plot_ranks(records, over="cases").names[:2] == ["a (head)", "a (none)"]
-
-
 def test_stability_of_what_was_searched_is_that_of_the_folds(make_record):
     def searched(seed, f1, chosen=0.5, **more):
         scores = [
@@ -68,52 +58,6 @@ def test_stability_of_what_was_searched_is_that_of_the_folds(make_record):
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0.1", "0.5", "5"]
     assert not len(ax.get_xticks(minor=True))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("beta", "F1 of held-out folds, in percent")
-
-
-def test_stability_of_methods_that_differ_in_it_alone_is_that_of_the_test_rows(make_record):
-    records = [
-        make_record(method=f"beta {beta}", seed=seed, f1=70.0 + beta + seed, params={"beta": beta, "alpha": 0.6})
-        for beta in (0.2, 0.4)
-        for seed in (0, 2)
-    ]
-    records.append(make_record(method="other", f1=1.0, params={"beta": 9.0, "alpha": 5.0}))
-    ax = plot_stability(records, "beta")
-    assert lines_of(ax) == {"banking 25%": [[0.2, pytest.approx(71.2)], [0.4, pytest.approx(71.4)]]}
-    assert ax.get_xscale() == "linear"
-    assert ax.get_ylabel() == "F1 of test samples, in percent"
-    accuracy = plot_stability(records, "beta", metric="accuracy")
-    assert lines_of(accuracy)["banking 25%"][0] == [0.2, pytest.approx(81.2)]
-
-
-def test_lines_have_the_first_name_of_what_they_join(make_record):
-    records = [
-        make_record(method=name, data=data, f1=f1, params={"beta": beta, "alpha": alpha})
-        for name, alpha, beta, f1 in [
-            ("a", 0.6, 0.5, 1.0),
-            ("a, beta 1", 0.6, 1, 2.0),
-            ("b", 3, 2, 3.0),
-            ("b 5", 3, 5, 4.0),
-        ]
-        for data in ("banking", "oos")
-    ]
-    found = lines_of(plot_stability(records, "beta"))
-    assert found == {
-        f"{data} 25%, {name}": points
-        for data in ("banking", "oos")
-        for name, points in {"a": [[0.5, 1.0], [1.0, 2.0]], "b": [[2.0, 3.0], [5.0, 4.0]]}.items()
-    }
-
-
-def test_stability_of_an_encoders_parameter(make_record):
-    records = [
-        make_record(encoder=f"{loss} {seed}", f1=f1, encoder_params={"finetune": "head", "loss": loss}, seed=seed)
-        for loss, f1 in (("supcon", 80.0), ("softmax", 70.0))
-        for seed in (0, 1)
-    ]
-    ax = plot_stability(records, "loss")
-    (points,) = lines_of(ax).values()
-    assert points == [[0, 70.0], [1, 80.0]]
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["softmax", "supcon"]
 
 
 def test_confusion_is_summed_over_the_cases(make_record):
@@ -137,3 +81,30 @@ def test_what_cannot_be_drawn_is_refused(make_record):
         plot_ranks(records)
     with pytest.raises(ValueError, match=r"^scores has the shape \(0, 0\), but must be"):
         plot_ranks(records, metric="auroc")
+
+
+def test_stability_of_an_encoders_parameter(make_record):
+    records = [
+        make_record(encoder=f"{loss} {seed}", f1=f1, encoder_params={"finetune": "head", "loss": loss}, seed=seed)
+        for loss, f1 in (("supcon", 80.0), ("softmax", 70.0))
+        for seed in (0, 1)
+    ]
+    ax = plot_stability(records, "loss")
+    (points,) = lines_of(ax).values()
+    assert points == [[0, 70.0], [1, 80.0]]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["softmax", "supcon"]
+
+
+def test_stability_of_methods_that_differ_in_it_alone_is_that_of_the_test_rows(make_record):
+    records = [
+        make_record(method=f"beta {beta}", seed=seed, f1=70.0 + beta + seed, params={"beta": beta, "alpha": 0.6})
+        for beta in (0.2, 0.4)
+        for seed in (0, 2)
+    ]
+    records.append(make_record(method="other", f1=1.0, params={"beta": 9.0, "alpha": 5.0}))
+    ax = plot_stability(records, "beta")
+    assert lines_of(ax) == {"banking 25%": [[0.2, pytest.approx(71.2)], [0.4, pytest.approx(71.4)]]}
+    assert ax.get_xscale() == "linear"
+    assert ax.get_ylabel() == "F1 of test samples, in percent"
+    accuracy = plot_stability(records, "beta", metric="accuracy")
+    assert lines_of(accuracy)["banking 25%"][0] == [0.2, pytest.approx(81.2)]

@@ -5,17 +5,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 
 from skellipsoid import SupConTextEncoder, baselines
-from skellipsoid_bench import literature, run, short_names
+from skellipsoid_bench import run
 from skellipsoid_bench._case import Run, Task
 from skellipsoid_bench._data import DataSpec, load_data
-from skellipsoid_bench._encoders import takes_dev
-from skellipsoid_bench._identity import by_value, changed_params
+from skellipsoid_bench._identity import changed_params
 from skellipsoid_bench._plan import make_plan
 
 KINDS = ("encoders", "methods")
@@ -107,13 +105,6 @@ def test_entries_of_a_plan_are_chosen_by_name(folder):
     assert some.encoders == everything.encoders[3::-3]
     assert some.methods == [everything.methods[1]]
     assert some.plan.methods[0].search == {"C": [0.1, 1.0]}
-
-
-def test_arguments_come_before_the_plan(folder):
-    found = plan_of(folder / "plan.toml", seeds=[0, 1], methods=["paper"], data=None)
-    assert found.plan.seeds == [0, 1]
-    assert [name for name, _ in found.methods] == ["paper"]
-    assert len(found.data) == 3
 
 
 def test_the_defaults_are_the_protocol_of_the_literature():
@@ -211,40 +202,6 @@ def test_what_cannot_be_run_is_refused_before_anything_is(given, message, tmp_pa
     assert not (tmp_path / "r.jsonl").exists()
 
 
-def test_every_baseline_has_a_short_name():
-    both = [(module, name) for module in (baselines, literature) for name in module.__all__]
-    names = [name for module, name in both if hasattr(getattr(module, name), "predict")]
-    assert names
-    assert short_names() == ["ellipsoid", "paper", *names]
-    told = {"MahalanobisClassifier": {"known_shift": 0, "open_share": [0.25, 0.75]}}
-    assert plan_of(methods=names).methods == [(name, told.get(name, {})) for name in names]
-
-
-def test_every_text_encoder_has_a_short_name():
-    names = [name for name in literature.__all__ if name.endswith("TextEncoder")]
-    plan = plan_of(encoders=[*names, "texts"]).plan
-    assert [encoder.name for encoder in plan.encoders] == [*names, "texts"]
-    assert all(takes_dev(encoder.estimator) for encoder in plan.encoders[:-1])
-    assert not takes_dev(plan.encoders[-1].estimator)
-
-
-def test_a_method_that_names_an_encoder_that_is_not_there_is_refused(refused):
-    methods = [{"name": "mine", "estimator": "ADBClassifier", "encoder": "hed"}]
-    refused("The method 'mine' is run with the encoder 'hed' alone, but encoders has head;", methods=methods)
-
-
-def test_the_plan_of_the_literature_can_be_run():
-    plan = plan_of(PLANS / "literature.toml").plan
-    encoders = {encoder.name for encoder in plan.encoders}
-    assert {method.encoder for method in plan.methods} == encoders
-
-
-def test_what_is_no_classifier_is_refused(refused):
-    assert not hasattr(NearestNeighbors, "predict")
-    message = r"^'sklearn\.neighbors:NearestNeighbors' is not a classifier"
-    refused(message, methods=["sklearn.neighbors:NearestNeighbors"])
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -255,22 +212,6 @@ def test_what_is_no_classifier_is_refused(refused):
 def test_a_plan_that_cannot_be_read_is_refused(content, message, tmp_path, refused):
     (tmp_path / "plan.toml").write_text(content, encoding="utf-8")
     refused(message, plan=tmp_path / "plan.toml")
-
-
-def test_data_that_cannot_be_used_is_refused(tmp_path):
-    (tmp_path / "train.tsv").write_text("wake me\toos\n", encoding="utf-8")
-    with pytest.raises(
-        FileNotFoundError, match=r"has no test\.tsv; a data set needs train\.tsv and test\.tsv, dev\.tsv"
-    ):
-        read(tmp_path)
-    (tmp_path / "test.tsv").write_text("wake me\talarm\n", encoding="utf-8")
-    with pytest.raises(
-        ValueError, match=r"^The data set 'mine' has no training row of a class; every label is 'oos'\.$"
-    ):
-        read(tmp_path, "oos")
-    np.savez(tmp_path / "x.npz", X_train=np.zeros((2, 2)), y_train=[0, 1], X_test=np.zeros((2, 2)))
-    with pytest.raises(ValueError, match=r"but y_test is missing; save X_train, y_train, X_test, y_test, and X_dev"):
-        read(tmp_path / "x.npz")
 
 
 ROWS, LABELS = np.arange(12.0).reshape(6, 2), np.array(["a", "b", "a", "b", "a", "b"])
@@ -320,18 +261,6 @@ def test_large_numbers_of_arrays_stay_exact_or_are_refused(tmp_path):
             labels(train=train, test=test)
 
 
-@pytest.mark.parametrize("content", [b"no", b"", b"PK\x03\x04 torn"])
-def test_a_file_that_is_not_of_arrays_is_refused(tmp_path, content):
-    (tmp_path / "x.npz").write_bytes(content)
-    with pytest.raises(ValueError, match=r"^'.*x\.npz' is not a \.npz file of arrays; write it with numpy\.savez"):
-        read(tmp_path / "x.npz")
-
-
-def test_an_open_label_that_no_row_has_is_refused(intents_folder):
-    with pytest.raises(ValueError, match=r"^No row of the data set 'mine' has the open label 'ooo'; correct it, or"):
-        read(intents_folder, "ooo")
-
-
 class NeedsAnArgument:
     """A class that ``module:Class`` cannot make."""
 
@@ -342,11 +271,6 @@ class NeedsAnArgument:
     def transform(self): ...
     def predict(self): ...
     def get_params(self): ...
-
-
-def test_an_encoder_that_needs_an_argument(refused):
-    message = r"^The encoder 'NeedsAnArgument' cannot be made without arguments \(.*'k'\); giv"
-    refused(message, encoders=[f"{__name__}:NeedsAnArgument"])
 
 
 @pytest.mark.parametrize(
@@ -370,33 +294,12 @@ def test_methods_that_cannot_be_made_are_refused_before_anything_is_run(method, 
     refused(message, methods=[method])
 
 
-def test_a_plan_that_cannot_be_read_is_named(tmp_path, refused):
-    message = r"^The plan '.*none\.toml' cannot be read \(.*\); pass a TOML"
-    refused(message, OSError, plan=tmp_path / "none.toml")
-    (tmp_path / "latin.toml").write_bytes("# für\n".encode("latin-1"))
-    refused(r"^The plan '.*latin\.toml' is not UTF-8; save it as UTF-8\.$", plan=tmp_path / "latin.toml")
-    (tmp_path / "text.toml").write_text('data = "banking"\n', encoding="utf-8")
-    refused(r"^data is 'banking', but must be a list of at least one\.$", plan=tmp_path / "text.toml")
-
-
 @pytest.mark.parametrize("path", sorted(PLANS.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_plans_of_the_repository_can_be_run(path):
     plan = plan_of(path).plan
     assert plan.methods
     for method in plan.methods:
         method.build(0, "cpu", {})
-
-
-def test_the_repository_has_plans():
-    assert {path.stem for path in PLANS.glob("*.toml")} == {
-        "ablations",
-        "encoder_ablations",
-        "full",
-        "literature",
-        "methods",
-        "mpnet",
-        "stability",
-    }
 
 
 def test_an_npz_file_with_a_changed_byte_is_one_sentence_or_what_it_was(tmp_path):
@@ -441,14 +344,6 @@ def test_a_text_models_own_mean_is_the_mean(tiny_model, intents_folder, tmp_path
     assert not known("cls")
 
 
-def test_an_encoder_inside_another_estimator_names_its_pooling():
-    """Results of before name no pooling there: it was the mean."""
-    inside = make_pipeline(SupConTextEncoder(finetune="none"), StandardScaler())
-    before = by_value(inside.set_params(supcontextencoder__pooling="mean"))
-    assert "pooling" not in str(before)
-    assert by_value(inside.set_params(supcontextencoder__pooling="auto")) != before
-
-
 def test_every_method_that_asks_for_the_traffic_is_told_that_of_the_protocol():
     own = {"name": "own", "estimator": "MahalanobisClassifier", "params": {"open_share": 0.1}}
     untold = {"name": "untold", "estimator": "ellipsoid", "params": {"open_share": None, "known_shift": None}}
@@ -489,3 +384,38 @@ def test_a_single_file_is_divided_by_its_column_or_by_a_share(split, ending, tmp
         return
     assert [(data.part[data.labels == name] == "test").sum() for name in ("greet", "price")] in ([1, 4], [2, 4])
     assert len({*data.part[data.rows == "hello there"]}) == 1  # equal texts are together
+
+
+def test_data_that_cannot_be_used_is_refused(tmp_path):
+    (tmp_path / "train.tsv").write_text("wake me\toos\n", encoding="utf-8")
+    with pytest.raises(
+        FileNotFoundError, match=r"has no test\.tsv; a data set needs train\.tsv and test\.tsv, dev\.tsv"
+    ):
+        read(tmp_path)
+    (tmp_path / "test.tsv").write_text("wake me\talarm\n", encoding="utf-8")
+    with pytest.raises(
+        ValueError, match=r"^The data set 'mine' has no training row of a class; every label is 'oos'\.$"
+    ):
+        read(tmp_path, "oos")
+    np.savez(tmp_path / "x.npz", X_train=np.zeros((2, 2)), y_train=[0, 1], X_test=np.zeros((2, 2)))
+    with pytest.raises(ValueError, match=r"but y_test is missing; save X_train, y_train, X_test, y_test, and X_dev"):
+        read(tmp_path / "x.npz")
+
+
+def test_a_method_that_names_an_encoder_that_is_not_there_is_refused(refused):
+    methods = [{"name": "mine", "estimator": "ADBClassifier", "encoder": "hed"}]
+    refused("The method 'mine' is run with the encoder 'hed' alone, but encoders has head;", methods=methods)
+
+
+def test_an_open_label_that_no_row_has_is_refused(intents_folder):
+    with pytest.raises(ValueError, match=r"^No row of the data set 'mine' has the open label 'ooo'; correct it, or"):
+        read(intents_folder, "ooo")
+
+
+def test_a_plan_that_cannot_be_read_is_named(tmp_path, refused):
+    message = r"^The plan '.*none\.toml' cannot be read \(.*\); pass a TOML"
+    refused(message, OSError, plan=tmp_path / "none.toml")
+    (tmp_path / "latin.toml").write_bytes("# für\n".encode("latin-1"))
+    refused(r"^The plan '.*latin\.toml' is not UTF-8; save it as UTF-8\.$", plan=tmp_path / "latin.toml")
+    (tmp_path / "text.toml").write_text('data = "banking"\n', encoding="utf-8")
+    refused(r"^data is 'banking', but must be a list of at least one\.$", plan=tmp_path / "text.toml")

@@ -11,14 +11,9 @@ from contextlib import nullcontext
 
 import pytest
 from filelock import FileLock
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.naive_bayes import GaussianNB
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from skellipsoid_bench import BenchmarkError, read_results, run
+from skellipsoid_bench import read_results, run
 
 #: A user's estimator that says in a file when it is fitted, and takes its time.
 SLOW = """
@@ -141,16 +136,6 @@ def test_a_torn_last_line_is_cut_off_and_a_whole_one_is_kept(position, tmp_path,
     assert read_results(path) == found
 
 
-def test_a_file_of_nothing_but_a_torn_line_is_empty(tmp_path, blobs_file):
-    path = tmp_path / "new" / "r.jsonl"
-    plan = {"data": [blobs_file], "ratios": [0.5], "seeds": [0], "methods": [GaussianNB()]}
-    first = run(path, **plan)
-    path.write_bytes(b'{"data": "ba')
-    with pytest.warns(UserWarning, match="was not written to its end"):
-        assert same(run(path, **plan)) == same(first)
-    assert len(path.read_bytes().splitlines()) == 1
-
-
 def test_a_line_that_is_no_result_is_never_dropped_silently(tmp_path, make_record, blobs_file):
     path = tmp_path / "r.jsonl"
     content = f'{json.dumps(make_record())}\n{{"data": "ba\n{json.dumps(make_record(seed=1))}\n'
@@ -162,29 +147,12 @@ def test_a_line_that_is_no_result_is_never_dropped_silently(tmp_path, make_recor
     assert path.read_text(encoding="utf-8") == content
 
 
-def test_the_same_run_twice_is_refused(tmp_path, make_record):
-    path = tmp_path / "r.jsonl"
-    path.write_text(f"{json.dumps(make_record())}\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"^There are two results of banking 25% known, seed 0, head, ellipsoid; pass"):
-        read_results(path, path)
-    with pytest.raises(OSError, match=r"none\.jsonl' cannot be read \(.*\); pass a file that skell"):
-        read_results(tmp_path / "none.jsonl")
-
-
 def test_two_benchmarks_do_not_write_one_file(tmp_path, blobs_file):
     path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0]}
     taken = r"^Another benchmark is writing '.*r.jsonl'; wait for it, or"
     with FileLock(f"{path}.lock"), pytest.raises(OSError, match=taken):
         run(path, **plan)
     assert len(run(path, **plan, methods=[GaussianNB()])) == 1  # the lock went with its owner
-
-
-def test_a_line_is_on_the_disk_before_the_next_run(tmp_path, blobs_file, monkeypatch):
-    synced, path = [], tmp_path / "r.jsonl"
-    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
-    run(path, data=[blobs_file], ratios=[0.5], seeds=[0, 1], methods=[GaussianNB()])
-    first, second = map(len, path.read_bytes().splitlines(keepends=True))
-    assert synced == [first, first + second]
 
 
 #: A user's module, and the one beside it that it takes a number from.
@@ -289,41 +257,6 @@ def test_a_result_is_replaced_whole_and_the_file_stays_locked(tmp_path, blobs_fi
     assert list(tmp_path.iterdir()) == [path]
 
 
-class OwnFeatures(TruncatedSVD):
-    """Features of a user."""
-
-    answers_version = 2
-
-
-def test_a_method_inside_another_and_an_encoder_have_versions_too(
-    changed_answers, tmp_path, blobs_file, intents_folder
-):
-    plan = {"ratios": [0.5], "seeds": [0]}
-    changed_answers(nearly_constant)
-    inside = [make_pipeline(StandardScaler(), Own()), CalibratedClassifierCV(Own(), cv=2), GaussianNB()]
-    found = run(tmp_path / "r.jsonl", data=[blobs_file], **plan, methods=inside)
-    assert [[*record.get("answers_version", {}).values()] for record in found] == [[2], [2], []]
-    text = {"path": intents_folder, "open_label": "oos"}
-    encoder = {"name": "svd", "estimator": make_pipeline(TfidfVectorizer(), OwnFeatures(3))}
-    (found,) = run(
-        tmp_path / "t.jsonl", data=[text], **plan, encoders=[encoder], methods=[GaussianNB()], cache=tmp_path / "cache"
-    )
-    assert [*found["answers_version"].values()] == [2]
-
-
-def test_a_rerun_that_fails_keeps_the_old_result(changed_answers, tmp_path, blobs_file):
-    def fail(method, X):
-        raise ValueError("no")
-
-    path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0], "methods": [Own()]}
-    first = run(path, **plan)
-    changed_answers(fail)
-    with pytest.raises(BenchmarkError, match="Own: ValueError: no"):
-        run(path, **plan, rerun=True)
-    with pytest.warns(UserWarning, match="^Results of another answers_version than that of today: 1, of Own"):
-        assert run(path, **plan) == first
-
-
 def test_a_parameter_that_is_newer_than_a_result_must_have_its_default(tmp_path, blobs_file):
     path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0]}
     (first,) = run(path, **plan, methods=[GaussianNB()])
@@ -332,3 +265,12 @@ def test_a_parameter_that_is_newer_than_a_result_must_have_its_default(tmp_path,
     assert run(path, **plan, methods=[GaussianNB()]) == [first]
     with pytest.raises(ValueError, match="but of other parameters of the method"):
         run(path, **plan, methods=[GaussianNB(var_smoothing=0.5)])
+
+
+def test_the_same_run_twice_is_refused(tmp_path, make_record):
+    path = tmp_path / "r.jsonl"
+    path.write_text(f"{json.dumps(make_record())}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"^There are two results of banking 25% known, seed 0, head, ellipsoid; pass"):
+        read_results(path, path)
+    with pytest.raises(OSError, match=r"none\.jsonl' cannot be read \(.*\); pass a file that skell"):
+        read_results(tmp_path / "none.jsonl")

@@ -11,7 +11,6 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -36,16 +35,6 @@ class Recorder(LogisticRegression):
     def predict(self, X):
         self.predicts.append(len(X))
         return super().predict(X)
-
-
-class Seeded(LogisticRegression):
-    """Classifier that keeps its seeds."""
-
-    seen: ClassVar[list] = []
-
-    def fit(self, X, y):
-        self.seen.append(self.random_state)
-        return super().fit(X, y)
 
 
 class Constant(ClassifierMixin, BaseEstimator):
@@ -197,17 +186,6 @@ def test_a_search_sees_neither_test_rows_nor_the_classes_that_a_fold_holds_out(
     assert [score["params"]["C"] for score in record["search"]["scores"]] == [0.1, 1.0, 10.0]
 
 
-def test_the_search_keeps_the_best_value(blobs_plan, tmp_path):
-    # Boundaries that reject everything, and the default.
-    methods = [{"name": "s", "estimator": "ellipsoid", "search": {"beta": [1000.0, 0.5]}}, "ellipsoid"]
-    records = run(tmp_path / "r.jsonl", **blobs_plan, methods=methods)
-    for searched, default in zip(records[::2], records[1::2], strict=True):
-        scores = [score["f1"] for score in searched["search"]["scores"]]
-        assert scores[1] > scores[0]
-        assert searched["search"]["chosen"] == {"beta": 0.5}
-        assert searched["f1"] == default["f1"]
-
-
 # Figures
 
 
@@ -312,46 +290,7 @@ def test_a_record_says_what_ran_and_what_it_took(text_plan, tmp_path):
     assert read_results(tmp_path / "r.jsonl") == [record]
 
 
-def test_integer_labels_and_features_need_no_encoder(blobs_plan, tmp_path):
-    records = run(tmp_path / "r.jsonl", **blobs_plan, encoders=["none", "head"])
-    assert [record["encoder"] for record in records] == ["features", "features"]
-    assert [record["encoder_epochs"] for record in records] == [None, None]
-    assert all(record["n_classes"] == 4 for record in records)
-    assert all(record["f1"] > 50 for record in records)
-
-
-def test_a_classifier_without_scores_has_no_auroc(blobs_plan, tmp_path):
-    methods = [Constant(), {"name": "pipe", "estimator": make_pipeline(LogisticRegression())}]
-    plain, pipe, *_ = run(tmp_path / "r.jsonl", **blobs_plan, methods=methods)
-    assert (plain["auroc"], plain["oracle_f1"]) == (None, None)
-    assert plain["f1_open"] == 0
-    assert pipe["auroc"] > 50
-
-
-def test_the_seed_of_the_run_reaches_estimators_that_have_none(blobs_plan, tmp_path, monkeypatch):
-    monkeypatch.setattr(Seeded, "seen", [])
-    methods = [
-        {"name": "free", "estimator": Seeded()},
-        {"name": "fixed", "estimator": Seeded(), "params": {"random_state": 7}},
-        {"name": "inside", "estimator": make_pipeline(Seeded())},
-    ]
-    run(tmp_path / "r.jsonl", **blobs_plan, methods=methods)
-    assert Seeded.seen == [0, 7, 0, 1, 7, 1]
-
-
 # What is run again
-
-
-def test_what_has_a_result_is_not_run_again(blobs_plan, tmp_path, recorder):
-    first = run(tmp_path / "r.jsonl", **blobs_plan, methods=[recorder(), GaussianNB()])
-    assert len(recorder.fits) == 2
-    assert run(tmp_path / "r.jsonl", **blobs_plan, methods=[recorder(), GaussianNB()]) == first
-    assert len(recorder.fits) == 2
-    more = run(tmp_path / "r.jsonl", **{**blobs_plan, "seeds": [0, 2, 1]}, methods=[GaussianNB(), recorder()])
-    assert len(recorder.fits) == 3
-    # In the order of the plan, whatever the file's.
-    assert [(r["seed"], r["method"]) for r in more] == [(s, m) for s in (0, 2, 1) for m in ("GaussianNB", "Recorder")]
-    assert len(read_results(tmp_path / "r.jsonl")) == 6
 
 
 def test_a_name_that_stands_for_something_else_is_refused(blobs_plan, tmp_path, blobs_file):
@@ -364,13 +303,6 @@ def test_a_name_that_stands_for_something_else_is_refused(blobs_plan, tmp_path, 
         np.savez(tmp_path / "blobs.npz", **{**stored, "X_test": stored["X_test"] + 1})
     with pytest.raises(ValueError, match="but of other data than today"):
         run(tmp_path / "r.jsonl", **{**blobs_plan, "data": [tmp_path / "blobs.npz"]})
-
-
-def test_a_default_that_is_spelled_out_is_the_same_run(blobs_plan, tmp_path):
-    blobs_plan["seeds"] = [0]
-    first = run(tmp_path / "r.jsonl", **blobs_plan)
-    spelled = [{"name": "ellipsoid", "estimator": "ellipsoid", "params": {"alpha": 0.6, "duplicates": "once"}}]
-    assert run(tmp_path / "r.jsonl", **blobs_plan, methods=spelled) == first
 
 
 def test_files_that_change_between_two_benchmarks_are_read_again(blobs_plan, blobs_file, tmp_path):
@@ -399,29 +331,6 @@ def test_runs_that_fail_leave_the_others_and_are_tried_again(blobs_plan, tmp_pat
     monkeypatch.setattr(Failing, "fails", True)
     with pytest.raises(ValueError, match=r"^the matrix is singular$"):
         run(tmp_path / "d.jsonl", **blobs_plan, methods=[Failing()], debug=True)
-
-
-def test_missing_values_are_left_to_the_methods(blobs_plan, blobs_file, tmp_path):
-    with np.load(blobs_file) as stored:
-        X = stored["X_test"].copy()
-        X[::7, 0] = np.nan
-        np.savez(tmp_path / "gaps.npz", **{**stored, "X_test": X})
-    imputing = {"name": "imputing", "estimator": make_pipeline(SimpleImputer(), EllipsoidOpenSetClassifier())}
-    blobs_plan |= {"data": [tmp_path / "gaps.npz"], "seeds": [0]}
-    with pytest.raises(BenchmarkError, match=r"^1 of 2 runs failed.*ellipsoid: ValueError: Input X contains NaN"):
-        run(tmp_path / "r.jsonl", **blobs_plan, methods=["ellipsoid", imputing])
-    (record,) = read_results(tmp_path / "r.jsonl")
-    assert record["method"] == "imputing"
-    assert record["f1"] > 50
-
-
-def test_an_encoder_that_fails_fails_all_its_methods(text_plan, tmp_path, monkeypatch):
-    def broken(*_):
-        raise RuntimeError("no room on the device")
-
-    monkeypatch.setattr(SupConTextEncoder, "fit_transform", broken)
-    with pytest.raises(BenchmarkError, match=r"2 of 2 runs failed.*RuntimeError: no room on the device"):
-        run(tmp_path / "r.jsonl", **text_plan, methods=["ellipsoid", "paper"])
 
 
 @pytest.mark.slow
@@ -501,20 +410,6 @@ def test_an_encoder_of_ones_own_is_trained_once_per_case_and_watches_development
         run(tmp_path / "r.jsonl", **{**text_plan, "encoders": other}, methods=[Constant()])
 
 
-def test_development_rows_of_features_reach_a_method_and_a_search_has_none(
-    blobs_plan, blobs_file, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(WatchingClassifier, "seen", [])
-    searched = {"estimator": WatchingClassifier(), "search": {"var_smoothing": [0.1]}}
-    run(tmp_path / "r.jsonl", **{**blobs_plan, "seeds": [0]}, methods=[searched], n_splits=2)
-    assert [X is None for X, _ in WatchingClassifier.seen] == [True, True, False]
-    with np.load(blobs_file) as stored:
-        arrays = {name: stored[name] for name in stored.files if "dev" not in name}
-    np.savez(tmp_path / "without.npz", **arrays)
-    run(tmp_path / "w.jsonl", **{**blobs_plan, "data": [tmp_path / "without.npz"]}, methods=[WatchingClassifier()])
-    assert WatchingClassifier.seen[-1] == (None, None)
-
-
 def test_pipelines_and_folders_of_sentence_transformers_are_encoders(
     text_plan, intents_folder, tiny_model, tmp_path, monkeypatch
 ):
@@ -534,13 +429,6 @@ def test_pipelines_and_folders_of_sentence_transformers_are_encoders(
     text_plan["encoders"] = [TfidfVectorizer()]
     with pytest.raises(BenchmarkError, match="TfidfVectorizer gives a sparse matrix; let it end in TruncatedSVD"):
         run(tmp_path / "sparse.jsonl", **text_plan, methods=[GaussianNB()])
-
-
-def test_features_without_development_rows_are_made_anew_with_them(text_plan, tmp_path, monkeypatch):
-    monkeypatch.setattr(WatchingClassifier, "seen", [])
-    run(tmp_path / "a.jsonl", **text_plan, methods=[GaussianNB()])
-    run(tmp_path / "b.jsonl", **text_plan, methods=[WatchingClassifier(var_smoothing=0.1)])
-    assert WatchingClassifier.seen[0][0].shape == (2, 32)
 
 
 # What is recorded
@@ -661,23 +549,6 @@ def test_a_damaged_file_of_the_cache_is_made_anew(text_plan, tmp_path):
     assert all(path.stat().st_size > 1000 for path in files)
 
 
-def test_nothing_is_said_unless_asked_for(blobs_plan, tmp_path, capsys):
-    run(tmp_path / "a.jsonl", **blobs_plan, methods=[GaussianNB()])
-    assert capsys.readouterr() == ("", "")
-    run(tmp_path / "b.jsonl", **blobs_plan, methods=[GaussianNB()], verbose=2)
-    out, err = capsys.readouterr()
-    assert out.startswith("blobs 50% known, seed 0, features, GaussianNB: F1 ")
-    assert out.endswith("\n2 of 2 were run, 0 were there\n")
-    assert err == ""
-    run(tmp_path / "b.jsonl", **blobs_plan, methods=[GaussianNB()], verbose=2)
-    assert capsys.readouterr().out == "0 of 2 were run, 2 were there\n"
-
-
-def test_short_names_are_those_of_the_package():
-    names = short_names()
-    assert names[:2] == ["ellipsoid", "paper"]
-
-
 # Pairs of encoder and method
 
 
@@ -703,15 +574,6 @@ def test_a_method_is_run_with_the_encoder_that_it_names(text_plan, tiny_model, t
     assert [record["encoder_epochs"] for record in again] == [3]
 
 
-def test_a_method_may_take_the_texts_themselves(text_plan, intents_folder, tmp_path):
-    text_plan["encoders"] = ["texts"]
-    (record,) = run(tmp_path / "r.jsonl", **text_plan, methods=[TextLength()])
-    known = {*TextLength.seen_labels}
-    assert len(known) == 2
-    assert {*TextLength.seen} == {text for text, label in rows_of(intents_folder, "train") if label in known}
-    assert (record["encoder"], record["encoder_stop"], record["encoder_epochs"]) == ("texts", None, None)
-
-
 def test_de_tunes_its_own_text_model(text_plan, tiny_model, tmp_path):
     text_plan["encoders"] = ["texts"]
     params = {"model_name": tiny_model, "max_iter": 2, "n_neighbors": 2, "learning_rate": 1e-3}
@@ -722,16 +584,22 @@ def test_de_tunes_its_own_text_model(text_plan, tiny_model, tmp_path):
     assert 0 <= record["f1"] <= 100
 
 
-class TextLength(ClassifierMixin, BaseEstimator):
-    """Answers with the first class for short texts."""
+def test_an_encoder_that_fails_fails_all_its_methods(text_plan, tmp_path, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("no room on the device")
 
-    seen: ClassVar[list[str]] = []
-    seen_labels: ClassVar[list[str]] = []
+    monkeypatch.setattr(SupConTextEncoder, "fit_transform", broken)
+    with pytest.raises(BenchmarkError, match=r"2 of 2 runs failed.*RuntimeError: no room on the device"):
+        run(tmp_path / "r.jsonl", **text_plan, methods=["ellipsoid", "paper"])
 
-    def fit(self, X, y):
-        self.seen[:], self.seen_labels[:] = list(X), list(y)
-        self.classes_ = np.unique(y)
-        return self
 
-    def predict(self, X):
-        return np.where([len(text) < 20 for text in X], self.classes_[0], "-1")
+def test_short_names_are_those_of_the_package():
+    names = short_names()
+    assert names[:2] == ["ellipsoid", "paper"]
+
+
+def test_features_without_development_rows_are_made_anew_with_them(text_plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(WatchingClassifier, "seen", [])
+    run(tmp_path / "a.jsonl", **text_plan, methods=[GaussianNB()])
+    run(tmp_path / "b.jsonl", **text_plan, methods=[WatchingClassifier(var_smoothing=0.1)])
+    assert WatchingClassifier.seen[0][0].shape == (2, 32)

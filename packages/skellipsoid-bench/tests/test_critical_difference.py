@@ -1,7 +1,5 @@
 """Critical-difference diagrams: ranks, tests, and what is drawn."""
 
-import itertools
-
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
@@ -19,13 +17,6 @@ SCORES = np.random.default_rng(0).random((14, 4))
 def test_the_critical_difference_is_the_published_one(alpha, critical_difference):
     display = CriticalDifferenceDisplay.from_scores(SCORES, NAMES, alpha=alpha)
     assert display.critical_difference == pytest.approx(critical_difference, abs=0.005)
-
-
-def test_groups_lie_within_the_critical_difference():
-    display = CriticalDifferenceDisplay(DEMSAR, NAMES, 1.12).plot()
-    assert display.groups_ == [(3, 1, 2), (2, 0)]
-    assert CriticalDifferenceDisplay(DEMSAR, NAMES, 1.25).plot().groups_ == [(3, 1, 2, 0)]
-    assert CriticalDifferenceDisplay(DEMSAR, NAMES, 0.3).plot().groups_ == [(3, 1), (2, 0)]
 
 
 def test_ranks_and_the_friedman_test():
@@ -55,37 +46,6 @@ def test_the_picture_shows_the_ranks():
     assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
 
 
-@pytest.mark.parametrize("n_models", [12, 20, 30])
-def test_numbers_of_the_axis_do_not_touch(n_models):
-    display = CriticalDifferenceDisplay(np.arange(1.0, n_models + 1), [f"m{i}" for i in range(n_models)], 3.0).plot()
-    display.figure_.draw_without_rendering()
-    boxes = [text.get_window_extent() for text in display.ax_.texts if text.get_text().isdigit()]
-    assert len(boxes) >= n_models // 2
-    assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
-
-
-def test_given_axes_and_keywords_are_used():
-    _, ax = plt.subplots()
-    display = CriticalDifferenceDisplay.from_scores(SCORES, NAMES, ax=ax, line_kw={"lw": 7}, text_kw={"ha": "center"})
-    assert display.ax_ is ax
-    assert {bar.get_linewidth() for bar in display.bars_} == {7}
-    assert display.text_[0].get_horizontalalignment() == "center"
-
-
-def test_models_that_are_always_equal_are_one_group():
-    display = CriticalDifferenceDisplay.from_scores(np.ones((5, 3)), "abc")
-    assert display.mean_ranks.tolist() == [2, 2, 2]
-    assert (display.statistic, display.pvalue) == (0.0, 1.0)
-    assert display.groups_ == [(0, 1, 2)]
-
-
-def test_models_that_all_differ_are_no_group():
-    scores = np.arange(3.0) + np.arange(60.0)[:, np.newaxis]
-    display = CriticalDifferenceDisplay.from_scores(scores, "abc")
-    assert display.groups_ == []
-    assert display.bars_ == []
-
-
 @pytest.mark.parametrize(
     ("scores", "names", "alpha", "message"),
     [
@@ -110,3 +70,25 @@ def test_models_that_all_differ_are_no_group():
 def test_what_cannot_be_ranked_is_refused(scores, names, alpha, message):
     with pytest.raises(ValueError, match=message):
         CriticalDifferenceDisplay.from_scores(scores, names, alpha=alpha)
+
+
+def test_models_that_are_always_equal_are_one_group():
+    display = CriticalDifferenceDisplay.from_scores(np.ones((5, 3)), "abc")
+    assert display.mean_ranks.tolist() == [2, 2, 2]
+    assert (display.statistic, display.pvalue) == (0.0, 1.0)
+    assert display.groups_ == [(0, 1, 2)]
+
+
+def test_given_axes_and_keywords_are_used():
+    _, ax = plt.subplots()
+    display = CriticalDifferenceDisplay.from_scores(SCORES, NAMES, ax=ax, line_kw={"lw": 7}, text_kw={"ha": "center"})
+    assert display.ax_ is ax
+    assert {bar.get_linewidth() for bar in display.bars_} == {7}
+    assert display.text_[0].get_horizontalalignment() == "center"
+
+
+def test_groups_lie_within_the_critical_difference():
+    display = CriticalDifferenceDisplay(DEMSAR, NAMES, 1.12).plot()
+    assert display.groups_ == [(3, 1, 2), (2, 0)]
+    assert CriticalDifferenceDisplay(DEMSAR, NAMES, 1.25).plot().groups_ == [(3, 1, 2, 0)]
+    assert CriticalDifferenceDisplay(DEMSAR, NAMES, 0.3).plot().groups_ == [(3, 1), (2, 0)]

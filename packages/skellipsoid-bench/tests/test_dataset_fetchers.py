@@ -1,7 +1,6 @@
 """The fetchers, with a real server on this machine and, where they lie beside the repository, the real files."""
 
 import hashlib
-import json
 import subprocess
 import sys
 import threading
@@ -27,6 +26,22 @@ FILES = {
 }
 TRAIN_TEXTS = ["where is my cash", 'say "hi"', "where is it?"]
 CONTENTS = {name: text.encode() for name, text in FILES.items()}
+
+
+BOT = {
+    "real/sofmattress_train.csv": 'sentence,label\n"size, please",SIZE\ncan I pay later,EMI\n',
+    "real/sofmattress_test.csv": "sentence,label\n😳,NO_NODES_DETECTED\nemi??,EMI\n",
+}
+
+
+@pytest.fixture
+def bot(server, monkeypatch):
+    """Serve small files of the bot, each at an address of its own."""
+    for name, text in BOT.items():
+        server.answers[f"elsewhere/{Path(name).name}"] = [text.encode()]
+        monkeypatch.setitem(_cache._URLS, name, f"{server.url}elsewhere/{Path(name).name}")
+        monkeypatch.setitem(_cache._SHA256, name, hashlib.sha256(text.encode()).hexdigest())
+    return server
 
 
 @dataclass(frozen=True)
@@ -183,17 +198,6 @@ def test_a_damaged_file_is_replaced(server, tmp_path):
     assert files_below(tmp_path) == set(FILES)
 
 
-def test_a_damaged_file_stays_when_it_cannot_be_replaced(server, tmp_path, no_retry):
-    write_files(tmp_path)
-    damaged = tmp_path / "banking/train.tsv"
-    damaged.write_bytes(b"mine")
-    server.answers["banking/train.tsv"] = [Truncated(CONTENTS["banking/train.tsv"])]
-    with pytest.warns(UserWarning, match="downloading it again"), pytest.raises(OSError, match="damaged or changed"):
-        fetch_banking77(data_home=tmp_path)
-    assert damaged.read_bytes() == b"mine"
-    assert files_below(tmp_path) == set(FILES)
-
-
 def test_a_killed_download_leaves_no_half_file(server, tmp_path):
     server.answers["banking/train.tsv"].insert(0, Stalled(CONTENTS["banking/train.tsv"]))
     script = (
@@ -210,61 +214,12 @@ def test_a_killed_download_leaves_no_half_file(server, tmp_path):
     assert fetch_banking77(data_home=tmp_path).data.tolist() == TRAIN_TEXTS
 
 
-def test_data_home_that_is_a_file(server, tmp_path):
-    home = tmp_path / "file"
-    home.write_text("mine")
-    with pytest.raises(OSError, match="could not be downloaded"):
-        fetch_banking77(data_home=home)
-    assert home.read_text() == "mine"
-
-
-def test_a_folder_in_the_place_of_a_file(server, tmp_path):
-    (tmp_path / "banking" / "train.tsv").mkdir(parents=True)
-    with pytest.raises(OSError, match=r"train\.tsv is not a file"):
-        fetch_banking77(data_home=tmp_path, download_if_missing=False)
-
-
 # A folder that holds the files -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def without_pooch(monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-
-
-def test_a_full_folder_needs_neither_network_nor_pooch(server, tmp_path, without_pooch):
-    write_files(tmp_path)
-    assert fetch_banking77(data_home=tmp_path).data.tolist() == TRAIN_TEXTS
-    assert server.requests == []
-
-
-def test_missing_file_without_pooch(server, tmp_path, without_pooch):
-    with pytest.raises(ImportError, match=r"needs pooch: pip install 'skellipsoid-bench\[datasets\]', or get "):
-        fetch_banking77(data_home=tmp_path)
-
-
-@pytest.mark.parametrize(("body", "problem"), [(None, "does not exist"), (b"mine", "is damaged or changed")])
-def test_download_if_missing_false(server, tmp_path, body, problem):
-    if body is not None:
-        write_files(tmp_path, {"banking/train.tsv": body})
-    with pytest.raises(OSError, match=f"{problem}.* and download_if_missing is False: get train.tsv"):
-        fetch_banking77(data_home=tmp_path, download_if_missing=False)
-    assert server.requests == []
-
-
-def test_folder_from_the_environment(tmp_path, monkeypatch):
-    write_files(tmp_path)
-    monkeypatch.setenv("SKELLIPSOID_DATA", str(tmp_path))
-    bunch = fetch_banking77(download_if_missing=False)
-    assert bunch.filenames == [str(tmp_path / "banking/train.tsv")]
-
-
-def test_folder_in_the_home(tmp_path, monkeypatch):
-    write_files(tmp_path / "skellipsoid_data")
-    monkeypatch.delenv("SKELLIPSOID_DATA", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    assert fetch_banking77(download_if_missing=False).data.tolist() == TRAIN_TEXTS
 
 
 # What is read ------------------------------------------------------------------------------------------------------
@@ -278,11 +233,6 @@ def test_rows_without_exactly_two_fields_are_skipped_and_quotes_kept(tmp_path):
     assert bunch.split.tolist() == ["train"] * 3 + ["dev"] + ["test"] * 2
     assert bunch.target_names == ["cash", "greet"]
     assert [Path(name).name for name in bunch.filenames] == ["train.tsv", "dev.tsv", "test.tsv"]
-
-
-def test_unknown_subset(tmp_path):
-    with pytest.raises(ValueError, match="subset='valid' names no part of the data"):
-        fetch_banking77(subset="valid", data_home=tmp_path)
 
 
 REAL = {
@@ -308,47 +258,6 @@ def test_real_files(fetch, real_data, without_pooch):
     assert len(fetch(subset="all", data_home=real_data).data) == sum(sizes.values())
 
 
-@pytest.mark.parametrize("fetch", REAL)
-def test_target_names_are_what_the_literature_draws_known_classes_from(fetch, real_data):
-    folder, n_classes, _ = REAL[fetch]
-    names = fetch(subset="dev", data_home=real_data).target_names
-    drawn = np.random.RandomState(3).choice(names, round(n_classes * 0.5), replace=False)
-    expected = json.loads((real_data / "known_classes.json").read_text())[folder]["0.5"]["3"]
-    assert sorted(drawn) == sorted(expected)
-
-
-def test_open_label_of_the_out_of_scope_rows(real_data):
-    bunch = fetch_clinc_oos(subset="test", data_home=real_data, open_label="oos")
-    assert (bunch.target == "oos").sum() == 1_200
-    assert "oos" not in bunch.target_names
-    with pytest.raises(ValueError, match="open_label='translate' is one of the 150 known classes"):
-        fetch_clinc_oos(subset="test", data_home=real_data, open_label="translate")
-
-
-def test_real_files_through_a_download(real_data, server, tmp_path):
-    names = [f"stackoverflow/{part}.tsv" for part in ("train", "dev", "test")]
-    server.answers = {name: [(real_data / name).read_bytes()] for name in names}
-    bunch = fetch_stackoverflow(subset="dev", data_home=tmp_path)
-    np.testing.assert_array_equal(bunch.data, fetch_stackoverflow(subset="dev", data_home=real_data).data)
-    assert sorted(server.requests) == sorted(names)
-
-
-BOT = {
-    "real/sofmattress_train.csv": 'sentence,label\n"size, please",SIZE\ncan I pay later,EMI\n',
-    "real/sofmattress_test.csv": "sentence,label\n😳,NO_NODES_DETECTED\nemi??,EMI\n",
-}
-
-
-@pytest.fixture
-def bot(server, monkeypatch):
-    """Serve small files of the bot, each at an address of its own."""
-    for name, text in BOT.items():
-        server.answers[f"elsewhere/{Path(name).name}"] = [text.encode()]
-        monkeypatch.setitem(_cache._URLS, name, f"{server.url}elsewhere/{Path(name).name}")
-        monkeypatch.setitem(_cache._SHA256, name, hashlib.sha256(text.encode()).hexdigest())
-    return server
-
-
 def test_the_bot_is_downloaded_from_its_own_addresses(bot, tmp_path):
     test = fetch_mattress_bot(subset="test", data_home=tmp_path)
     assert test.data.tolist() == ["😳", "emi??"]
@@ -360,6 +269,11 @@ def test_the_bot_is_downloaded_from_its_own_addresses(bot, tmp_path):
     assert bot.requests == ["elsewhere/sofmattress_train.csv", "elsewhere/sofmattress_test.csv"]
 
 
+def test_missing_file_without_pooch(server, tmp_path, without_pooch):
+    with pytest.raises(ImportError, match=r"needs pooch: pip install 'skellipsoid-bench\[datasets\]', or get "):
+        fetch_banking77(data_home=tmp_path)
+
+
 def test_where_the_files_of_the_bot_are_put(bot, tmp_path):
     with pytest.raises(OSError, match=r"get sofmattress_train\.csv from .*elsewhere.* and put it into .*real"):
         fetch_mattress_bot(data_home=tmp_path, download_if_missing=False)
@@ -367,8 +281,20 @@ def test_where_the_files_of_the_bot_are_put(bot, tmp_path):
         fetch_mattress_bot(subset="dev", data_home=tmp_path)
 
 
-def test_the_bot_beside_the_repository(real_data):
-    counts = {"train": (328, 0), "train_reduced": (180, 0), "test": (397, 144), "test_v1": (397, 166)}
-    for subset, (n_texts, n_open) in counts.items():
-        found = fetch_mattress_bot(subset=subset, data_home=real_data, download_if_missing=False)
-        assert (len(found.data), (found.target == "-1").sum(), len(found.target_names)) == (n_texts, n_open, 21)
+def test_unknown_subset(tmp_path):
+    with pytest.raises(ValueError, match="subset='valid' names no part of the data"):
+        fetch_banking77(subset="valid", data_home=tmp_path)
+
+
+def test_folder_in_the_home(tmp_path, monkeypatch):
+    write_files(tmp_path / "skellipsoid_data")
+    monkeypatch.delenv("SKELLIPSOID_DATA", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert fetch_banking77(download_if_missing=False).data.tolist() == TRAIN_TEXTS
+
+
+def test_a_folder_in_the_place_of_a_file(server, tmp_path):
+    (tmp_path / "banking" / "train.tsv").mkdir(parents=True)
+    with pytest.raises(OSError, match=r"train\.tsv is not a file"):
+        fetch_banking77(data_home=tmp_path, download_if_missing=False)

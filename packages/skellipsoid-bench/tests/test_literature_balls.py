@@ -53,37 +53,6 @@ def test_leaves_are_a_partition_of_the_rows():
             assert ball.purity >= purity or ball.weight <= size
 
 
-def test_equal_rows_of_two_classes_are_not_split_for_ever():
-    balls = list(granular_balls(np.zeros((9, 2)), np.arange(9) % 2, np.ones(9), 1.0, 1, np.random.default_rng(0)))
-    assert len(balls) == 1
-    assert balls[0].purity == pytest.approx(5 / 9)
-
-
-def test_without_splitting_it_is_one_ball_for_each_class():
-    X, y = mixed()
-    X = X + 3 * y[:, np.newaxis]
-    one = MOGBClassifier(split_purity=0.0, random_state=0).fit(X, y)
-    ball = BallClassifier(coverage=1).fit(X, y)
-    assert one.ball_classes_.tolist() == [0, 1, 2]
-    rows = 4 * np.random.default_rng(1).normal(size=(300, 2)) + 3
-    np.testing.assert_allclose(one.class_margins(rows), ball.class_margins(rows))
-    np.testing.assert_array_equal(one.predict(rows), ball.predict(rows))
-
-
-def test_one_class_is_one_ball():
-    X, _ = mixed()
-    clf = MOGBClassifier(random_state=0).fit(X, np.zeros(200, dtype=int))
-    np.testing.assert_allclose(clf.radii_, BallClassifier(coverage=1).fit(X, np.zeros(200, dtype=int)).radii_)
-
-
-def test_several_balls_follow_a_class_in_two_parts():
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 0, 1], 60)
-    X = np.repeat([[-10.0, 0.0], [10.0, 0.0], [0.0, 0.0]], 60, axis=0) + rng.normal(size=(180, 2))
-    clf = MOGBClassifier(random_state=0).fit(X, y)
-    assert clf.predict([[-10, 0], [10, 0], [0, 0], [5, 0], [0, 9]]).tolist() == [0, 0, 1, -1, -1]
-
-
 def test_adb_without_dropout_has_the_median_distance():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(202, 3)) * 100 + 7, np.repeat([0, 1], 101)
@@ -102,26 +71,6 @@ def test_adb_dropout_adds_what_the_squared_norm_says():
     assert clf.radii_[0] == pytest.approx(np.hypot(10.0, 1.0), rel=0.03)
     tight = ADBClassifier(dropout=0.0, max_iter=300, random_state=0).fit(X, np.zeros(200, dtype=int))
     assert tight.radii_[0] == pytest.approx(1.0, rel=0.03)
-
-
-def test_radii_of_adb_have_the_units_of_the_samples():
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], 50)
-    X = rng.normal(size=(150, 4)) + 6 * y[:, np.newaxis]
-    rows = 8 * rng.normal(size=(300, 4)) + 6
-    rotation = np.linalg.qr(rng.normal(size=(4, 4)))[0]
-    clf = ADBClassifier(random_state=0, dropout=0)
-    margins = clf.fit(X, y).class_margins(rows)
-    moved = clf.fit(3e-5 * (X @ rotation) + 17, y).class_margins(3e-5 * (rows @ rotation) + 17)
-    np.testing.assert_allclose(moved, margins, rtol=1e-3)
-
-
-def test_a_class_that_is_one_point_has_a_typical_learned_radius():
-    X = np.array([[0.0, 0.0]] * 3 + [[10.0, 0.0], [12.0, 0.0], [11.0, 1.0], [11.0, -1.0]])
-    clf = ADBClassifier(dropout=0, max_iter=300, random_state=0)
-    with pytest.warns(UserWarning, match="Classes without spread.*: 0; their boundaries take the typical size"):
-        clf.fit(X, [0] * 3 + [1] * 4)
-    np.testing.assert_allclose(clf.radii_, 1.0, rtol=0.02)
 
 
 def test_clab_normalises_rows_and_looks_at_other_classes():
@@ -168,3 +117,14 @@ def test_clab_learns_its_radii_with_dropout_as_the_released_code_does():
     # So most samples are accepted; without dropout half of them are not.
     assert (with_dropout.predict(X) == y).mean() > 0.8
     assert 0.4 < (without.predict(X) == y).mean() < 0.6
+
+
+def test_without_splitting_it_is_one_ball_for_each_class():
+    X, y = mixed()
+    X = X + 3 * y[:, np.newaxis]
+    one = MOGBClassifier(split_purity=0.0, random_state=0).fit(X, y)
+    ball = BallClassifier(coverage=1).fit(X, y)
+    assert one.ball_classes_.tolist() == [0, 1, 2]
+    rows = 4 * np.random.default_rng(1).normal(size=(300, 2)) + 3
+    np.testing.assert_allclose(one.class_margins(rows), ball.class_margins(rows))
+    np.testing.assert_array_equal(one.predict(rows), ball.predict(rows))

@@ -7,14 +7,10 @@ import pytest
 from logit_helpers import Given
 from scipy.special import softmax
 from scipy.stats import gumbel_l
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
 
 from skellipsoid.baselines import SoftmaxOpenSetClassifier
 from skellipsoid_bench.literature import DOCClassifier, OpenMaxClassifier
-
-BOTH = [DOCClassifier, OpenMaxClassifier]
 
 
 def from_logits(classifier, rows, y):
@@ -26,25 +22,6 @@ def three_clusters(rows=60, seed=0):
     y = rng.permutation(np.repeat(["a", "b", "c"], rows))
     centres = {"a": (0, 6), "b": (5, -3), "c": (-5, -3)}
     return np.array([centres[label] for label in y]) + rng.normal(size=(len(y), 2)), y
-
-
-@pytest.mark.parametrize("classifier", BOTH)
-@pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB()], ids=lambda each: type(each).__name__)
-def test_any_classifier_gives_the_logits(classifier, estimator):
-    X, y = three_clusters()
-    clf = classifier(estimator).fit(X, y)
-    assert (clf.predict_known(X) == clf.logit_estimator_.predict(X)).mean() > 0.98
-    assert (clf.predict(X) == y).mean() > 0.8
-
-
-@pytest.mark.parametrize("classifier", BOTH)
-def test_a_frozen_classifier_cannot_be_fitted_without_a_fold(classifier):
-    X, y = three_clusters()
-    frozen = FrozenEstimator(LogisticRegression().fit(X, y))
-    with pytest.raises(ValueError, match=r"threshold='auto' fits without .* FrozenEstimator cannot"):
-        classifier(frozen, threshold="auto").fit(X, y)
-    with_open, labels = np.append(X, np.zeros((30, 2)), axis=0), np.append(y, np.full(30, "-1"))
-    assert classifier(frozen, threshold="auto").fit(with_open, labels).score(X, y) > 0.9
 
 
 # DOC
@@ -81,20 +58,6 @@ def test_doc_thresholds_of_a_class():
         np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-def test_doc_asks_the_most_probable_class_alone():
-    rows = odds([[0.9333, 0.01], [0.01, 0.8667]])  # σ = 0.0667 and 0.1333: t = 0.80 and 0.60
-    clf = from_logits(DOCClassifier(), rows, [1, 2])
-    np.testing.assert_allclose(clf.thresholds_, [0.8, 0.6], atol=1e-3)
-    assert clf.predict(odds([[0.70, 0.65], [0.85, 0.65], [0.55, 0.65]])).tolist() == [-1, 1, 2]
-    np.testing.assert_allclose(clf.score_samples(odds([[0.70, 0.65]])), [0.70 - 0.80], atol=1e-3)
-
-
-def test_doc_with_saturated_probabilities_accepts_them():
-    clf = from_logits(DOCClassifier(), 100 * np.eye(3) - 50, np.arange(3))
-    assert clf.thresholds_.tolist() == [1.0, 1.0, 1.0]
-    assert clf.predict(100 * np.eye(3) - 50).tolist() == [0, 1, 2]
-
-
 # OpenMax
 
 #: Two directions among logits whose sum is 0.
@@ -127,11 +90,6 @@ def test_tail_of_five_distances():
     np.testing.assert_allclose(beyond(clf, [0.0, 1.0, 3.0, 5.0, 7.0]), [0.0523, 0.1116, 0.4367, 0.9382, 1.0], atol=1e-3)
 
 
-def test_a_tail_of_equal_distances_is_a_step():
-    clf = of_distances([2, 0], [-2, 0])
-    np.testing.assert_allclose(beyond(clf, [0.0, 1.9, 1.9999999, 2.1]), [0, 0, 0, 1], atol=1e-9)
-
-
 @pytest.mark.parametrize("n_ranked", [1, 3, 10])
 def test_logits_are_revised_by_their_rank(n_ranked):
     rng = np.random.default_rng(0)
@@ -151,17 +109,6 @@ def test_logits_are_revised_by_their_rank(n_ranked):
         np.testing.assert_allclose(found, softmax([unknown, *revised])[1:], atol=1e-9)
 
 
-def test_openmax_without_a_tail_is_softmax():
-    X, y = three_clusters()
-    rows = 8 * np.random.default_rng(1).normal(size=(300, 2))
-    plain = SoftmaxOpenSetClassifier().fit(X, y)
-    same = OpenMaxClassifier(tail_size=0).fit(X, y)
-    np.testing.assert_allclose(same.score_samples(rows), plain.score_samples(rows), atol=1e-12)
-    np.testing.assert_array_equal(same.predict(rows), plain.predict(rows))
-    other = OpenMaxClassifier(tail_size=20).fit(X, y)
-    assert abs(other.score_samples(rows) - plain.score_samples(rows)).max() > 0.1
-
-
 def test_openmax_learns_from_rows_that_are_classified_correctly():
     rng = np.random.default_rng(0)
     rows, y = 4 * np.eye(3)[np.arange(90) % 3] + 0.3 * rng.normal(size=(90, 3)), np.arange(90) % 3
@@ -171,14 +118,6 @@ def test_openmax_learns_from_rows_that_are_classified_correctly():
     refitted = from_logits(OpenMaxClassifier(duplicates="off"), wrong, np.append(y, 0))
     np.testing.assert_allclose(refitted.mean_logits_, clf.mean_logits_, atol=1e-12)
     np.testing.assert_allclose(refitted.tail_scales_, clf.tail_scales_)
-
-
-def test_openmax_of_one_row_is_that_of_the_row_in_a_batch():
-    X, y = three_clusters()
-    clf = OpenMaxClassifier().fit(X, y)
-    rows = 8 * np.random.default_rng(1).normal(size=(20, 2))
-    alone = np.concatenate([clf.score_samples(row[np.newaxis]) for row in rows])
-    np.testing.assert_allclose(alone, clf.score_samples(rows))
 
 
 def test_openmax_that_calls_its_own_rows_unknown_says_so():
@@ -196,3 +135,14 @@ def test_openmax_that_calls_its_own_rows_unknown_says_so():
     assert (clf.predict(rows) == -1).mean() > 0.5
     few = from_logits(OpenMaxClassifier(threshold=0.0, n_ranked=1, tail_size=2), rows, y)
     assert (few.predict(rows) == y).mean() > 0.5
+
+
+def test_openmax_without_a_tail_is_softmax():
+    X, y = three_clusters()
+    rows = 8 * np.random.default_rng(1).normal(size=(300, 2))
+    plain = SoftmaxOpenSetClassifier().fit(X, y)
+    same = OpenMaxClassifier(tail_size=0).fit(X, y)
+    np.testing.assert_allclose(same.score_samples(rows), plain.score_samples(rows), atol=1e-12)
+    np.testing.assert_array_equal(same.predict(rows), plain.predict(rows))
+    other = OpenMaxClassifier(tail_size=20).fit(X, y)
+    assert abs(other.score_samples(rows) - plain.score_samples(rows)).max() > 0.1

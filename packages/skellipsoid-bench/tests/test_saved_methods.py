@@ -62,17 +62,6 @@ def test_without_the_distribution_one_sentence_says_which_to_install(saved, fres
     assert imported == "False"
 
 
-def test_other_models_import_nothing_that_is_registered(tmp_path, warm_python):
-    script = """
-import sys, skellipsoid
-from skellipsoid.baselines import BallClassifier
-X = [[0.0], [1.0], [8.0], [9.0]] * 6
-skellipsoid.save(BallClassifier().fit(X, [0, 0, 1, 1] * 6), sys.argv[1])
-print(skellipsoid.load(sys.argv[1]).predict([[0.5]]).tolist(), "skellipsoid_bench" in sys.modules)
-"""
-    assert warm_python(script, tmp_path / "model").stdout == "[0] False\n"
-
-
 def test_a_name_that_nobody_registered_is_refused(saved, tmp_path):
     shutil.copytree(saved, tmp_path / "model")
     path = tmp_path / "model" / "skellipsoid.json"

@@ -1,7 +1,6 @@
 """Promise: a causal language model reads each text as if it were alone, and gives what the model itself computes."""
 
 import pickle
-import sys
 import threading
 
 import numpy as np
@@ -65,14 +64,6 @@ def test_a_text_has_the_same_features_alone_and_in_a_batch(build_causal, padding
     assert (repeated[-3:] == repeated[:3]).all()  # exactly
 
 
-def test_many_texts_in_several_pieces_keep_their_rows(tiny_causal, monkeypatch):
-    encoder = LLMTextEncoder(tiny_causal).fit(TEXTS)
-    together = encoder.transform(TEXTS)
-    monkeypatch.setitem(sys.modules["skellipsoid._encoders.torch.backbone"].PIECE_TOKENS, "cpu", 8)
-    monkeypatch.setattr("skellipsoid._encoders.torch.backbone.WINDOW", 4)
-    np.testing.assert_allclose(encoder.transform(TEXTS), together, atol=1e-6)
-
-
 def test_a_prompt_is_put_around_the_text(tiny_causal):
     encoder = LLMTextEncoder(tiny_causal, prompt="this sentence {text} please", normalize=False).fit(TEXTS)
     wanted = states(tiny_causal, "this sentence wake {me} {text} please", -1)[-1]
@@ -93,22 +84,6 @@ def test_a_long_text_loses_its_end_and_keeps_its_prompt(tiny_causal):
     np.testing.assert_allclose(encoder.transform(["lamp " * 500])[0], wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_a_text_without_tokens_has_features(tiny_causal):
-    encoder = LLMTextEncoder(tiny_causal, normalize=False).fit(TEXTS)
-    features = encoder.transform(["", "  ", "lamp"])
-    np.testing.assert_allclose(features[0], states(tiny_causal, "", -1, special=[1])[-1], rtol=1e-4, atol=1e-5)
-    assert (features[0] == features[1]).all()
-
-
-def test_precision_and_unit_length_act(tiny_causal):
-    full = LLMTextEncoder(tiny_causal).fit(TEXTS).transform(TEXTS)
-    half = LLMTextEncoder(tiny_causal, dtype="bfloat16").fit(TEXTS).transform(TEXTS)
-    assert half.dtype == np.float32
-    assert 1e-5 < abs(half - full).max() < 0.2
-    raw = LLMTextEncoder(tiny_causal, normalize=False).fit(TEXTS).transform(TEXTS)
-    np.testing.assert_allclose(raw / np.linalg.norm(raw, axis=1, keepdims=True), full, atol=1e-6)
-
-
 def test_a_precision_that_overflows_is_said(build_causal):
     from safetensors.torch import load_file, save_file
 
@@ -121,7 +96,7 @@ def test_a_precision_that_overflows_is_said(build_causal):
     assert np.isfinite(encoder.set_params(dtype="float32").fit(TEXTS).transform(TEXTS)).all()
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("kind", KINDS[::4], ids=str)
 def test_texts_of_every_container(tiny_causal, kind):
     expected = LLMTextEncoder(tiny_causal).fit(TEXTS).transform(TEXTS)
     encoder = LLMTextEncoder(tiny_causal)
@@ -197,29 +172,6 @@ def test_missing_weights_are_not_drawn_at_random(tiny_causal, tmp_path):
         LLMTextEncoder(tmp_path).fit(TEXTS)
 
 
-def test_files_of_gguf_need_two_packages(tmp_path, monkeypatch):
-    (tmp_path / "a.gguf").write_bytes(b"GGUF")
-    monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None)
-    with pytest.raises(ImportError, match=r"with the package gguf, but it is not installed; run pip install 'skell"):
-        LLMTextEncoder(tmp_path / "a.gguf").fit(TEXTS)
-
-
-def test_a_damaged_gguf_and_two_of_them(tmp_path):
-    pytest.importorskip("gguf")
-    pytest.importorskip("accelerate")
-    (tmp_path / "a.gguf").write_bytes(b"GGUF" + bytes(20))
-    with pytest.raises(OSError, match=r"holds no language model that can be loaded"):
-        LLMTextEncoder(tmp_path).fit(TEXTS)
-    (tmp_path / "b.gguf").write_bytes(b"GGUF")
-    with pytest.raises(OSError, match=r"holds 2 GGUF files; pass one of them, such as .*a\.gguf"):
-        LLMTextEncoder(tmp_path).fit(TEXTS)
-
-
-def test_transform_before_fit(tiny_causal):
-    with pytest.raises(NotFittedError):
-        LLMTextEncoder(tiny_causal).transform(TEXTS)
-
-
 def test_a_pickle_holds_no_language_model_and_reads_it_again(build_causal, tmp_path):
     folder = tmp_path / "model"
     build_causal(seed=1).rename(folder)
@@ -246,15 +198,6 @@ def test_a_pickle_holds_no_language_model_and_reads_it_again(build_causal, tmp_p
         pickle.loads(content).transform(TEXTS)
 
 
-def test_nothing_of_the_callers_randomness_is_touched(tiny_causal):
-    torch.manual_seed(0)
-    np.random.seed(0)  # noqa: NPY002
-    before = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
-    LLMTextEncoder(tiny_causal).fit(TEXTS).transform(TEXTS)
-    assert (torch.random.get_rng_state() == before[0]).all()
-    assert (np.random.get_state()[1] == before[1]).all()  # noqa: NPY002
-
-
 def test_it_works_before_any_classifier(tiny_causal, texts, labels):
     for classifier in (EllipsoidOpenSetClassifier(random_state=0), baselines.LOFOpenSetClassifier()):
         pipe = make_pipeline(LLMTextEncoder(tiny_causal, pooling="mean"), classifier)
@@ -267,20 +210,6 @@ def test_it_works_before_any_classifier(tiny_causal, texts, labels):
     assert frame.shape == (len(texts), 32)
     again = LLMTextEncoder(tiny_causal).set_output(transform="pandas").fit_transform(texts)
     pd.testing.assert_frame_equal(again, frame)
-
-
-def test_a_search_over_its_layer(tiny_causal, texts, labels):
-    # A random model gives vectors of unlike lengths.
-    classifier = EllipsoidOpenSetClassifier(outliers="keep", random_state=0)
-    pipe = make_pipeline(LLMTextEncoder(tiny_causal, pooling="mean"), classifier)
-    search = GridSearchCV(
-        pipe,
-        {"llmtextencoder__layer": [1, 3]},
-        cv=OpenSetKFold(2, random_state=0, shuffle=True),
-        scoring=open_set_f1_scorer,
-    )
-    search.fit(texts, labels)
-    assert search.cv_results_["mean_test_score"][0] != search.cv_results_["mean_test_score"][1]
 
 
 def test_the_benchmark_runs_it_by_its_name(tiny_causal, tmp_path):
@@ -301,32 +230,6 @@ def test_the_benchmark_runs_it_by_its_name(tiny_causal, tmp_path):
     assert "tiny LLM" in str(records)
 
 
-def test_save_says_why_it_refuses(tiny_causal, texts, labels, tmp_path):
-    pipe = make_pipeline(LLMTextEncoder(tiny_causal), EllipsoidOpenSetClassifier(random_state=0)).fit(texts, labels)
-    message = r"^The step 'llmtextencoder' is a LLMTextEncoder, which cannot be saved: .*save what comes after it"
-    with pytest.raises(TypeError, match=message):
-        skellipsoid.save(pipe, tmp_path / "model")
-    assert not (tmp_path / "model").exists()
-    skellipsoid.save(pipe[-1], tmp_path / "model")
-    again = make_pipeline(LLMTextEncoder(tiny_causal).fit(texts), skellipsoid.load(tmp_path / "model"))
-    assert again.predict(texts).tolist() == pipe.predict(texts).tolist()
-
-
-def test_another_architecture_with_absolute_positions(tiny_causal, tmp_path):
-    import transformers
-
-    config = transformers.GPT2Config(vocab_size=20, n_positions=16, n_embd=16, n_layer=2, n_head=2)
-    with torch.random.fork_rng(devices=[]):
-        transformers.utils.logging.disable_progress_bar()
-        try:
-            transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path)
-            transformers.AutoTokenizer.from_pretrained(tiny_causal).save_pretrained(tmp_path)
-        finally:
-            transformers.utils.logging.enable_progress_bar()
-    encoder = LLMTextEncoder(tmp_path, normalize=False).fit(TEXTS)
-    np.testing.assert_allclose(encoder.transform(TEXTS)[0], states(tmp_path, TEXTS[0], -1)[-1], rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.slow
 def test_a_real_model_of_gguf(smollm, capfd):
     pytest.importorskip("gguf")
@@ -339,3 +242,47 @@ def test_a_real_model_of_gguf(smollm, capfd):
     assert features.shape == (3, 576)
     np.testing.assert_allclose(features[:1], encoder.transform(texts[:1]), atol=1e-5)
     assert features[0] @ features[1] > features[0] @ features[2]
+
+
+def test_files_of_gguf_need_two_packages(tmp_path, monkeypatch):
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None)
+    with pytest.raises(ImportError, match=r"with the package gguf, but it is not installed; run pip install 'skell"):
+        LLMTextEncoder(tmp_path / "a.gguf").fit(TEXTS)
+
+
+def test_transform_before_fit(tiny_causal):
+    with pytest.raises(NotFittedError):
+        LLMTextEncoder(tiny_causal).transform(TEXTS)
+
+
+def test_a_text_without_tokens_has_features(tiny_causal):
+    encoder = LLMTextEncoder(tiny_causal, normalize=False).fit(TEXTS)
+    features = encoder.transform(["", "  ", "lamp"])
+    np.testing.assert_allclose(features[0], states(tiny_causal, "", -1, special=[1])[-1], rtol=1e-4, atol=1e-5)
+    assert (features[0] == features[1]).all()
+
+
+def test_save_says_why_it_refuses(tiny_causal, texts, labels, tmp_path):
+    pipe = make_pipeline(LLMTextEncoder(tiny_causal), EllipsoidOpenSetClassifier(random_state=0)).fit(texts, labels)
+    message = r"^The step 'llmtextencoder' is a LLMTextEncoder, which cannot be saved: .*save what comes after it"
+    with pytest.raises(TypeError, match=message):
+        skellipsoid.save(pipe, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    skellipsoid.save(pipe[-1], tmp_path / "model")
+    again = make_pipeline(LLMTextEncoder(tiny_causal).fit(texts), skellipsoid.load(tmp_path / "model"))
+    assert again.predict(texts).tolist() == pipe.predict(texts).tolist()
+
+
+def test_a_search_over_its_layer(tiny_causal, texts, labels):
+    # A random model gives vectors of unlike lengths.
+    classifier = EllipsoidOpenSetClassifier(outliers="keep", random_state=0)
+    pipe = make_pipeline(LLMTextEncoder(tiny_causal, pooling="mean"), classifier)
+    search = GridSearchCV(
+        pipe,
+        {"llmtextencoder__layer": [1, 3]},
+        cv=OpenSetKFold(2, random_state=0, shuffle=True),
+        scoring=open_set_f1_scorer,
+    )
+    search.fit(texts, labels)
+    assert search.cv_results_["mean_test_score"][0] != search.cv_results_["mean_test_score"][1]

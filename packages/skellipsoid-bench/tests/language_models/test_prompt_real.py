@@ -12,7 +12,6 @@ import urllib.request
 from contextlib import closing
 
 import pytest
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from skellipsoid_bench.language_models import PromptOpenSetClassifier
 
@@ -67,22 +66,6 @@ def test_every_answer_is_a_label(server):
     assert clf.last_call_["constraint"] == "grammar"
     assert clf.last_call_["prompt_tokens"] > 2 * 50
     assert 2 <= clf.last_call_["completion_tokens"] <= 2 * 8
-
-
-def test_examples_are_part_of_the_prompt(server):
-    plain, shown = fitted(server), fitted(server, n_examples=3, encoder=TfidfVectorizer())
-    plain.predict(NEW[:1])
-    # The model is too small to follow them.
-    assert {*shown.predict(NEW[:1])} <= {"alarm", "light", "-1"}
-    assert shown.last_call_["prompt_tokens"] > plain.last_call_["prompt_tokens"] + 3 * 8
-
-
-def test_free_answers_are_read_or_counted(server):
-    clf = fitted(server, constraint="none", request_options={"max_tokens": 12})
-    answers = clf.predict(NEW)
-    assert {*answers} <= {"alarm", "light", "-1"}
-    assert 0 <= clf.last_call_["n_no_label"] <= 2
-    assert len(clf.last_call_["no_label"]) <= clf.last_call_["n_no_label"]
 
 
 def test_a_text_that_is_too_long_is_one_sentence_and_loses_nothing(server, tmp_path):

@@ -1,6 +1,5 @@
 """Promise: no server, no cache and no other process makes a wrong answer, and no key and no text goes elsewhere."""
 
-import gzip
 import json
 import os
 import pickle
@@ -13,7 +12,6 @@ import threading
 import time
 import traceback
 import tracemalloc
-import unicodedata
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -29,15 +27,6 @@ import skellipsoid
 from skellipsoid_bench.language_models import PromptOpenSetClassifier
 
 pytest.importorskip("openai")
-
-
-def test_a_long_answer_is_not_folded(serve, monkeypatch):
-    folded, fold = [], unicodedata.normalize
-    monkeypatch.setattr(unicodedata, "normalize", lambda form, said: (folded.append(len(said)), fold(form, said))[1])
-    thoughts = f"<think>{chr(0xFDFA) * 300_000}</think>"
-    server = serve(lambda text: chr(0xFDFA) * 500_000 if "lamp" in text else f"{thoughts}\n{' ' * 900}alarm")
-    assert fitted(server, constraint="none").predict(["lamp", "wake"]).tolist() == ["-1", "alarm"]
-    assert 0 < max(folded) < 50_000  # of a word of 1000 letters, each of 18; more would take minutes
 
 
 @pytest.mark.slow
@@ -103,23 +92,6 @@ def test_what_a_killed_process_asked_is_asked_again(serve, tmp_path):
     assert answers == ANSWERS
     assert len(server.requests) == 6
     assert [path.name for path in tmp_path.iterdir()] == [cache.name]
-
-
-def test_another_process_is_not_awaited_for_ever(serve, tmp_path, short_waits):
-    server = serve()
-    cache = tmp_path / "answers.sqlite"
-    clf, other = (fitted(server, cache=cache, timeout=timeout, max_retries=1) for timeout in (0.1, 60))
-    asked, ends = threading.Event(), threading.Event()
-    server.before = lambda handler, body, number: asked.set() or not ends.wait(60)
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(other.predict, ["wake"])
-        assert asked.wait(60)
-        with pytest.raises(OSError, match=r"another process that uses this cache .*; wait for it, or end it"):
-            clf.predict(["wake"])
-        ends.set()
-        assert answer.result().tolist() == ["alarm"]
-    assert clf.predict(["wake"]).tolist() == ["alarm"]
-    assert len(server.requests) == 1
 
 
 def damage(path, rng):
@@ -201,17 +173,6 @@ def by_word_of(text):
     return "alarm" if "wake" in text or "alarm" in text else "light"
 
 
-def test_no_key(serve, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
-    server = serve()
-    with pytest.raises(PermissionError, match=r"the environment variable NO_SUCH_KEY is not set; put the key into it"):
-        fitted(server, api_key_env="NO_SUCH_KEY").predict(NEW)
-    assert not server.requests
-    fitted(server).predict(["wake"])  # a key that was not asked for is not sent
-    assert server.authorizations == ["Bearer none"]
-
-
 @pytest.mark.parametrize("key", [KEY, "hf_abcDEF", "gsk_0123", " OPENAI_API_KEY", ""])
 def test_a_key_in_place_of_its_name_is_not_repeated(serve, key):
     with pytest.raises(ValueError, match=r"never the key\.$") as caught:
@@ -267,21 +228,6 @@ def test_a_secret_in_a_parameter_is_refused_and_not_stored(serve, tmp_path, monk
     assert b"0123secret" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"max_tokens": 9, "logit_bias": {"50256": -100}, "stop_token_ids": [2], "skip_special_tokens": True},
-        {"prompt_cache_key": "bank", "user": "customer-0123456789-0123456789", "safety_identifier": "a1b2"},
-        {"chat_template_kwargs": {"enable_thinking": False}, "metadata": {"run": "sk-1"}, "seed": 0},
-    ],
-)
-def test_other_options_are_no_secrets(serve, options):
-    server = serve()
-    model = "hf-internal-testing/tiny-random-LlamaForCausalLM-0123456789"
-    assert fitted(server, request_options=options, model=model).predict(NEW).tolist() == ANSWERS
-    assert options.items() <= server.requests[0].items()
-
-
 def test_what_the_environment_holds_is_not_sent(serve, monkeypatch):
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Secret: 0123secret\nAuthorization: Bearer 0123secret")
     for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID"):
@@ -293,18 +239,6 @@ def test_what_the_environment_holds_is_not_sent(serve, monkeypatch):
     fitted(server, api_key_env="MY_KEY").predict(["wake"])
     assert "0123secret" not in str(seen)
     assert server.authorizations == ["Bearer none", f"Bearer {KEY}"]
-
-
-@pytest.mark.parametrize("key", ["sk-one\nsk-two", "sk-é", "two words"])
-def test_a_variable_that_holds_no_key_is_not_repeated(serve, monkeypatch, key):
-    monkeypatch.setenv("MY_KEY", os.fsdecode(key.encode()))  # letters that the locale may not have
-    server = serve()
-    with pytest.raises(
-        PermissionError, match=r"the environment variable MY_KEY holds blanks, line breaks or"
-    ) as caught:
-        fitted(server, api_key_env="MY_KEY").predict(NEW)
-    assert not server.requests
-    assert key.split()[-1] not in str(caught.value)
 
 
 def moves(handler, url, status):
@@ -330,21 +264,6 @@ def test_no_redirect_leaves_the_origin(serve, short_waits, monkeypatch, status):
     server.before = lambda handler, body, number: moves(handler, server.url.replace("127.0.0.1", "localhost"), status)
     with pytest.raises(ConnectionError, match="another origin, 'http://localhost"):
         fitted(server).predict(NEW)
-
-
-def test_a_redirect_within_the_origin_is_followed(serve, short_waits):
-    server = serve()
-
-    def move(handler, body, number):
-        if number % 2:
-            return moves(handler, "/v1/chat/completions", 307)
-        return False
-
-    server.before = move
-    assert fitted(server, n_concurrent=1).predict(NEW).tolist() == ANSWERS
-    server.before = lambda handler, body, number: moves(handler, "/v1/chat/completions", 307)
-    with pytest.raises(ConnectionError, match=r"no connection: .*redirects; check base_url"):
-        fitted(server, max_retries=0).predict(["another wake"])
 
 
 def stream(handler, content, status=200, headers=()):
@@ -394,33 +313,15 @@ def test_a_huge_answer_is_not_read(serve, short_waits, status, chunked):
     assert len(server.requests) == 1
 
 
-def test_a_compressed_answer_is_not_unpacked(serve):
-    server, seen = serve(), []
-    bomb = gzip.compress(chat("alarm" * 10_000_000))
-
-    def answer(handler, body, number):
-        seen.append(handler.headers["Accept-Encoding"])
-        return stream(handler, bomb, headers={"Content-Encoding": "gzip"})
-
-    server.before = answer
-    with pytest.raises(ConnectionError, match=r"an answer compressed as 'gzip', which was not asked for; switch"):
-        fitted(server).predict(NEW)
-    assert seen == ["identity"]
-
-
 @pytest.mark.parametrize(
     ("content", "kind", "message"),
     [
         (chat("alarm", prompt_tokens=10**400), ConnectionError, r"usage that counts 1000000\S* tokens"),
-        (chat("alarm", completion_tokens=2**63), ConnectionError, r"usage that counts 922337\S* tokens"),
         (chat("alarm", prompt_tokens=-1), ConnectionError, r"usage that counts -1 tokens"),
-        (chat("alarm", prompt_tokens=float("inf")), ConnectionError, r"usage that counts inf tokens"),
         (chat("alarm", prompt_tokens=float("nan")), ConnectionError, r"usage that counts nan tokens"),
         (chat("alarm", prompt_tokens="12"), ConnectionError, r"usage that counts '12' tokens"),
         (chat("alarm", prompt_tokens=[[1]]), ConnectionError, r"usage that counts \[\[1\]\] tokens"),
-        (b'{"choices": ' + b"9" * 10_000 + b"}", ConnectionError, r"an answer that is not of OpenAI's protocol"),
         (b"[" * 300_000, ConnectionError, r"an answer that is not of OpenAI's protocol"),
-        (b'{"choices": ' + b"[" * 9_000 + b"]" * 9_000 + b"}", ConnectionError, r"not of OpenAI's protocol"),
         (b'{"choices": ' + b'{"a":' * 900 + b"1" + b"}" * 900 + b"}", ConnectionError, r"not of OpenAI's protocol"),
         (b'{"choices": []}', ConnectionError, r"an answer that is not of OpenAI's protocol"),
         (b"\xff\xfe", ConnectionError, r"an answer that is not of OpenAI's protocol"),
@@ -443,17 +344,41 @@ def test_an_answer_that_cannot_be_kept(serve, short_waits, tmp_path, content, ki
     assert clf.predict(NEW).tolist() == ANSWERS
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        b'{"error": ' + b"[" * 900 + b"]" * 900 + b"}",
-        b"[" * 100_000,
-        b'{"error": {"message": "\\ud83d \\u202e\\u001b[31m"}}',
-    ],
-)
-def test_what_a_server_says_of_an_error_can_be_printed(serve, error):
+@pytest.mark.parametrize("key", ["sk-one\nsk-two", "sk-é", "two words"])
+def test_a_variable_that_holds_no_key_is_not_repeated(serve, monkeypatch, key):
+    monkeypatch.setenv("MY_KEY", os.fsdecode(key.encode()))  # letters that the locale may not have
     server = serve()
-    server.before = lambda handler, body, number: handler.answer(400, error) or True
-    with pytest.raises(ValueError, match=r"X\[0\]: HTTP 400: .*; check model, request_options") as caught:
-        fitted(server).predict(NEW)
-    assert str(caught.value).isprintable()
+    with pytest.raises(
+        PermissionError, match=r"the environment variable MY_KEY holds blanks, line breaks or"
+    ) as caught:
+        fitted(server, api_key_env="MY_KEY").predict(NEW)
+    assert not server.requests
+    assert key.split()[-1] not in str(caught.value)
+
+
+def test_another_process_is_not_awaited_for_ever(serve, tmp_path, short_waits):
+    server = serve()
+    cache = tmp_path / "answers.sqlite"
+    clf, other = (fitted(server, cache=cache, timeout=timeout, max_retries=1) for timeout in (0.1, 60))
+    asked, ends = threading.Event(), threading.Event()
+    server.before = lambda handler, body, number: asked.set() or not ends.wait(60)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(other.predict, ["wake"])
+        assert asked.wait(60)
+        with pytest.raises(OSError, match=r"another process that uses this cache .*; wait for it, or end it"):
+            clf.predict(["wake"])
+        ends.set()
+        assert answer.result().tolist() == ["alarm"]
+    assert clf.predict(["wake"]).tolist() == ["alarm"]
+    assert len(server.requests) == 1
+
+
+def test_no_key(serve, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    server = serve()
+    with pytest.raises(PermissionError, match=r"the environment variable NO_SUCH_KEY is not set; put the key into it"):
+        fitted(server, api_key_env="NO_SUCH_KEY").predict(NEW)
+    assert not server.requests
+    fitted(server).predict(["wake"])  # a key that was not asked for is not sent
+    assert server.authorizations == ["Bearer none"]
