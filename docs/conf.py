@@ -22,10 +22,12 @@ copyright = author
 version = release = skellipsoid.__version__
 
 extensions = [
+    "repository",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
     "sphinx-mathjax-offline",  # formulas without a network
     "sphinx_copybutton",
     "sphinx_design",
@@ -54,7 +56,14 @@ autosummary_generate = True
 autosummary_ignore_module_all = False  # the page of a module lists its public names
 #: Parameters of long lists that users change, in this order; the others follow as "Other Parameters".
 OFTEN_CHANGED = {
-    "skellipsoid.EllipsoidOpenSetClassifier": ["beta", "alpha", "open_label", "duplicates", "random_state"],
+    "skellipsoid.EllipsoidOpenSetClassifier": [
+        "open_share",
+        "known_shift",
+        "open_label",
+        "beta",
+        "alpha",
+        "random_state",
+    ],
     "skellipsoid.SupConTextEncoder": ["model_name", "finetune", "open_label", "device", "random_state"],
 }
 numpydoc_show_class_members = False  # the template of classes lists them
@@ -71,12 +80,14 @@ sphinx_gallery_conf = {
                 "three_answers",
                 "ellipsoids_2d",
                 "text_pipeline",
+                "tutorial",
                 "digits",
                 "displays",
                 "held_out",
                 "size",
                 "beta_alpha",
                 "first_hour",
+                "traffic",
                 "discovery",
             )
         ]
@@ -88,6 +99,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_signature": False,
+    "image_srcset": ["2x"],
     "write_computation_times": False,  # its pages ask another host for their scripts
 }
 
@@ -95,10 +107,13 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"skellipsoid {version}"
 html_show_sourcelink = False
 html_static_path = ["_static"]
+html_search_scorer = str(HERE / "_static" / "scorer.js")
+html_favicon = "_static/icon.svg"
+html_context = {"default_mode": "auto"}
 html_css_files = ["pages.css"]
 copybutton_exclude = ".linenos, .gp, .go"  # prompts and outputs stay behind
 html_theme_options = {"secondary_sidebar_items": ["page-toc"], "show_prev_next": True, "show_nav_level": 2}
-html_sidebars = {"install": [], "changes": []}
+html_sidebars = {"install": [], "cite": [], "changes": []}
 
 
 def write_changes(app):

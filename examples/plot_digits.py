@@ -66,8 +66,8 @@ plt.show()
 # %%
 # Accepted and rejected images
 # ----------------------------
-# The number below an image is its margin: 1 at the centre of the nearest class, 0 on its boundary, negative outside.
-# The images of each line are sorted from the largest margin to the smallest.
+# Below an image stand its digit, the nearest known one, and its margin: 1 at the centre of the nearest class, 0 on its
+# boundary, negative outside. The images of each line are sorted from the largest margin to the smallest.
 
 margins = clf.score_samples(X_test)
 nearest = clf.predict_known(X_test)
@@ -79,7 +79,7 @@ groups = {
     "open digits,\naccepted": ~is_known & is_accepted,
 }
 
-fig, axes = plt.subplots(4, 5, figsize=(7, 6.6), layout="constrained")
+fig, axes = plt.subplots(4, 5, figsize=(7, 7.4), layout="constrained")
 for row, (name, members) in zip(axes, groups.items(), strict=True):
     ordered = np.flatnonzero(members)[np.argsort(-margins[members])]
     steps = np.unique(np.linspace(0, len(ordered) - 1, len(row)).astype(int))
@@ -88,9 +88,9 @@ for row, (name, members) in zip(axes, groups.items(), strict=True):
         ax.set_frame_on(False)
     for ax, i in zip(row, ordered[steps], strict=False):
         ax.imshow(X_test[i].reshape(8, 8), cmap="gray_r")
-        ax.set_title(f"a {y_test[i]}, nearest {nearest[i]}", fontsize=10)
-        ax.set_xlabel(f"{margins[i]:+.2f}", fontsize=10)
+        ax.set_xlabel(f"a {y_test[i]}, nearest {nearest[i]}\n{margins[i]:+.2f}", fontsize=9)
     row[0].set_ylabel(f"{name}\n({members.sum()} images)", fontsize=11)
+plt.suptitle("Accepted and rejected images of digits")
 plt.show()
 
 # %%

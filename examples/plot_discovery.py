@@ -47,6 +47,7 @@ texts, intents = np.append(texts, texts[repeated]), np.append(intents, intents[r
 found = discover_classes(pipe, texts)
 print(found)
 DiscoveryDisplay.from_result(found, n_groups=12)
+plt.suptitle("Groups of unknown messages, the largest first")
 plt.show()
 
 # %%
@@ -75,6 +76,7 @@ for group in range(min(6, found.n_groups)):
 fig.colorbar(points, label="share of texts of hidden intents")
 ax.margins(y=0.12)
 ax.set(xlabel="different texts of the group", ylabel="coherence")
+plt.suptitle("Coherence and size of each group")
 plt.show()
 
 # %%

@@ -38,6 +38,7 @@ clf = EllipsoidOpenSetClassifier(random_state=0).fit(X_train, y_train)
 # by mistake. Open samples to the right are accepted by mistake.
 
 ScoreHistogramDisplay.from_estimator(clf, X_test, y_test)
+plt.suptitle("Scores of known and of open samples")
 plt.show()
 
 # %%
@@ -47,6 +48,7 @@ plt.show()
 # rejected samples.
 
 OpenSetConfusionMatrixDisplay.from_estimator(clf, X_test, y_test)
+plt.suptitle("Who is taken for whom")
 plt.show()
 
 # %%
@@ -55,6 +57,7 @@ plt.show()
 # A larger offset rejects more samples. The dashed line is the fitted limit, with the offset 0.
 
 TradeOffDisplay.from_estimator(clf, X_test, y_test, kind="f1", x="offset")
+plt.suptitle("F1 at other thresholds")
 plt.show()
 
 # %%
@@ -62,9 +65,10 @@ plt.show()
 # -----------------------------
 # This picture needs no test data. Training samples that were left out of the fit stand in for known samples, and
 # training samples whose whole class was left out stand in for open samples. If at most 2 % of the known samples may be
-# rejected, a third of the open samples is not noticed.
+# rejected, more than a quarter of the open samples are accepted.
 
 TradeOffDisplay.from_estimator(clf)
+plt.suptitle("What another threshold costs")
 plt.show()
 
 # %%
@@ -86,6 +90,7 @@ TradeOffDisplay.from_predictions(
     name="detector and classifier",
     ax=display.ax_,
 )
+plt.suptitle("Which of two models ranks better")
 plt.show()
 
 # %%
@@ -97,4 +102,5 @@ plt.show()
 
 fig, ax = plt.subplots(figsize=(7, 4.8), layout="constrained")
 EllipsoidDisplay.from_estimator(clf, X_test, y_test, label=3, ax=ax)
+plt.suptitle("A boundary along two axes")
 plt.show()

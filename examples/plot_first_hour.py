@@ -66,4 +66,5 @@ for ax, model, name in zip(axes, (pipe, learned), ("As fitted", "After thirty la
     ScoreHistogramDisplay.from_estimator(model, texts[later], intents[later], ax=ax)
     f1 = open_set_f1_score(intents[later], model.predict(texts[later]), zero_division=0)
     ax.set_title(f"{name}: F1 {100 * f1:.0f} %", loc="right")
+plt.suptitle("Scores of later messages, before and after thirty labels")
 plt.show()

@@ -48,8 +48,8 @@ def draw(title, faint=()):
 
 
 # %%
-# Step 1: leave one sample out
-# ----------------------------
+# Step 1: hold one sample out
+# ---------------------------
 # The boundary is computed without the sample. The dashed line is the boundary with it. A sample draws the boundary
 # towards itself, so a boundary that has seen the sample says little about new samples. The test is repeated for every
 # training sample. Each of them **should be accepted**.
@@ -59,7 +59,7 @@ left_out = of_class[np.argmin(clf.score_samples(X[of_class]))]  # the outermost 
 rest = np.arange(len(X)) != left_out
 without = EllipsoidOpenSetClassifier(random_state=0).fit(X[rest], y[rest])
 
-ax = draw("1. One sample is left out", faint=(0, 1, 2, 3))
+ax = draw("1. One sample is held out", faint=(0, 1, 2, 3))
 ax.plot(*outline(clf, 4).T, "--", linewidth=2, color="black", label="with the sample")
 ax.plot(*outline(without, 4).T, linewidth=3, color=COLOURS[4], label="without it")
 ax.plot(*X[left_out], "o", markersize=20, markerfacecolor="none", markeredgecolor="black", markeredgewidth=2.5)
@@ -70,25 +70,25 @@ plt.show()
 # Nothing is fitted again for this. Without one sample, the means and the covariances change in a known way. So the new
 # distance follows from the old fit.
 #
-# Step 2: leave one class out
-# ---------------------------
+# Step 2: hold one class out
+# --------------------------
 # Without its class, a sample belongs to no class that the classifier knows. Each of these samples is compared with the
 # nearest other class and **should be rejected**.
 
 rest = y != 4
 without = EllipsoidOpenSetClassifier(random_state=0).fit(X[rest], y[rest])
 
-ax = draw("2. One class is left out", faint=(4,))
+ax = draw("2. One class is held out", faint=(4,))
 for label in without.classes_:
     ax.plot(*outline(without, label).T, linewidth=3, color=COLOURS[label])
 ax.plot(*X[y == 4].T, "x", markersize=9, markeredgewidth=2.5, color="black")
 plt.show()
 
 # %%
-# Step 3: make up a class
-# -----------------------
+# Step 3: make a synthetic class
+# ------------------------------
 # An unknown class may lie between two known classes. So a mean is drawn between two class means, nearer to one of
-# them. The samples of the made-up class lie about it as those of the nearer class lie about theirs. Each of these
+# them. The samples of the synthetic class lie about it as those of the nearer class lie about theirs. Each of these
 # samples **should be rejected**, too.
 
 
@@ -97,7 +97,7 @@ def make_up_class(k, other, weight):
 
 
 made_up = make_up_class(0, 3, weight=0.55)
-ax = draw("3. A class is made up")
+ax = draw("3. A synthetic class is made")
 ax.plot(*clf.centroids_[[0, 3]].T, ":", linewidth=2.5, color="black")
 ax.plot(*made_up.T, "x", markersize=9, markeredgewidth=2.5, color="black")
 for label in clf.classes_:
@@ -108,7 +108,7 @@ plt.show()
 # Step 4: try many sizes
 # ----------------------
 # All ellipsoids are scaled by one factor. A large factor accepts more known samples, and rejects fewer samples of
-# left-out and made-up classes. Every factor gets a grade, the *expected F1*: the mean F1 over what may come, known
+# held-out and synthetic classes. Every factor gets a grade, the *expected F1*: the mean F1 over what may come, known
 # samples a little farther out and different shares of open ones. The factors with a good grade are averaged. Here this
 # result is the size 1.
 
@@ -124,9 +124,9 @@ sizes = np.linspace(0.2, 3, 200)
 
 fig, ax = plt.subplots(figsize=(6.4, 5.6), layout="constrained")
 shares = {
-    "left-out samples accepted": (known[:, np.newaxis] <= sizes, "#0072B2", "-"),
-    "left-out classes rejected": (opened[:, np.newaxis] > sizes, "#D55E00", "--"),
-    "made-up classes rejected": (synthetic[:, np.newaxis] > sizes, "#222222", ":"),
+    "held-out samples accepted": (known[:, np.newaxis] <= sizes, "#0072B2", "-"),
+    "held-out classes rejected": (opened[:, np.newaxis] > sizes, "#D55E00", "--"),
+    "synthetic classes rejected": (synthetic[:, np.newaxis] > sizes, "#222222", ":"),
 }
 for name, (share, colour, style) in shares.items():
     ax.plot(sizes, 100 * share.mean(axis=0), style, linewidth=3, color=colour, label=name)

@@ -73,6 +73,7 @@ for ax, (name, (values, colour, hatch)) in zip(axes, groups.items(), strict=True
     ax.set_title(f"{name}: {np.mean(values < 0):.0%} of {len(values)} texts are open", loc="left")
     ax.set(ylabel="% of the texts", xlim=(edges[0], 1))
 axes[-1].set_xlabel("margin of the nearest intent (left of 0: open)")
+plt.suptitle("Scores of known and of open texts")
 plt.show()
 
 # %%

@@ -36,7 +36,7 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     estimator : classifier or Pipeline
         A fitted :class:`EllipsoidOpenSetClassifier` that kept its samples, as it does by default, or a Pipeline that
         ends in one.
-    X : array-like
+    X : array-like of shape (n_samples, n_features), or n_samples texts
         Samples, as ``estimator.predict`` takes them: texts, if the Pipeline begins with an encoder.
         A sample has the mean weight of the old samples.
     y : array-like of shape (n_samples,)
@@ -104,6 +104,17 @@ def remove_classes(estimator: Any, labels: ArrayLike) -> Any:
     ------
     ValueError
         If a label is not a known class, if none would remain, or if the classifier has not kept its samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skellipsoid import EllipsoidOpenSetClassifier, remove_classes
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2)) + np.repeat([[0, 0], [9, 0], [0, 9]], 100, axis=0)
+    >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, np.repeat(["a", "b", "c"], 100))
+    >>> fewer = remove_classes(clf, ["c"])
+    >>> fewer.classes_.tolist(), fewer.predict([[0, 9]]).tolist()
+    (['a', 'b'], ['-1'])
     """
     return changed(estimator, lambda clf: without_classes(clf, labels))
 
@@ -129,6 +140,16 @@ def merge_classes(estimator: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
     ValueError
         If a label is not a known class or is listed twice, if the new label is a class that stays, in any spelling, or
         if the classifier has not kept its samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skellipsoid import EllipsoidOpenSetClassifier, merge_classes
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2)) + np.repeat([[0, 0], [9, 0], [0, 9]], 100, axis=0)
+    >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, np.repeat(["a", "b", "c"], 100))
+    >>> merge_classes(clf, {"bc": ["b", "c"], "first": ["a"]}).classes_.tolist()
+    ['bc', 'first']
     """
     return changed(estimator, lambda clf: with_merged(clf, merged))
 
@@ -149,6 +170,17 @@ def refresh(estimator: Any) -> Any:
     ------
     ValueError
         If the classifier has not kept its samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skellipsoid import EllipsoidOpenSetClassifier, refresh, remove_classes
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2)) + np.repeat([[0, 0], [9, 0], [0, 9]], 100, axis=0)
+    >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, np.repeat(["a", "b", "c"], 100))
+    >>> fresh = refresh(remove_classes(clf, ["c"]))
+    >>> [change["what"] for change in fresh.changes_]
+    ['remove', 'refresh']
     """
     return changed(estimator, refreshed)
 

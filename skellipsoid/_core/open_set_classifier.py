@@ -70,7 +70,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     duplicates: str = "once"
     #: Fitted attributes, and what each must be to be loaded.
     _state: ClassVar[Mapping[str, Rule | Record]] = CLASSIFIER
-    #: Whether outliers are dropped before the fit: ``"drop"`` or ``"keep"``.
+    # Whether outliers are dropped before the fit: ``"drop"`` or ``"keep"``.
     outliers: str = "drop"
     #: Whether samples may weigh differently.
     _takes_weights: ClassVar[bool] = True

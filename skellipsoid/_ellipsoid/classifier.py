@@ -41,20 +41,20 @@ _NO_LENGTH = 1e-6
 class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, BoundaryOpenSetClassifier):
     """Open-set classifier with one ellipsoid around each known class.
 
-    Of the three classes with the nearest means, a sample is assigned to that with the largest likelihood. It is open if
-    it lies outside the ellipsoid of this class, { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }. By default the ellipsoids are computed
-    in closed form, from covariances. Their size is best for traffic of users, as far as samples and classes that are
-    held out foretell it. ``trainer=EliDecide()`` is the method of the paper [1]_, which trains the matrices by gradient
-    descent, and assigns a sample to the nearest mean. Read more in the :ref:`User Guide <method>`.
+    A sample gets the likeliest of the three classes with the nearest means, and is open if it lies outside the
+    ellipsoid of this class. By default the ellipsoids come from covariances, in closed form, and their size maximises
+    the macro F1 that is expected on traffic of users; the expectation comes from held-out samples and held-out classes.
+    ``trainer=EliDecide()`` is the method of the paper [1]_, which trains the matrices by gradient descent. Read more in
+    the :ref:`User Guide <method>`.
 
     Parameters
     ----------
     alpha : float, default=0.6
-        α of the mixtures (eq. 14): below 1 they lie close to one class, with large values half-way between classes. In
-        the closed form they are a quarter of what says where open samples lie.
+        Where synthetic open samples lie between two classes: below 1 close to one of them, with large values half-way.
+        In closed form they have a weight of one quarter in the estimate of where open samples lie. α of eq. 14.
     beta : float, default=0.5
-        β, strength of the contraction (eq. 15). A larger value makes the boundaries smaller: in the closed form an
-        accepted open sample counts 2β times as much as a rejected known one in the F1 that is maximized.
+        A larger value rejects more: the boundaries are smaller. In closed form an accepted open sample counts 2β times
+        as much as a rejected known one in the F1 that is maximised. β of eq. 15.
     open_share : float in [0, 1] or pair of floats, default=None
         Share of open samples that is expected, or an interval that it lies in (with a probability of 95 %). ``None`` is
         traffic of users, (0.08, 0.7). The protocol of the literature is (0.25, 0.75). Without effect on the fit of a
@@ -81,8 +81,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     memory : str or joblib.Memory, default=None
         Where a search keeps what does not depend on ``alpha`` and ``beta``: a folder. A fit to the same samples with
         other values, and the same ``random_state``, then takes a fraction of the time. It holds training samples, and
-        pickles, which execute code when they are read: use a folder that nobody else can write to or read. Without
-        effect with a trainer.
+        pickles, which execute code when they are read: nobody else may write to or read this folder. Not for a trainer.
     verbose : int, default=0
         Above 0, a fit of more than ten seconds shows on a terminal or in a notebook that it goes on. A trainer has its
         own ``verbose``. It is not saved.
@@ -93,9 +92,9 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         The known classes, and the open label in their kind: −1 for integers and booleans, where ``names[-1]`` is the
         last class and −1 counts as true.
     centroids_, centers_ : ndarray of shape (n_classes, n_features)
-        Class means c_k, and centres m_k of the ellipsoids, in the units of X.
+        Class means, and centres of the ellipsoids, in the units of X: c_k and m_k of the guide.
     radii_ : ndarray of shape (n_classes,)
-        Δ_k, in the units of X.
+        Sizes of the ellipsoids, in the units of X: Δ_k of { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }.
     spherical_share_, between_share_, shared_share_ : float or None
         Shrinkage of the covariances: a, b and ρ of the guide; ``None`` with a trainer, or if no class has a spread. b
         is also ``None`` with fewer than four classes or equal means.
@@ -106,6 +105,13 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         mean of these. ``None``: the columns share a unit, and are taken as given (:ref:`units`); always with a trainer.
     offset_, class_offsets_ : float, ndarray of shape (n_classes,)
         ``predict`` answers open below their sum, the limit. 0 after ``fit``; :func:`set_operating_point` changes them.
+    asking_ : mapping of str to float, or None
+        Where :func:`predict_set` asks (``low``, ``high``, ``gap``), and what is expected of it: of known messages the
+        proportions ``served``, ``wrong``, ``asked`` and ``missed``, of open ones ``open_asked`` and ``open_answered``.
+        ``None``: as the fit expects the traffic. See :func:`set_operating_point`.
+    traffic_ : mapping of str to float, or None
+        What was learned of the traffic: ``open_share`` with ``low`` and ``high``, ``known_shift``, ``known_spread``,
+        ``open_place`` and ``open_width``. ``None``: nothing. See :func:`set_operating_point`.
     groups_ : ndarray of shape (n_samples,)
         Samples with the same number were held out together; those with −1 were not used. After a change of the classes
         these are the samples that the classifier keeps: known ones with their copies, then open ones.
@@ -122,7 +128,6 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
 
     See Also
     --------
-    EliDecide : Settings of the paper's training.
     explain, set_operating_point : After the fit.
 
     References
@@ -145,9 +150,6 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     #: What the fit expected of the traffic; ``None`` of a model that was pickled before it was kept.
     _expected: Expected | None = None
     changes_: list[dict[str, Any]]
-    n_iter_: int
-    loss_curve_: list[float]
-    validation_scores_: list[float] | None
     _scores_as_new: ClassVar[bool] = True
     _state: ClassVar[Mapping[str, Rule | Record]] = state.STATE
     _check_state = state.check
@@ -250,15 +252,13 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         Returns
         -------
         self : object
-            The fitted estimator.
 
         Raises
         ------
         ValueError
             If ``X`` is sparse, empty, not finite, masked, or holds dates or values whose squares overflow, if the
             lengths differ, if labels are missing, mix numbers and strings or are continuous, if weights are negative
-            or all 0, if groups are missing, if every sample is open, or if only one of ``X_val`` and ``y_val`` is
-            given.
+            or all 0, if groups are missing, if every sample is open, or if ``X_val`` or ``y_val`` is given alone.
         TypeError
             If ``X`` or the weights hold what is no number, such as a dict.
 

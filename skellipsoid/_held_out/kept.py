@@ -31,9 +31,11 @@ class KeepsHeldOutMixin:
     #: without a class changes the scores of all others, they do not: mean p-values of 0.58 to 0.70 in place of 0.50 for
     #: logits and neighbours.
     _scores_as_new: ClassVar[bool] = False
-    #: What ``set_operating_point`` learned of the traffic; ``None`` if nothing.
+    #: What :func:`~skellipsoid.set_operating_point` learned of the traffic, by the keys that it names; ``None``:
+    #: nothing.
     traffic_: Mapping[str, float] | None = None
-    #: Where it placed the zones of three answers; ``None``: as the fit expects the traffic.
+    #: Where :func:`~skellipsoid.predict_set` asks, by the keys that :func:`~skellipsoid.set_operating_point` names;
+    #: ``None``: as the fit expects the traffic.
     asking_: Mapping[str, float] | None = None
     #: What the last learning placed, which ``set_operating_point`` goes back to; ``None``: the fitted boundary.
     _taught: Placed | None = None

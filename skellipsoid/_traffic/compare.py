@@ -45,7 +45,7 @@ def compare(
     ----------
     before, after : open-set classifier, or Pipeline or search that ends in one
         Fitted on labels of one kind. Classes may be new, and may be missing. Another open label is no change.
-    X : array-like
+    X : array-like of shape (n_samples, n_features), or n_samples texts
         Samples, for instance a week of traffic: features, or texts for text Pipelines.
     rename : mapping of label to label, default=None
         Classes of ``before`` that have another name in ``after``, such as ``{"lost_card": "card", "stolen_card":

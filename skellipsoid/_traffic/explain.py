@@ -44,7 +44,7 @@ def explain(
     ----------
     estimator : EllipsoidOpenSetClassifier or Pipeline that ends in one
         Fitted. The best estimator of a fitted search is used.
-    X : array-like
+    X : array-like of shape (n_samples, n_features), or n_samples texts
         Features, or texts for a text Pipeline.
     n_axes : int, default=3
         Number of axes to name for each sample, the largest contribution first. There are at most n_classes − 1 shared

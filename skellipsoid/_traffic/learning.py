@@ -56,7 +56,7 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
     ----------
     estimator : open-set classifier or Pipeline that ends in one
         Fitted.
-    X : array-like
+    X : array-like of shape (n_samples, n_features), or n_samples texts
         A log: features, or texts for a text Pipeline.
     n : int, default=30
         Number of messages to label. If there are no more different ones, all are chosen.
@@ -162,7 +162,7 @@ def learn_from_traffic(
     estimator : classifier or Pipeline
         A fitted :class:`EllipsoidOpenSetClassifier` that kept its samples, as it does by default, or a Pipeline that
         ends in one.
-    X : array-like
+    X : array-like of shape (n_samples, n_features), or n_samples texts
         A log: texts, if the Pipeline begins with an encoder, else features. Each different message is learned once,
         however often it has a label here or had one before: a labelling file that is filled week by week gives what
         one gives. With another label than before, a message is learned anew.

@@ -148,7 +148,7 @@ class OpenShareMonitor(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like
+        X : array-like of shape (n_samples, n_features), or n_samples texts
             What the estimator predicts on: features, or texts for a text Pipeline. A stretch of real traffic, with the
             open samples that it has.
         y : None
@@ -200,7 +200,7 @@ class OpenShareMonitor(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like
+        X : array-like of shape (n_samples, n_features), or n_samples texts
             One or more samples. Many at once are faster and give the same evidence.
 
         Returns

@@ -40,7 +40,7 @@ def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
     estimator : open-set classifier or Pipeline that ends in one
         Fitted: :class:`EllipsoidOpenSetClassifier`, or :class:`~skellipsoid.baselines.MahalanobisClassifier` with
         ``threshold="auto"``. For others held-out scores and new ones are on unlike scales.
-    X : array-like
+    X : array-like of shape (n_samples, n_features), or n_samples texts
         Features, or texts for a text Pipeline.
     max_classes : {1, 2, 3}, default=3
         Most classes that a question offers. The zones are placed for three: with fewer, more questions miss.

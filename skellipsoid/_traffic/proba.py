@@ -33,7 +33,7 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
     estimator : open-set classifier or Pipeline that ends in one
         Fitted: :class:`EllipsoidOpenSetClassifier`, or :class:`~skellipsoid.baselines.MahalanobisClassifier` with
         ``threshold="auto"``. For others held-out scores and new ones are on unlike scales.
-    X : array-like
+    X : array-like of shape (n_samples, n_features), or n_samples texts
         Features, or texts for a text Pipeline.
     open_share : float in [0, 1], default=None
         Share of open samples in the traffic; below 0.001 it counts as 0.001, above 0.999 as 0.999. ``None`` takes what

@@ -40,7 +40,7 @@ def estimate_open_share(
     estimator : open-set classifier or Pipeline that ends in one
         Fitted: :class:`EllipsoidOpenSetClassifier`, or :class:`~skellipsoid.baselines.MahalanobisClassifier` with
         ``threshold="auto"``. For others held-out scores and new ones are on unlike scales.
-    X : array-like
+    X : array-like of shape (n_samples, n_features), or n_samples texts
         A log: features, or texts for a text Pipeline. Repeated messages count as often as they occur, but widen the
         interval.
     y : array-like of shape (n_samples,), default=None

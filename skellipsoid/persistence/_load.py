@@ -89,6 +89,19 @@ def load(folder: str | Path, *, revision: str | None = None, token: str | bool |
     --------
     save : Save a model.
     push_to_hub : Save a model to the Hugging Face hub.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import skellipsoid
+    >>> clf = skellipsoid.EllipsoidOpenSetClassifier(random_state=0)
+    >>> clf = clf.fit([[0.0], [1.0], [8.0], [9.0]], ["a", "a", "b", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     skellipsoid.save(clf, Path(folder) / "model")
+    ...     again = skellipsoid.load(Path(folder) / "model")
+    >>> again.predict([[0.5], [100.0]]).tolist()
+    ['a', '-1']
     """
     return load_with_manifest(find(folder, revision, token))[0]
 

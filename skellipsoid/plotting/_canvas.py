@@ -52,8 +52,21 @@ def make_axes(
 
 
 def legend_above(ax: "Axes", *, ncols: int = 1, handles: "Sequence[Artist] | None" = None) -> None:
-    """Draw the legend above the axes, where it covers nothing; of these lines, or of all that the axes have."""
-    ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=ncols, frameon=False)
+    """Draw the legend above the axes, where it covers nothing; of these lines, or of all that the axes have.
+
+    It has at most this many columns, and is no wider than the axes, whatever the size of letters: a wider one would
+    make room for itself at their cost, or be cut by the end of the figure.
+    """
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0, "frameon": False}
+    beside = ax.yaxis.get_tightbbox()  # the labels, for which the layout makes room
+    room = min(ax.get_window_extent().width, ax.figure.bbox.width - (beside.width if beside else 0))
+    for columns in range(ncols, 0, -1):
+        legend = ax.legend(handles=handles, ncols=columns, **place)
+        width = legend.get_window_extent().width
+        if width <= room:
+            return
+    size = float(legend.get_texts()[0].get_fontsize()) * room / width
+    ax.legend(handles=handles, fontsize=size, **place)
 
 
 def name_bars(

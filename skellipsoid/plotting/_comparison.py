@@ -75,7 +75,7 @@ class ComparisonDisplay:
         ----------
         before, after : open-set classifier, or Pipeline or search that ends in one
             Fitted.
-        X : array-like
+        X : array-like of shape (n_samples, n_features), or n_samples texts
             Features, or texts for text Pipelines.
         ax : matplotlib Axes, default=None
             Where to draw; ``None`` makes a new figure.

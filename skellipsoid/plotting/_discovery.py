@@ -72,7 +72,7 @@ class DiscoveryDisplay:
         ----------
         estimator : EllipsoidOpenSetClassifier, or Pipeline or search that ends in one
             Fitted.
-        X : array-like
+        X : array-like of shape (n_samples, n_features), or n_samples texts
             Features, or texts for a text Pipeline.
         texts : array-like of shape (n_samples,), of strings, default=None
             Texts of the samples. ``None``: X itself, if it holds texts.

@@ -178,7 +178,7 @@ class EllipsoidDisplay:
         ----------
         estimator : EllipsoidOpenSetClassifier, or Pipeline or search that ends in one
             Fitted. The picture is of the features that the classifier itself sees.
-        X : array-like
+        X : array-like of shape (n_samples, n_features), or n_samples texts
             Features, or texts for a text Pipeline.
         y : array-like of shape (n_samples,)
             True labels; those outside ``classes_`` are open.

@@ -90,7 +90,7 @@ class ScoreHistogramDisplay:
         ----------
         estimator : open-set classifier, or Pipeline or search that ends in one
             Fitted.
-        X : array-like
+        X : array-like of shape (n_samples, n_features), or n_samples texts
             Features, or texts for a text Pipeline.
         y : array-like of shape (n_samples,)
             True labels; those outside ``classes_`` are open.

@@ -167,7 +167,7 @@ class TradeOffDisplay:
         ----------
         estimator : open-set classifier, or Pipeline or search that ends in one
             Fitted.
-        X : array-like, default=None
+        X : array-like of shape (n_samples, n_features), or n_samples texts, default=None
             New samples: features, or texts for a text Pipeline. ``None``: the held-out training samples and held-out
             classes that the classifier keeps (``held_out_``).
         y : array-like of shape (n_samples,), default=None

@@ -165,6 +165,17 @@ def test_a_sheet_is_learned_once(folder, log, tmp_path, capsys):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
+def test_messages_that_cannot_be_read_are_named(folder, texts, labels, tmp_path, capsys):
+    path = tmp_path / "reviewed.csv"
+    rows = [(f"{text} now", label) for text, label in zip(texts[:12], labels, strict=False)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("message", "label"), *rows, ("?!", "-1"), ("👍", "-1")])
+    assert main(["learn", "--model", str(folder), "--data", str(path)]) == 0
+    said = capsys.readouterr().err
+    assert f"The text model reads nothing of 2 texts in {str(path)!r}, such as '?!', '👍'" in said
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_after_learning_others_are_offered_and_traffic_knows_the_labels(folder, log, tmp_path, capsys):
     path, truth = log
     first, second = tmp_path / "1.tsv", tmp_path / "2.tsv"

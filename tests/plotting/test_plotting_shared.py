@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
-from plotting_helpers import assert_one_sentence, margins_on_outline
+from plotting_helpers import assert_one_sentence, inside_figure, margins_on_outline
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -101,6 +101,21 @@ def test_given_axes_are_drawn_on_and_pyplot_is_left_alone(flat):
     assert plt.get_fignums() == [before.number]
     assert plt.gcf() is before
     figure.savefig(os.devnull, format="png")
+
+
+@pytest.mark.parametrize("size", [10, 14, 22])
+@pytest.mark.parametrize("width", [4.8, 6.4])
+def test_legends_stay_in_the_figure_in_letters_of_any_size(shifted, size, width):
+    clf, X, y = shifted
+    with plt.rc_context({"font.size": size, "legend.fontsize": size, "figure.figsize": (width, 4.8)}):
+        for kind in ("trade_off", "f1", None):
+            if kind is None:
+                display = ScoreHistogramDisplay.from_estimator(clf, X, y)
+            else:
+                display = TradeOffDisplay.from_estimator(clf, X, y, kind=kind)
+            display.figure_.draw_without_rendering()
+            assert inside_figure(display.figure_, *display.ax_.get_legend().get_texts())
+            assert display.ax_.get_window_extent().width > 0.6 * display.figure_.bbox.width
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,13 @@ asked and answered. As trained, and with 30 labelled messages of a log of 300, a
 - the oracle: the two limits and the gap that serve most on the test rows themselves, with at most 8 % wrong, 35 % of
   the open ones asked and 25 % of them answered.
 
-Cases are those of ``real_lines.py``: *real*, *far*, *home* and *shift*. Those of the three bots are of today; the
-others, and the reduced bots, are of the version before the memory of open messages and class frequencies.
+Cases are those of ``real_lines.py``: *real*, *far*, *home* and *shift*. The results are of the
+version before the memory of open messages and class frequencies, without bot 3.
 
     python -m pip install --no-deps mapie==1.6.0                     # for ``run`` alone
     python studies/real_lines.py --data-home ../../../shared/data embed
     python studies/ask.py --data-home ../../../shared/data run       # goes on where it stopped
     python studies/ask.py report > results/ask.rst
-    python studies/ask.py --data-home ../../../shared/data picture
 """
 
 import argparse
@@ -38,7 +37,7 @@ from sklearn.linear_model import LogisticRegression
 from skellipsoid import EllipsoidOpenSetClassifier, predict_open_proba, set_operating_point
 from skellipsoid._held_out.scores import ReferenceScores
 from skellipsoid._held_out.zones import Costs
-from skellipsoid._traffic.predict_set import actions, asking_known, first_classes
+from skellipsoid._traffic.predict_set import _actions, asking_known, first_classes
 
 RESULTS = Path(__file__).parents[1] / "results" / "ask.jsonl"
 SHARES, N_LOG, N_LABELS, DRAWS = (0.05, 0.2, 0.5), 300, 30, 4
@@ -54,13 +53,13 @@ METHODS = ("asking", "two answers", "softmax, tuned", "MAPIE", "oracle")
 def main():
     """Run one step."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "report", "picture"))
+    parser.add_argument("what", choices=("run", "report"))
     parser.add_argument("--data-home", default=None, help="folder that holds real/, banking/, oos/, stackoverflow/")
     parser.add_argument("--cache", type=Path, default=CACHE / "real_lines", help="features of real_lines.py")
     parser.add_argument("--cases", nargs="+", default=None, help="only these, after which no other is read")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # outliers, few texts, known messages that moved
-    {"run": run, "report": lambda _: report(), "picture": picture}[options.what](options)
+    {"run": run, "report": lambda _: report()}[options.what](options)
 
 
 def rows_of():
@@ -139,7 +138,7 @@ def judged_case(train, known, opened):
 
     def zones():
         asking = asking_known(clf, ReferenceScores.of(clf, "study")).asking
-        return actions(clf, asking, scored.scores, scored.assigned, gaps)
+        return _actions(clf, asking, scored.scores, scored.assigned, gaps)
 
     def two():
         return np.where(scored.scores < clf.offset_, "open", "answer")
@@ -355,40 +354,6 @@ def print_goals(rows):
         of_kind = f"{kind} ({len(reached)})"
         table.append([of_kind, method, *(f"{mean:.0f}" for mean in np.mean(means, axis=0)), *map(str, counts)])
     print_table(table)
-
-
-def picture(options):
-    """Draw scores and gaps of bot 1's messages, and the zones by thirty labels of a log with its own share."""
-    import matplotlib.pyplot as plt
-
-    _, train, known, opened = next(real_cases(options))
-    clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(train.X, train.y)
-    X, y = np.concatenate([known.X, opened.X]), np.append(known.y.astype(object), np.full(len(opened.y), OPEN))
-    labels = np.full(len(y), None, dtype=object)
-    labels[rows] = y[rows := np.random.default_rng(0).permutation(len(y))[:N_LABELS]]
-    zones, scores = set_operating_point(clf, X, labels).asking_, clf.score_samples(X)
-    gaps, right = first_classes(clf, X)[1], clf.predict_known(X) == y
-    plt.rcParams.update({"font.size": 13, "axes.spines.top": False, "axes.spines.right": False})
-    fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    left, end, top = -0.8, 0.8, float(np.quantile(gaps, 0.99))
-    low, high, gap = np.clip(zones["low"], left, end), np.clip(zones["high"], left, end), max(zones["gap"], 0.0)
-    for (x, width, y0, height), color, name in (
-        ((left, low - left, 0, top), "#dddddd", "open"),
-        ((low, end - low, 0, top), "#fff1c4", "ask"),
-        ((high, end - high, gap, top - gap), "#d6ecff", "answer"),
-    ):
-        ax.add_patch(plt.Rectangle((x, y0), width, height, color=color, zorder=0))
-        is_right = name != "open"
-        place = (x + width - 0.02 if is_right else x + 0.02, top * (0.04 if name == "ask" else 0.93))
-        ax.text(*place, name, ha="right" if is_right else "left", weight="bold")
-    parts = {"known, first class right": right, "known, first class wrong": ~right & (y != OPEN), "open": y == OPEN}
-    for (name, part), color in zip(parts.items(), ("#0072B2", "#D55E00", "#555555"), strict=True):
-        ax.plot(scores[part].clip(left, end), gaps[part].clip(0, top), "o", ms=4, color=color, alpha=0.7, label=name)
-    ax.axvline(clf.offset_, color="black", linestyle="--")
-    ax.set(xlabel="score; dashed: the limit of predict", ylabel="gap between the first two classes")
-    ax.set(xlim=(left, end), ylim=(0, top))
-    ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.14), ncols=3, fontsize=11)
-    fig.savefig(Path(__file__).parents[3] / "docs" / "images" / "asking_back.png", dpi=110)
 
 
 if __name__ == "__main__":

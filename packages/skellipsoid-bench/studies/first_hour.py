@@ -4,7 +4,7 @@ r"""What a few labelled messages of a log are worth: the line alone, learning, a
     python studies/first_hour.py --data-home ../../../shared/data run          # goes on where it stopped
     python studies/first_hour.py --data-home ../../../shared/data run --encoder head
     python studies/first_hour.py report > results/first_hour.rst
-    python studies/first_hour.py --data-home ../../../shared/data run --draws 4 --cases real-bot1 real-bot2 real-bot3
+    python studies/first_hour.py --data-home ../../../shared/data run --draws 2 --cases real-bot1 real-bot2 real-bot3
     python studies/first_hour.py report --cases real-bot1 real-bot2 real-bot3 > results/first_hour_bots.rst
 
 ``first_hour_bots.rst`` is of today, the other cases are of the version before the memory and class frequencies.

@@ -1,7 +1,7 @@
 """Whether labels cost F1, whether a share that is told does, and whether what is forecast after labels holds.
 
     python studies/memory.py --data-home ../../../shared/data embed
-    python studies/labels.py run --draws 3             # goes on where it stopped
+    python studies/labels.py run --draws 2             # goes on where it stopped
     python studies/labels.py report > results/labels.rst
 
 Logs with 5, 20 and 50 % open messages, of the sets of ``memory.py``; 30 or 120 random messages are labelled, the others
@@ -9,12 +9,14 @@ judge. *Share told*: the true share of open messages and the unlabelled log, no 
 occur and open; *all*: over what occurs in the truth or among the predictions. An interval of a forecast is its mean ±
 1.645 standard deviations, that of the share its ``low`` to ``high``. *Picks*: users who are asked pick their class, or
 none of these, as ``predict_set`` asks as trained. *Missed*: known messages with ``miss_rate=0.1``.
-The error of the model for open messages was chosen on other draws of bots 1 and 2, cards and StackOverflow.
+The error of the model for open messages was chosen on other draws of bots 1 and 2, cards and StackOverflow. The results
+have four draws of bots 1 and 2, two or three of the others.
 """
 
 import argparse
 import json
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +70,7 @@ def judged(clf, log, truth, n):
     """F1 of each way, and what was forecast as trained and after the labels, with the truth."""
     labels = np.full(len(truth), None, dtype=object)
     labels[:n] = truth[:n]
+    labels[contradicted(log, labels)] = None
     found = {"trained": figures(clf, log, truth, n)[:2]}
     held_out = ReferenceScores.of(clf, "learn_from_traffic")
     true = true_shares(clf, log[n:], truth[n:])
@@ -92,6 +95,16 @@ def judged(clf, log, truth, n):
     is_missed = ~(predict_set(learned, log[n:]).classes == truth[n:, np.newaxis]).any(axis=1)
     found["missed"] = [learned.asking_["missed"], float(is_missed[truth[n:] != OPEN].mean())]
     return found
+
+
+def contradicted(log, labels):
+    """Find labelled messages that are equal to a labelled one with another label, in whose place nobody labels."""
+    _, messages = np.unique(log.round(5), axis=0, return_inverse=True)
+    given = [(message, label) for message, label in zip(messages.ravel(), labels, strict=True) if label is not None]
+    counts = Counter(message for message, _ in set(given))
+    return np.array(
+        [counts[message] > 1 and label is not None for message, label in zip(messages.ravel(), labels, strict=True)]
+    )
 
 
 def share_of(learned, truth):

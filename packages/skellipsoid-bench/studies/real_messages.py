@@ -6,7 +6,6 @@ Each method answers as trained, with the open share told, and with 30, 60 or 120
     python studies/real_messages.py --data-home ../../../shared/data cases
     python studies/real_messages.py --data-home ../../../shared/data run       # goes on where it stopped
     python studies/real_messages.py report > results/real_messages.rst
-    python studies/real_messages.py --data-home ../../../shared/data picture
 
 ``run --methods semantic-router`` needs the environment of ``environments/router.txt``. ``real_peers.py`` runs SetFit
 and AutoIntent in environments of their own, on the files that ``cases`` writes.
@@ -55,7 +54,7 @@ MAHALANOBIS, OPEN_CLASS = "relative Mahalanobis", "logistic regression, open as 
 def main():
     """Run one step."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("cases", "run", "report", "picture"))
+    parser.add_argument("what", choices=("cases", "run", "report"))
     parser.add_argument("--data-home", default=None, help="folder that holds real/ and oos/")
     parser.add_argument("--cache", type=Path, default=CACHE / "real_lines", help="features of real_lines.py")
     parser.add_argument("--methods", nargs="+", default=["skellipsoid", *WITH_SCORES[:2], MAHALANOBIS, OPEN_CLASS])
@@ -63,7 +62,7 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # outliers, few texts
     HOME.mkdir(parents=True, exist_ok=True)
-    {"cases": write_cases, "run": run, "report": lambda _: report(), "picture": picture}[options.what](options)
+    {"cases": write_cases, "run": run, "report": lambda _: report()}[options.what](options)
 
 
 def all_cases(options):
@@ -287,36 +286,6 @@ def _cell(rows, method, given):
     if not of:
         return "–"
     return " / ".join(f"{np.mean([row[key] for row in of]):.1f}" for key in ("right", "noticed", "mcc", "f1"))
-
-
-def picture(options):
-    """Draw the margins of bot 1's messages, with the fitted limit and the one by thirty labelled messages."""
-    import matplotlib.pyplot as plt
-
-    name, train, messages = next(all_cases(options))
-    clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(train.X, train.y)
-    margins, is_open = clf.class_margins(messages.X).max(axis=1), messages.y == OPEN
-    places = []
-    for draw in range(draws_of(train)):
-        labels = np.full(len(messages.y), None, dtype=object)
-        labels[rows] = messages.y[rows := labelled(messages, 30, draw)]
-        rejected = set_operating_point(clf, messages.X, labels).predict(messages.X) == OPEN
-        places.append((margins[rejected].max() + margins[~rejected].min()) / 2)
-    set_operating_point(clf)
-    line = float(np.median(places))
-    print(name, "limit by thirty labels, median of the draws:", round(line, 2), "; all:", np.round(places, 2))
-    plt.rcParams.update({"font.size": 13, "axes.spines.top": False, "axes.spines.right": False})
-    fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
-    bins = np.arange(np.floor(20 * max(margins.min(), -1)) / 20, 0.8, 0.05)
-    kept = margins.clip(bins[0], None)
-    shown = {"label": ["known messages", "open messages"], "color": ["#0072B2", "#E69F00"]}
-    ax.hist([kept[~is_open], kept[is_open]], bins, stacked=True, **shown)
-    for place, text, side in ((0.0, "as trained", "left"), (line, "with 30 labels", "right")):
-        ax.axvline(place, color="black", linewidth=2, linestyle="-" if place == 0 else "--")
-        ax.text(place + (0.015 if side == "left" else -0.015), ax.get_ylim()[1], text, ha=side, va="bottom")
-    ax.set(xlabel="margin of the nearest class: 1 at its centre, 0 on its boundary", ylabel="messages")
-    ax.legend(frameon=False, loc="upper right")
-    fig.savefig(Path(__file__).parents[3] / "docs" / "images" / "real_messages.png", dpi=110)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def discover_classes(
     ----------
     estimator : EllipsoidOpenSetClassifier or Pipeline that ends in one
         Fitted. The best estimator of a fitted search is used.
-    X : array-like
+    X : array-like of shape (n_samples, n_features), or n_samples texts
         Traffic: features, or texts for a text Pipeline. Known samples may be among it.
     texts : array-like of shape (n_samples,), of strings, default=None
         Texts of the samples, for names and words. ``None``: X itself, if it holds texts.

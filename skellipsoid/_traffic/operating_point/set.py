@@ -63,7 +63,7 @@ def set_operating_point(
     ----------
     estimator : open-set classifier or Pipeline that ends in one
         Fitted. It is changed in place; a later ``fit`` resets it.
-    X : array-like, default=None
+    X : array-like of shape (n_samples, n_features), or n_samples texts, default=None
         Features, or texts for a text Pipeline: a log, or samples that a rate refers to.
     y : array-like of shape (n_samples,), default=None
         Labels; those outside ``classes_`` are open. For a log: ``None`` or NaN where nobody has labelled. For a rate
