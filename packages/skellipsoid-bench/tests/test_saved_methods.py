@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import skellipsoid
+import skellipsoid_runtime
 from skellipsoid import load, save
 from skellipsoid_bench import literature
 from skellipsoid_bench.literature import CLABClassifier
@@ -47,7 +48,7 @@ def test_without_the_distribution_one_sentence_says_which_to_install(saved, fres
             for entry in os.scandir(folder):
                 if "skellipsoid" not in entry.name and not (tmp_path / entry.name).exists():
                     (tmp_path / entry.name).symlink_to(entry.path)
-    paths = [str(Path(skellipsoid.__file__).parents[1]), str(tmp_path)]
+    paths = [str(Path(module.__file__).parents[1]) for module in (skellipsoid, skellipsoid_runtime)] + [str(tmp_path)]
     environment = {**fresh_environment(), "PYTHONPATH": os.pathsep.join(paths)}
     # With -S no file adds folders to the path.
     command = [sys.executable, "-S", "-c", LOAD, str(saved)]
