@@ -849,6 +849,7 @@ GIVEN = {
     "estimate_open_share": lambda model, X, folder: {"X": scattered()},
     "explain": lambda model, X, folder: {"X": X},
     "export_onnx": lambda model, X, folder: {"folder": folder / "graph"},
+    "forecast_answers": lambda model, X, folder: {"open_share": 0.3},
     "learn_from_traffic": lambda model, X, folder: {"X": X, "y": [0, *[None] * (len(X) - 1)]},
     "merge_classes": lambda model, X, folder: {"merged": {9: [0, 1]}},
     "predict_open_proba": lambda model, X, folder: {"X": X, "open_share": 0.3},

@@ -102,9 +102,9 @@ def encoder_calls(monkeypatch):
     calls = []
     fit, transform = SupConTextEncoder.fit_transform, SupConTextEncoder.transform
 
-    def fit_transform(self, X, y=None, groups=None):
+    def fit_transform(self, X, y=None, *, groups=None):
         calls.append((self.finetune, list(X), None if y is None else list(y)))
-        return fit(self, X, y, groups)
+        return fit(self, X, y, groups=groups)
 
     def only_transform(self, X):
         calls.append(("transform", list(X), None))
