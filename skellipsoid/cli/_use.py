@@ -130,9 +130,11 @@ def answering(options: argparse.Namespace) -> Answering:
     tokenizer, note = tokenizer_of(pipeline), UnreadNote()
 
     def noted(lines: list[str]) -> Iterator[dict[str, Any]]:
-        records, unread = list(answer(lines)), tokenizer.counts(lines).readable <= 0
-        is_open = [record["label"] == classifier.open_label_ for record in records]
-        note(lines, unread & np.array(is_open, dtype=bool))
+        records = list(answer(lines))
+        opened = [
+            line for line, record in zip(lines, records, strict=True) if record["label"] == classifier.open_label_
+        ]
+        note(opened, tokenizer.counts(opened).readable <= 0)
         yield from records
 
     return Answering(manifest["manifest_sha256"], classifier.open_label_, noted)
