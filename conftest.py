@@ -342,11 +342,10 @@ def warm_server():
     """What forks processes that have imported the package: ``warm_server.start(script, arguments, files)``."""
     if not hasattr(os, "fork"):
         pytest.skip("forks processes, which this platform does not have")
-    from warm_process import WarmPython
+    import warm_process
 
-    server = WarmPython(fresh_environment())
-    yield server
-    server.close()
+    with warm_process.warm(fresh_environment()) as server:
+        yield server
 
 
 @pytest.fixture
