@@ -105,7 +105,10 @@ def test_a_log_with_repeated_messages_is_as_good_as_each_text_once(minilm):
     def f1(texts, intents):
         encoder, classifier = SupConTextEncoder(minilm, finetune="none"), EllipsoidOpenSetClassifier()
         pipe = Pipeline([("enc", encoder), ("clf", classifier)])
-        pipe.set_params(enc__random_state=0, clf__random_state=0,)
+        pipe.set_params(
+            enc__random_state=0,
+            clf__random_state=0,
+        )
         answers = pipe.fit(texts, intents).predict(dev.data)
         truth = np.where(np.isin(dev.target, some), dev.target, "-1")
         return open_set_f1_score(truth, answers, labels=pipe.classes_, zero_division=0)
