@@ -225,8 +225,8 @@ def read_relative_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArr
     lost = (weights > 0) & (shares < SMALLEST_RELATIVE_WEIGHT)
     if lost.any():
         warn(
-            f"{lost.sum()} of {(weights > 0).sum()} positive weights are less than {SMALLEST_RELATIVE_WEIGHT:g} of the largest, "
-            f"{weights.max():g}, and count as 0; check that weight."
+            f"{lost.sum()} of {(weights > 0).sum()} positive weights are less than {SMALLEST_RELATIVE_WEIGHT:g} of the "
+            f"largest, {weights.max():g}, and count as 0; check that weight."
         )
     shares[lost] = 0
     return shares
