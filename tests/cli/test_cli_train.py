@@ -126,7 +126,7 @@ def test_of_few_texts_nothing_is_promised(tiny_model, texts, labels, tmp_path, c
     assert train(tiny_model, path, "--save", folder, "--finetune", "none") == 0
     out = capsys.readouterr().out
     assert "What users will see is not forecast: the training held out 6 texts, and fewer than 20 do not tell it" in out
-    assert main(["set-limit", "--model", str(folder), "--open-share", "0.1"]) == 0
+    assert main(["set-threshold", "--model", str(folder), "--open-share", "0.1"]) == 0
     said = capsys.readouterr().out
     assert "is not forecast" in said
     assert "±" not in said
