@@ -74,7 +74,7 @@ def main():
         if name == "run":
             command.add_argument("--limit", type=float, default=90, help="seconds of tests for a mutant (default: 90)")
             command.add_argument("--kills", type=int, default=1, help="functions of tests that kill it (default: 1)")
-            command.add_argument("--every", type=int, default=1, help="one mutant of so many, evenly drawn (default: 1)")
+            command.add_argument("--every", type=int, default=1, help="one of so many, evenly drawn (default: 1)")
         if name == "table":
             command.add_argument("--keep", action="store_true", help="write states and killers into mutants.json")
     options = parser.parse_args()
