@@ -13,8 +13,6 @@ from .scores import Floats, NormalScores, ReferenceScores
 NEAR = 0.001
 #: The model of the log is off by so much where it foretells a share (one standard deviation).
 MODEL_ERROR = 0.02
-#: The same for open messages of a log: they are few, and no labels say how far their scores reach.
-OPEN_ERROR = 0.08
 #: Probability that a figure of a forecast lies in its interval.
 CERTAINTY = 0.9
 
@@ -107,22 +105,19 @@ def limit_of(held_out: ReferenceScores, n_classes: int) -> float:
     return place_limit(held_out, found, none, n_classes)
 
 
-def foretell(
-    held_out: ReferenceScores, found: LogModel, offset: float, n_classes: int, scores: Floats | None = None
-) -> Forecast:
-    """Foretell what an offset does, in a log of these ``scores`` or in traffic to come."""
-    normal = NormalScores(held_out)
-    parts = _parts(found, None if scores is None else _shares_of_bins(normal, scores))
+def foretell(held_out: ReferenceScores, found: LogModel, offset: float, n_classes: int) -> Forecast:
+    """Forecast what an offset does in traffic to come.
+
+    Where the log itself is split by the probability of each message, its share of open messages decides how many known
+    ones lie below, and labels tell that share roughly: at 50 % open, *right* was then in its interval in 79 % of the
+    logs, and is in 92 %.
+    """
+    normal, parts = NormalScores(held_out), _parts(found, None)
     at = int(np.abs(CANDIDATES - normal(np.array([offset]))).argmin())
     tables = parts.right, parts.wrong, parts.rejected, parts.f1(n_classes)
     right, wrong, rejected, f1 = (Figure.of(found.weights, table[:, at], held_out.n_known) for table in tables)
-    noticed = Figure.of(found.weights, parts.noticed[:, at], held_out.n_open, open_error(scores))
+    noticed = Figure.of(found.weights, parts.noticed[:, at], held_out.n_open)
     return Forecast(right, wrong, rejected, noticed, f1)
-
-
-def open_error(scores: Floats | None) -> float:
-    """Error of the model for open messages: in traffic to come, the draws say how unsure their place is."""
-    return MODEL_ERROR if scores is None or not len(scores) else OPEN_ERROR
 
 
 class _Parts(NamedTuple):

@@ -174,11 +174,11 @@ def zones_of(classifier: Any) -> Mapping[str, float] | None:
 def foretold(
     classifier: Any, held_out: ReferenceScores, found: LogModel, scores: Floats | None, messages: Any = ()
 ) -> dict[str, list[float]]:
-    """Foretell what a classifier does with a log of these ``scores``, or with traffic to come.
+    """Forecast what a classifier does with traffic to come; questions as in a log of these ``scores``, if there is one.
 
-    Gives each share with its standard deviation. Which of the ``messages`` of the log are asked about is counted.
+    Gives each proportion with its standard deviation. Which of the ``messages`` of the log are asked about is counted.
     """
-    of_limit = foretell(held_out, found, classifier.offset_, len(classifier.classes_), scores)
+    of_limit = foretell(held_out, found, classifier.offset_, len(classifier.classes_))
     log = [] if scores is None else [scores]
     if log and len(messages):
         log = [classifier.score_samples(messages).astype(np.float64), first_classes(classifier, messages)[1]]

@@ -9,10 +9,8 @@ Logs with 5, 20 and 50 % open messages, of the sets of ``memory.py``; 30 or 120 
 judge. *Share told*: the true share of open messages and the unlabelled log, no label. F1 is macro over the classes that
 occur and open; *all*: over what occurs in the truth or among the predictions. An interval of a forecast is its mean ±
 1.645 standard deviations, that of the share its ``low`` to ``high``. *Picks*: users who are asked pick their class, or
-none of these, as ``predict_set`` asks as trained. *Missed*: known messages with ``miss_rate=0.1``. *Gains*: without
-those, 15, 30 and 60 labels on many draws.
-The error of the model for open messages was chosen on other draws of bots 1 and 2, cards and StackOverflow. The results
-have four draws of bots 1 and 2, two or three of the others.
+none of these, as ``predict_set`` asks as trained. *Missed*: known messages with ``miss_rate=0.1``. *Gains*: F1
+alone, with 15, 30 and 60 labels, on more draws.
 """
 
 import argparse
@@ -48,41 +46,31 @@ def main():
     parser.add_argument("--sets", nargs="+", default=(*REAL, *TEXTS))
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # outliers, few texts, known messages that have moved
-    {"run": run, "gains": gains, "report": lambda _: report()}[options.what](options)
+    if options.what == "report":
+        report()
+    else:
+        run(options, *{"run": (RESULTS, COUNTS, judged), "gains": (GAINS, COUNTS_OF_GAINS, gained)}[options.what])
 
 
-def run(options):
-    """Append what is not there yet."""
-    done = {(row["set"], row["share"], row["labels"], row["draw"]) for row in rows_of(RESULTS)}
+def run(options, place, counts, measured):
+    """Append what is not there yet, draw by draw of all sets."""
+    done = {(row["set"], row["share"], row["labels"], row["draw"]) for row in rows_of(place)}
+    sets, fitted = {}, {}
     for name in options.sets:
-        arrays = np.load(options.cache / f"{name}.npz")
-        clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(arrays["X"], arrays["y"])
-        for share in SHARES:
-            for draw in range(options.draws):
-                log, truth = drawn(arrays["log"], arrays["truth"], share, np.random.default_rng(100 + draw))
-                for n in COUNTS:
-                    if (name, share, n, draw) not in done:
-                        row = {"set": name, "share": share, "labels": n, "draw": draw}
-                        keep(RESULTS, row | judged(clf, log, truth, n))
-
-
-def gains(options):
-    """Append F1 as trained and with labels, draw by draw."""
-    done = {(row["set"], row["share"], row["labels"], row["draw"]) for row in rows_of(GAINS)}
-    sets = {name: np.load(options.cache / f"{name}.npz") for name in options.sets}
-    sets = {name: {key: arrays[key] for key in arrays} for name, arrays in sets.items()}
-    fitted = {
-        name: EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(arrays["X"], arrays["y"])
-        for name, arrays in sets.items()
-    }
-    for draw, name, share, n in itertools.product(range(options.draws), sets, SHARES, COUNTS_OF_GAINS):
+        with np.load(options.cache / f"{name}.npz") as arrays:
+            sets[name] = arrays["log"], arrays["truth"]
+            fitted[name] = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(arrays["X"], arrays["y"])
+    for draw, name, share, n in itertools.product(range(options.draws), sets, SHARES, counts):
         if (name, share, n, draw) not in done:
-            rng = np.random.default_rng(1000 + draw)
-            log, truth = drawn(sets[name]["log"], sets[name]["truth"], share, rng)
-            learned = learn_from_traffic(fitted[name], log, labels_of(log, truth, n))
-            f1 = [figures(clf, log, truth, n)[:2] for clf in (fitted[name], learned)]
-            row = {"set": name, "share": share, "labels": n, "draw": draw, "trained": f1[0], "learned": f1[1]}
-            keep(GAINS, row | {"after": after(learned, log, truth, n)})
+            log, truth = drawn(*sets[name], share, np.random.default_rng(1000 + draw))
+            row = {"set": name, "share": share, "labels": n, "draw": draw}
+            keep(place, row | measured(fitted[name], log, truth, n))
+
+
+def gained(clf, log, truth, n):
+    """F1 as trained and with labels."""
+    learned = learn_from_traffic(clf, log, labels_of(log, truth, n))
+    return {"trained": figures(clf, log, truth, n)[:2], "learned": figures(learned, log, truth, n)[:2]}
 
 
 def labels_of(log, truth, n):
@@ -194,8 +182,26 @@ def report():
         + [held_line(rows, "after", n, name) for n in COUNTS for name in (*NAMES, "share")]
         + [held_line(rows, "picks", COUNTS[0], "share")]
     )
+    print_gains(rows_of(GAINS))
     print("Missed, percent of the known messages: as told, and truly, means of each set.\n")
     print_table([("set", *(f"{n} labels" for n in COUNTS))] + [missed_line(rows, name) for name in sets_of(rows)])
+
+
+def print_gains(rows):
+    """Print what labels gain, of many draws."""
+    print(f"Gains of F1 by labels: mean, percent of the draws that lose more than {MOST_LOST}, and the worst draw.\n")
+    lines = [("set", "open", "draws", *(f"{n} labels" for n in COUNTS_OF_GAINS), "all F1")]
+    for name, share in [*itertools.product(sets_of(rows), SHARES), (None, None)]:
+        chosen = [row for row in rows if name in (None, row["set"]) and share in (None, row["share"])]
+        of_each = [[row for row in chosen if row["labels"] == n] for n in COUNTS_OF_GAINS]
+        gains = [np.array([np.subtract(row["learned"], row["trained"]) for row in of]) for of in (*of_each, chosen)]
+        cells = (
+            f"{gain[:, 0].mean():+.2f}, {100 * np.mean(gain[:, 0] < -MOST_LOST):.1f}, {gain[:, 0].min():+.1f}"
+            for gain in gains[:-1]
+        )
+        share = f"{share:.0%}" if share else ""
+        lines.append((name or "all", share, str(len(of_each[0])), *cells, f"{gains[-1][:, 1].mean():+.2f}"))
+    print_table(lines)
 
 
 def sets_of(rows):
