@@ -302,7 +302,7 @@ def test_a_rejection_rate_needs_texts_to_hold_out(tiny_model, tmp_path, capsys):
         (
             "pytorch_model.bin",
             pickle.dumps([1]),
-            r"The folder '.*text model' holds no text model that can be loaded \(W",
+            r"The folder '.*text model' holds no embedding model that can be loaded \(W",
         ),
         ("pytorch_model.bin", b"abc", r"The embedding model '.*text model' cannot be used \(\w+Error: "),
     ],
