@@ -74,7 +74,7 @@ def traffic_forecast(classifier: Any) -> str:
             "What to expect of users' messages, each with an interval of 90 %. It is a forecast, not a test: users",
             "word their messages otherwise than training texts, and 30 labels tell how much (see review --help).",
             "",
-            "                                  of 100 known messages             of 100 open ones",
+            f"{'':24}{'of 100 known messages':>36}{'of 100 open ones':>20}",
             f"{'':24}{'right':>14}{'wrong':>14}{'handed over':>14}{'detected':>14}",
             *_lines(rows, _PREDICTED),
             "",

@@ -144,7 +144,7 @@ def test_the_labelling_queue_holds_open_texts_alone(saved, texts, open_texts, tm
     [
         (["--json"], "--keep-columns writes all scores in the format of the file; leave --json out."),
         (["--explain"], "--keep-columns writes all scores in the format of the file; leave --explain out."),
-        ([], "has a column 'answer' already, which the answers need; rename it in the file."),
+        ([], "has a column 'answer' already, which the predictions need; rename it in the file."),
     ],
 )
 def test_what_cannot_be_kept_is_one_sentence(saved, tmp_path, capsys, options, sentence):

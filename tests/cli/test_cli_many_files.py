@@ -122,7 +122,7 @@ def test_answers_that_are_not_as_they_were_written_are_refused(damage, answer, t
     assert answer() == 2
     assert capsys.readouterr().err == (
         f"skellipsoid: {str(path)!r} is not as predict wrote it ({path.stat().st_size} bytes; it was cut off or "
-        "edited); remove it to have its texts answered again, or move it elsewhere.\n"
+        "edited); remove it to predict its texts again, or move it elsewhere.\n"
     )
     path.unlink()
     assert answer() == 0

@@ -182,7 +182,7 @@ def test_thirty_labels_by_keyboard_arrive_to_the_letter(browser, reviewed, saved
     with other.expect_file_chooser() as chooser:
         other.get_by_role("button", name="Open saved labels").click()
     chooser.value.set_files(reviewed.parent / data["saves"])
-    other.get_by_text("36 answers read").wait_for()
+    other.get_by_text("36 messages read").wait_for()
     assert downloaded(other, reviewed.parent / "again.jsonl") == records
 
     command = f"learn --model {saved} --data {data['saves']} --log {log} --text-column text --save learned --yes"
@@ -235,7 +235,7 @@ def test_tables_of_a_report_are_sorted_and_its_threshold_moves(browser, tiny_com
     Path("test.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in lines), encoding="utf-8")
     assert tiny_command(f"evaluate --model {saved} --data test.tsv --save-report {tmp_path / 'eval.html'}".split()) == 0
     page = opened(browser, tmp_path / "eval.html")
-    table = page.get_by_role("region", name="How each class fares")
+    table = page.get_by_role("region", name="Results of each class")
     for order in (False, True):
         table.get_by_role("button", name="class").click()
         names = table.locator("tbody tr td:first-child").all_text_contents()

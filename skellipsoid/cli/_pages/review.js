@@ -198,7 +198,7 @@ function readBack(records) {
   learnNames();
   keep();
   const left = labels.indexOf(null);
-  go(left < 0 ? n : left, `${counted(mine.length, "label")} read.`);
+  go(left < 0 ? n : left, `${counted(mine.length, "message")} read.`);
 }
 
 function anew() {
@@ -242,4 +242,4 @@ document.body.prepend(
   make("main", { class: "columns" }, stage, make("nav", { "aria-label": "messages" }, make("h2", {}, "All messages"), list)));
 storage.replaceChildren(draft.note());
 const start = labels.indexOf(null);
-go(start < 0 ? n : start, before ? `A draft with ${counted(known().length, "label")} was found.` : "");
+go(start < 0 ? n : start, before ? `A draft with ${counted(known().length, "message")} was found.` : "");
