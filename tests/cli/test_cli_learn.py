@@ -112,7 +112,7 @@ def test_review_and_learn_are_those_of_python(folder, log, tmp_path, capsys):
     assert out[3].startswith("Of 100 known messages to come (± a standard deviation), right: ")
     assert out[3].count(" ± ") == 8
     assert out[4].startswith("With predict --ask, known asked: {:.0f} ± ".format(100 * told["before"]["asked"][0]))
-    assert f"; of 100 new: {100 * told['before']['open_asked'][0]:.0f} ± " in out[4]
+    assert f"; open asked: {100 * told['before']['open_asked'][0]:.0f} ± " in out[4]
     assert "learn (20 samples)" in (folder / "README.md").read_text(encoding="utf-8")
 
 
