@@ -65,7 +65,11 @@ def test_text_goes_in_and_labels_come_out(fitted, texts, labels, queries):
 def test_labels_of_every_kind(tiny_model, texts, labels, queries, kind, open_answer):
     codes = np.unique(labels, return_inverse=True)[1]
     y = labels.astype(object) if kind == "O" else (codes < 2 if kind == "bool" else codes).astype(kind)
-    with pytest.warns(UserWarning, match="y holds booleans, and the prediction for open samples is -1") if kind == "bool" else nullcontext():
+    with (
+        pytest.warns(UserWarning, match="y holds booleans, and the prediction for open samples is -1")
+        if kind == "bool"
+        else nullcontext()
+    ):
         answers = make(tiny_model).fit(texts, y).predict(queries)
     assert set(answers.tolist()) <= {*y.tolist(), open_answer}
     assert open_answer in answers.tolist()
