@@ -34,8 +34,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
 from skellipsoid import EllipsoidOpenSetClassifier, predict_open_proba, predict_set, set_operating_point
-from skellipsoid._held_out.zones import Costs
 from skellipsoid._traffic.predict_set import first_classes
+from skellipsoid._traffic_model.zones import Costs
 
 RESULTS = Path(__file__).parents[1] / "results" / "ask.jsonl"
 SHARES, N_LOG, N_LABELS, DRAWS = (0.05, 0.2, 0.5), 300, 30, 4
