@@ -174,11 +174,11 @@ def zones_of(classifier: Any) -> Mapping[str, float] | None:
 def forecast_by_name(
     classifier: Any, held_out: ReferenceScores, found: TrafficModel, scores: Floats | None, messages: Any = ()
 ) -> dict[str, list[float]]:
-    """Forecast what a classifier does with traffic to come; questions as in a log of these ``scores``, if there is one.
+    """Forecast what a classifier does with traffic to come, with or without a log of these ``scores``.
 
     Gives each proportion with its standard deviation. Which of the ``messages`` of the log are asked about is counted.
     """
-    of_limit = forecast_of(held_out, found, classifier.offset_, len(classifier.classes_))
+    of_limit = forecast_of(held_out, found, classifier.offset_, len(classifier.classes_), scores)
     log = [] if scores is None else [scores]
     if log and len(messages):
         log = [classifier.score_samples(messages).astype(np.float64), first_classes(classifier, messages)[1]]

@@ -106,19 +106,28 @@ def expected_threshold(held_out: ReferenceScores, n_classes: int) -> float:
     return place_threshold(held_out, found, none, n_classes)
 
 
-def forecast_of(held_out: ReferenceScores, found: TrafficModel, offset: float, n_classes: int) -> Forecast:
-    """Forecast what an offset does in traffic to come.
+def forecast_of(
+    held_out: ReferenceScores, found: TrafficModel, offset: float, n_classes: int, scores: Floats | None = None
+) -> Forecast:
+    """Forecast what an offset does in traffic to come; ``scores`` are those of a log.
 
-    Where the log itself is split by the probability of each message, its proportion of open messages decides how many
-    known ones lie below, and labels tell that proportion roughly: at 50 % open, *right* was then in its interval in
-    79 % of the logs, and is in 92 %.
+    With a log there are two forecasts: of what the posterior describes, and of the log, each of whose messages is open
+    by its probability. The first takes labelled messages, scored without themselves, for typical; in the second the
+    proportion of open messages, which labels tell roughly, decides how many known ones lie below. Each counts half
+    (linear opinion pool): where they differ, the intervals are wider.
     """
-    normal, parts = NormalScores(held_out), _parts(found, None)
-    at = int(np.abs(CANDIDATES - normal(np.array([offset]))).argmin())
-    tables = parts.right, parts.wrong, parts.rejected, parts.f1(n_classes)
-    right, wrong, rejected, f1 = (Figure.of(found.weights, table[:, at], held_out.n_known) for table in tables)
-    noticed = Figure.of(found.weights, parts.noticed[:, at], held_out.n_open)
-    return Forecast(right, wrong, rejected, noticed, f1)
+    normal = NormalScores(held_out)
+    logs = [None] if scores is None else [None, _proportions_of_bins(normal, scores)]
+    at, parts = int(np.abs(CANDIDATES - normal(np.array([offset]))).argmin()), [_parts(found, log) for log in logs]
+    weights = np.tile(found.weights, len(parts)) / len(parts)
+
+    def figure(tables: list[Floats], n: float) -> Figure:
+        return Figure.of(weights, np.concatenate([table[:, at] for table in tables]), n)
+
+    of_known = ([part.right for part in parts], [part.wrong for part in parts], [part.rejected for part in parts])
+    right, wrong, rejected = (figure(tables, held_out.n_known) for tables in of_known)
+    noticed = figure([part.noticed for part in parts], held_out.n_open)
+    return Forecast(right, wrong, rejected, noticed, figure([part.f1(n_classes) for part in parts], held_out.n_known))
 
 
 class _Parts(NamedTuple):
