@@ -19,7 +19,7 @@ from .._core.open_set_classifier import BoundaryOpenSetClassifier
 from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
-from .._encoders.torch.probes import check_answers
+from .._encoders.torch.probes import check_vectors
 from .._traffic.operating_point import TunedOperatingPointCV
 from .._traffic.predict_set import zones_of
 from .._version import __version__
@@ -28,7 +28,7 @@ from ..persistence._sizes import check_sizes
 from .folder import SETTINGS, check_target, write_export
 from .graph import Graph, Parts, scored, seen, traced
 from .heads import CLASSIFIERS, STEPS
-from .quantize import answers_of, grown, growth_of, import_onnxruntime, quantized, with_affine
+from .quantize import grown, growth_of, import_onnxruntime, outputs_of, quantized, with_affine
 
 #: Text models that were compared at many batch sizes and lengths.
 TEXT_MODELS = ("BertModel", "DistilBertModel", "MPNetModel", "RobertaModel")
@@ -196,7 +196,7 @@ def _check_text_model(encoder: TextFeatures) -> None:
             f"The text model has weights of {', '.join(sorted(map(str, dtypes)))}, but only torch.float32 can be "
             "exported; convert it with .float()."
         )
-    check_answers(encoder._backbone.model)
+    check_vectors(encoder._backbone.model)
 
 
 def _described(parts: Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]:
@@ -223,7 +223,7 @@ def _described(parts: Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]:
             }
             np.save(content := BytesIO(), kept)
             files[TRAINING_FEATURES] = content.getvalue()
-    answers = _labels(classifier._possible_answers())
+    answers = _labels(classifier._possible_labels())
     files[GRAPH] = _with_names(files[GRAPH], answers["values"])
     manifest = {
         "format": FORMAT,
@@ -293,7 +293,7 @@ def _verify(content: bytes, backbone: TextBackbone, graph: Graph) -> None:
     with torch.no_grad():
         inputs = [(ids := torch.tensor([tokens]), torch.ones_like(ids)) for tokens in backbone.tokenize(_PROBES)]
         expected = seen(graph, torch.cat([graph.features(each) for each in inputs]).numpy())
-    score, features = answers_of(content, backbone, _PROBES)
+    score, features = outputs_of(content, backbone, _PROBES)
     scores = scored(graph, expected)
     difference = max(np.abs(features - expected).max(), (np.abs(score - scores) / (1 + np.abs(scores))).max())
     if not difference <= _TOLERANCE:
@@ -311,7 +311,7 @@ def _recalibrated(
     texts = encoder.training_texts_.tolist()
     content = quantized(content, "text_model.transformer", backbone, texts)
     before = scored(graph, seen(graph, encoder.training_features_))
-    after, features = answers_of(content, backbone, texts)
+    after, features = outputs_of(content, backbone, texts)
     known = np.ones(len(after), dtype=bool)
     if encoder.training_labels_ is not None:
         known = np.isin(encoder.training_labels_, parts.classifier.classes_)

@@ -11,7 +11,7 @@ from typing import Any
 from skellipsoid_runtime._hub import check_no_revision, is_hub_name
 
 from .._core.files import check_folder as check_place
-from .._core.files import check_sheet, members_path, real_file
+from .._core.files import check_spreadsheet, members_path, real_file
 from .._core.messages import numbered
 from .._core.warn import silenced
 from .._text_files.columns import choose_columns
@@ -86,7 +86,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
 def _check_sheet(path: Path, options: argparse.Namespace) -> None:
     """Refuse a name to which no table, workbook or page can be written."""
     checks = {} if options.command == "compare" else {SUFFIX: check_workbook, PAGE: check_place}
-    checks.get(path.suffix.lower(), check_sheet)(path)
+    checks.get(path.suffix.lower(), check_spreadsheet)(path)
 
 
 def _check_given(options: argparse.Namespace) -> None:

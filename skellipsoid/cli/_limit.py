@@ -18,7 +18,7 @@ from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from .._traffic.operating_point.set import open_set_classifier
 from .._traffic.predict_set import foretold
 from .._traffic.share import said_of_trained
-from ..metrics._answers import read_closed_set_rows, trade_off_at
+from ..metrics._reading import read_closed_set_rows, trade_off_at
 from ._change import save_where_asked
 from ._trade_off import before_and_after, too_few
 from ._use import load_model, log_of_file, weights_of

@@ -225,7 +225,7 @@ def _by_sample(method: str, model: Any, X: Any) -> Any:
     dtype = np.dtype(np.float64)
     if method == "predict":
         is_ours = isinstance(classifier, BaseOpenSetClassifier)
-        dtype = (classifier._possible_answers() if is_ours else np.asarray(classifier.classes_)).dtype
+        dtype = (classifier._possible_labels() if is_ours else np.asarray(classifier.classes_)).dtype
     known = {"model": task, "method": method, "of_type": dtype}
     if kind == "bag":
         numbers = db.from_sequence(range(X.npartitions), npartitions=X.npartitions)

@@ -19,7 +19,7 @@ from ..._torch.progress import progress_bar, quiet_libraries
 from ..._torch.threads import map_parts, one_thread_each
 from .model_lookup import find_model
 from .positions import USUAL_LIMIT, check_length, n_positions
-from .probes import check_answers
+from .probes import check_vectors
 from .stored_text_model import StoredTextModel, restore, restore_tokenizer, store
 from .text_model import TextModel
 from .text_modules import LayerMix
@@ -179,7 +179,7 @@ class TextBackbone:
 
     def table(self, tokens: Sequence[Sequence[int]]) -> TokenTable:
         """Put token lists on the device of the model, which embeds short texts first if nobody has used it yet."""
-        check_answers(self.model)
+        check_vectors(self.model)
         device = next(self.transformer.parameters()).device
         return TokenTable(tokens, device, self.model.tokenizer.pad_token_id or 0, self.longest)
 

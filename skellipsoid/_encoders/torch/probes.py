@@ -31,7 +31,7 @@ def check_tokens(model: Any) -> None:
             raise ValueError(f"it makes the token {max(ids)} of {text!r}, but the transformer has {n_rows} tokens")
 
 
-def check_answers(model: Any) -> None:
+def check_vectors(model: Any) -> None:
     """Raise an error if a stored model cannot embed short texts; it is asked once, at its first use.
 
     Raises
@@ -43,10 +43,10 @@ def check_answers(model: Any) -> None:
         return
     with MODEL_STATE:  # another thread may have changed for a while what the model does
         if model.is_untried:
-            _check_answers(model)
+            _check_vectors(model)
 
 
-def _check_answers(model: Any) -> None:
+def _check_vectors(model: Any) -> None:
     device = next(model.transformer.parameters()).device
     try:
         with torch.inference_mode(), one_thread_each():
