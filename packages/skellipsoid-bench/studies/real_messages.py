@@ -145,16 +145,20 @@ def run(options):
         done = {(row["method"], row["given"], row["draw"]) for row in rows_of() if row["case"] == name}
         counts = counts_of(name)
         found = {
-            method: _answers(method, train, messages, counts)
+            method: _answers(method, train, messages, counts, done)
             for method in options.methods
             if any((method, str(m), 0) not in done for m in counts)
         }
-        costs = {method: _measured(method, train, messages) for method in found if name in BOTS}
+        costs = {
+            method: _measured(method, train, messages)
+            for method in found
+            if name in BOTS and (method, "fitted", 0) not in done
+        }
         for place in sorted((HOME / "answers").glob(f"{name}.*.json")):
             method = place.name.split(".")[1]
             answers = json.loads(place.read_text(encoding="utf-8"))
             found[method] = _of_peer(method, answers, train, messages, counts)
-            costs |= {method: answer["cost"] for answer in answers if answer["given"] == "fitted"}
+            costs[method] = answers[0]["cost"] if answers[0]["given"] == "fitted" else {}
         for method, answers in found.items():
             with RESULTS.open("a", encoding="utf-8") as file:
                 for shown, given, draw, rows, labels in answers:
@@ -163,6 +167,7 @@ def run(options):
                     line = {"case": name, "method": shown, "given": given, "draw": draw}
                     line |= judged(messages.y, labels, rows) | (costs.get(shown, {}) if given == "fitted" else {})
                     file.write(json.dumps(line) + "\n")
+                    file.flush()
             print(name, method, flush=True)
 
 
@@ -209,10 +214,10 @@ def judged(truth, answers, without):
     return {name: round(100 * float(share), 2) for name, share in shares.items()}
 
 
-def _answers(method, train, messages, counts):
+def _answers(method, train, messages, counts, done=()):
     """Yield name, what was given, draw, labelled rows, and an answer for every message."""
     if method == "skellipsoid":
-        yield from _ours(train, messages, counts)
+        yield from _ours(train, messages, counts, done)
     elif method == OPEN_CLASS:
         for m in counts:
             for draw in range(draws_of(train)):
@@ -224,7 +229,7 @@ def _answers(method, train, messages, counts):
         yield from _scored(method, train, messages, counts)
 
 
-def _ours(train, messages, counts):
+def _ours(train, messages, counts, done):
     """As fitted; the line of the share; labelled messages, drawn at random and chosen by the package."""
     clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(train.X, train.y)
     none, name = np.array([], dtype=int), "skellipsoid"
@@ -234,6 +239,8 @@ def _ours(train, messages, counts):
     set_operating_point(clf)
     for m in counts:
         for draw in range(draws_of(train)):
+            if (f"{name}, messages chosen by review", str(m), draw) in done:
+                continue
             chosen = choose_to_label(clf, messages.X, m, random_state=draw)
             ways = {
                 name: (labelled(messages, m, draw), np.ones(m)),
@@ -266,7 +273,7 @@ def _scored(method, train, messages, counts):
 
 
 def _nearest_size(n_texts):
-    """Number of texts of a class for which ``today_methods.py`` has a proportion."""
+    """Give the number of texts of a class for which ``today_methods.py`` has a proportion."""
     return min(SIZES, key=lambda n: abs(n - n_texts))
 
 
@@ -320,7 +327,9 @@ def report():
         if not rows:
             continue
         print(f"{title}\n{'-' * len(title)}\n")
-        print("In-scope accuracy / out-of-scope recall / Matthews correlation / F1 over open and the classes that occur /")
+        print(
+            "In-scope accuracy / out-of-scope recall / Matthews correlation / F1 over open and the classes that occur /"
+        )
         print("F1 over all that occur or are answered (scikit-learn's default), percent; means of the draws.\n")
         methods = list(dict.fromkeys(row["method"] for row in rows))
         given = [name for name in GIVEN if any(row["given"] == name for row in rows)]
@@ -344,7 +353,9 @@ def _cell(rows, method, given):
     of = [row for row in rows if row["method"] == method and row["given"] == given]
     if not of:
         return "–"
-    return " / ".join(f"{np.mean([row[key] for row in of]):.1f}" for key in ("right", "noticed", "mcc", "f1", "f1_answered"))
+    return " / ".join(
+        f"{np.mean([row[key] for row in of]):.1f}" for key in ("right", "noticed", "mcc", "f1", "f1_answered")
+    )
 
 
 if __name__ == "__main__":

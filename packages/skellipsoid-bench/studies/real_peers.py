@@ -103,9 +103,11 @@ def auto_intent(preset):
         def encode(self, sentences, **settings):
             own(self, sentences, **settings)
             found = np.stack([vectors[sentence] for sentence in sentences])
-            return self[0].auto_model.get_input_embeddings().weight.new_tensor(found) if settings.get(
-                "convert_to_tensor"
-            ) else found
+            return (
+                self[0].auto_model.get_input_embeddings().weight.new_tensor(found)
+                if settings.get("convert_to_tensor")
+                else found
+            )
 
         SentenceTransformer.encode = encode
         classes = sorted(set(labels) - {OPEN})
@@ -150,9 +152,7 @@ def set_fit(with_score):
         known, scores = trained(texts, labels, draw)(asked)
         if not with_score:
             return {"answers": known}
-        rest, left, of_rest, _ = train_test_split(
-            texts, labels, test_size=HELD_OUT, random_state=0, stratify=labels
-        )
+        rest, left, of_rest, _ = train_test_split(texts, labels, test_size=HELD_OUT, random_state=0, stratify=labels)
         line = np.quantile(trained(rest, of_rest, draw)(left)[1], case["rejected"])
         return {"known": known, "scores": scores.tolist(), "line": float(line)}
 
