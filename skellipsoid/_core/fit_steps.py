@@ -162,8 +162,8 @@ def warn_of_degenerate(
     if zeros is not None and (unread := degenerate & zeros).any():
         warn(
             f"Classes whose training samples are all zeros: {enumerated(classes[unread])}; a text encoder gives them "
-            "for texts of which it reads nothing, and such messages are answered with such a class: take a text model "
-            "that reads them, or leave these classes out."
+            "for texts of which it reads nothing, and such messages are answered with such a class: take an embedding "
+            "model that reads them, or leave these classes out."
         )
         degenerate = degenerate & ~zeros
     if degenerate.any():

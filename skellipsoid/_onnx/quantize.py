@@ -1,4 +1,4 @@
-"""A text model in 8-bit integers, and the size of the boundaries for what it computes."""
+"""An embedding model in 8-bit integers, and the size of the boundaries for what it computes."""
 
 import importlib
 import logging

@@ -142,7 +142,7 @@ def transform(model: Any, X: Any) -> Any:
 
     Examples
     --------
-    A text model is saved to a folder, so that the graph does not carry it:
+    An embedding model is saved to a folder, so that the graph does not carry it:
 
     >>> import tempfile
     >>> from pathlib import Path

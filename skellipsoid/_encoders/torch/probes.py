@@ -1,7 +1,8 @@
-"""Short texts that a stored text model is tried with: its tokens when it is built, its vectors at its first use.
+"""Short texts that a stored embedding model is tried with: its tokens when it is built, its vectors at its first use.
 
 The settings and weights of a stored model fit together one by one; only a text shows whether all do. A model that is
-loaded for its classes alone, or to be saved again, never runs. A model here is a ``TextModel``, which imports these.
+loaded for its classes alone, or to be saved again, never runs. A model here is a ``EmbeddingModel``, which imports
+these.
 """
 
 from typing import Any
@@ -60,7 +61,7 @@ def _check_vectors(model: Any) -> None:
     except Exception as error:  # whatever the libraries raise over altered settings
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(
-            f"The stored text model cannot embed a short text ({reason}), so its files are not those that were saved; "
-            "save the fitted model again."
+            f"The stored embedding model cannot embed a short text ({reason}), so its files are not those that were "
+            "saved; save the fitted model again."
         ) from error
     model.is_untried = False
