@@ -1,4 +1,4 @@
-"""What a reader of a table must know: who was told the traffic, which results are old, and which are missing."""
+"""Notes below a table: which methods were told the traffic, which results are old, which are missing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
