@@ -59,7 +59,8 @@ def read_answers(estimator: Any, X: NDArray[Any], predicted: Any, classes: NDArr
     if wrong.any():
         raise ValueError(
             f"{name} predicts {str(given[wrong][0])!r} for {wrong.sum()} of {len(given)} test samples, which is "
-            f"neither a class nor its open label {open_label!r}; let predict give {open_label!r}, or set open_label_ in fit."
+            f"neither a class nor its open label {open_label!r}; let predict give {open_label!r}, or set "
+            "open_label_ in fit."
         )
     score = nearest = None
     if hasattr(estimator, "score_samples") or any(hasattr(estimator, member) for member in _COLUMNS):
