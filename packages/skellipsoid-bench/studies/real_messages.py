@@ -316,7 +316,14 @@ PLATFORMS = {
     "Haptik": ((65.4, 66.9, 58.8), (53.2, 81.9, 55.0), 59.9),
     "BERT, fine-tuned": ((73.2, 7.8, 47.2), (73.2, 30.7, 53.8), 63.5),
 }
-GIVEN = {"fitted": "as trained", "share": "proportion told", "30": "30 labelled", "120": "120 labelled"}
+GIVEN = {
+    "fitted": "as trained",
+    "share": "proportion told",
+    "30": "30 labelled",
+    "60": "60 labelled",
+    "120": "120 labelled",
+}
+FIGURES = ("right", "noticed", "mcc", "f1", "f1_answered")
 
 
 def report():
@@ -327,17 +334,26 @@ def report():
         if not rows:
             continue
         print(f"{title}\n{'-' * len(title)}\n")
+        is_new = all("f1_answered" in row for row in rows)
         print(
-            "In-scope accuracy / out-of-scope recall / Matthews correlation / F1 over open and the classes that occur /"
+            "In-scope accuracy / out-of-scope recall / Matthews correlation / F1 over open and the classes that occur"
         )
-        print("F1 over all that occur or are answered (scikit-learn's default), percent; means of the draws.\n")
+        if is_new:
+            print("/ F1 over all that occur or are answered (scikit-learn's default), percent; means of the draws.\n")
+        else:
+            print(
+                "in percent; means of the draws. Of an earlier version: before class frequencies and the memory of open"
+            )
+            print("messages; SetFit with the threshold .5, or open as a class with labels.\n")
         methods = list(dict.fromkeys(row["method"] for row in rows))
         given = [name for name in GIVEN if any(row["given"] == name for row in rows)]
         costs = {row["method"]: f"{row['seconds']} / {row['mib']}" for row in rows if "seconds" in row}
         lines = [["method", *map(GIVEN.get, given), *(["seconds / MiB"] if costs else [])]]
         for method in methods:
             cost = [costs.get(method, "–")] if costs else []
-            lines.append([method, *(_cell(rows, method, name) for name in given), *cost])
+            lines.append(
+                [method, *(_cell(rows, method, name, FIGURES if is_new else FIGURES[:-1]) for name in given), *cost]
+            )
         print_table(lines)
     title = "Platforms on bot 1, messages of version 1"
     print(f"{title}\n{'-' * len(title)}\n")
@@ -349,13 +365,9 @@ def report():
     print_table(lines)
 
 
-def _cell(rows, method, given):
+def _cell(rows, method, given, figures):
     of = [row for row in rows if row["method"] == method and row["given"] == given]
-    if not of:
-        return "–"
-    return " / ".join(
-        f"{np.mean([row[key] for row in of]):.1f}" for key in ("right", "noticed", "mcc", "f1", "f1_answered")
-    )
+    return " / ".join(f"{np.mean([row[key] for row in of]):.1f}" for key in figures) if of else "–"
 
 
 if __name__ == "__main__":
