@@ -322,7 +322,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _unread_score(self) -> float:
         """Score of a row of zeros that is no sample: below the boundary, and below all held-out known samples."""
         held_out: Any = getattr(self, "_held_out", None)
-        known = np.zeros(0) if held_out is None else held_out["scores"][~held_out["is_open"]]
+        known = np.zeros(0) if held_out is None else held_out.known.scores
         return float(known.min(initial=0.0)) - 1.0
 
     def _predictions(

@@ -62,8 +62,8 @@ class Rule:
         """Give a value as it is saved."""
         return value
 
-    def made(self, name: str, value: Any) -> Any:
-        """Give a value as it was before it was saved."""
+    def made(self, name: str, value: Any, n_classes: int) -> Any:
+        """Give a value of a model of so many classes as it was before it was saved."""
         return value
 
 
@@ -100,7 +100,7 @@ class Record:
         given = {column: (rule, getattr(value, column)) for column, rule in self.columns.items()}
         return {column: rule.saved(part) for column, (rule, part) in given.items() if rule.required or part is not None}
 
-    def made(self, name: str, value: Any) -> Any:
+    def made(self, name: str, value: Any, n_classes: int) -> Any:
         """Make it of the mapping that was saved."""
         if not isinstance(value, Mapping):
             return value
@@ -109,7 +109,8 @@ class Record:
             refuse(column in self.columns, f"{column} of {name} is missing")
             refuse(column not in self.columns, f"{name} has no {column!r}")
         given = {column: rule for column, rule in self.columns.items() if column in value}
-        return self.cls(**{column: rule.made(f"{column} of {name}", value[column]) for column, rule in given.items()})
+        made = {column: rule.made(f"{column} of {name}", value[column], n_classes) for column, rule in given.items()}
+        return self.cls(**made)
 
 
 def is_array(kinds: str) -> Callable[[Any], bool]:
@@ -136,21 +137,6 @@ def _is_classes(value: Any) -> bool:
         return False
     ordered = value.tolist()
     return all(first < second for first, second in itertools.pairwise(ordered))
-
-
-#: What ``_held_out`` has, by the kinds of numbers; it lacks the sets where each known sample is one.
-_HELD_OUT = {
-    **{"scores": "f", "nearest": "iu", "classes": "iu", "weights": "f", "is_open": "b", "is_synthetic": "b"},
-    **{"ranks": "iu", "gaps": "f", "sets": "iu"},
-}
-
-
-def _is_held_out(value: Any) -> bool:
-    if not isinstance(value, Mapping) or value.keys() | {"sets"} != _HELD_OUT.keys():
-        return False
-    if not all(is_array(_HELD_OUT[name])(column) for name, column in value.items()):
-        return False
-    return {array.shape for array in value.values()} == {(len(value["scores"]),)}
 
 
 #: What ``traffic_`` has.
@@ -186,21 +172,6 @@ def _is_changes(value: Any) -> bool:
     names = {"what", "classes", "n_samples", "when"}
     more = {"into", "rejected", "foretold", "before", "after", "forgotten", "n_trained"}
     return all(isinstance(change, Mapping) and names <= change.keys() <= names | more for change in value)
-
-
-def check_held_out(classifier: Any, sizes: Sizes) -> None:
-    """Raise an error if held-out scores are no numbers, or of classes that do not exist."""
-    held_out = getattr(classifier, "_held_out", None)
-    if held_out is None:
-        return
-    for name, most in (("nearest", sizes["n_classes"] - 1), ("classes", sizes["n_classes"])):
-        is_wrong = (held_out[name] < 0) | (held_out[name] > most)
-        refuse(is_wrong.any(), f"{name} of _held_out holds numbers of no class")
-    scores, weights = held_out["scores"], held_out["weights"]
-    is_wrong = np.isnan(scores) | ~np.isfinite(weights) | (weights <= 0)
-    refuse(is_wrong.any(), "_held_out holds a score that is no number, or a weight that is not positive")
-    is_wrong = (held_out["ranks"] < 0) | (held_out["ranks"] > 3) | np.isnan(held_out["gaps"])
-    refuse(is_wrong.any(), "_held_out holds a rank that is not 0 to 3, or a gap that is no number")
 
 
 def floats(*shape: str | int, least: float = -np.inf, above: float = -np.inf) -> Rule:
@@ -269,8 +240,6 @@ NUMBERS = Rule("a list of numbers", lambda value: isinstance(value, list) and al
 TEXT = Rule("a string", lambda value: isinstance(value, str))
 N_ITER = Rule("an integer of at least 0", lambda value: value == 0 or is_count(value))
 ESTIMATOR = Rule("an estimator", lambda value: hasattr(value, "predict"))
-#: Held-out scores of those that have some.
-HELD_OUT = Rule("a mapping of arrays of equal length", _is_held_out, nullable=True)
 #: What ``set_operating_point`` learned of the traffic.
 TRAFFIC = Rule("a mapping of what was learned of the traffic", _is_traffic, nullable=True, required=False)
 #: Where ``set_operating_point`` placed the zones of three answers.
@@ -287,14 +256,6 @@ CLASSIFIER = {
     "_norm_range": or_none(floats(2)),
     "_zeros_are_none": optional(Rule("a Boolean", lambda value: isinstance(value, bool))),
     "groups_": optional(integers("n_samples")),
-}
-#: What a classifier has whose threshold is a number.
-THRESHOLDED = {
-    **CLASSIFIER,
-    "threshold_": NUMBER,
-    "_held_out": optional(HELD_OUT),
-    "traffic_": TRAFFIC,
-    "asking_": ASKING,
 }
 #: What learning in epochs leaves.
 TRAINED = {"n_iter_": N_ITER, "loss_curve_": NUMBERS}

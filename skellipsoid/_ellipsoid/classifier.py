@@ -306,9 +306,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     ) -> None:
         """Keep what a fit to features in units, less their mean, divided by their scale, has found."""
         self._boundaries = fitted.boundaries.placed(mean, scale, units)
-        self._held_out = None
-        if fitted.held_out is not None:
-            self._keep_held_out(fitted.held_out, fitted.held_out.margins)
+        self._held_out = fitted.held_out
         if self.trainer is not None:
             self.n_iter_, self.loss_curve_ = max(1, len(fitted.losses)), list(fitted.losses)
             self.validation_scores_ = list(fitted.scores) or None

@@ -21,8 +21,7 @@ from .._ellipsoid.changes.learned import (
     learned_of,
     trained_labels,
 )
-from .._held_out.scores import Floats, Integers, ReferenceScores
-from .._held_out.table import N_FIRST
+from .._held_out.table import N_FIRST, Floats, HeldOutTable, Integers
 from .._traffic_model.normal_scores import NormalScores
 from .._traffic_model.posterior import Labels, TrafficModel, fit_traffic_model
 from .._traffic_model.threshold import place_threshold
@@ -137,7 +136,7 @@ class Log(NamedTuple):
         labels = Labels.of(rows, truth == n_classes, truth == self.assigned[rows], weights, sheets)
         return self._replace(labels=labels, truth=truth)
 
-    def fit(self, held_out: ReferenceScores, open_share: float | tuple[float, float] | None = None) -> TrafficModel:
+    def fit(self, held_out: HeldOutTable, open_share: float | tuple[float, float] | None = None) -> TrafficModel:
         """Fit the model of the log's scores, but for those of messages that are equal to training samples."""
         log = self.telling()
         labels, is_picked = log.labels, ~np.isnan(log.gaps)
@@ -153,34 +152,34 @@ class Log(NamedTuple):
         """Whether each label was drawn, (n_labelled,), not picked by a user who was asked."""
         return np.isnan(self.gaps) if len(self.gaps) else np.ones(len(self.truth), dtype=bool)
 
-    def shift_seen(self, held_out: ReferenceScores) -> str | None:
+    def shift_seen(self, held_out: HeldOutTable) -> str | None:
         """Say that labelled known messages lie farther out than held-out samples, if they do (one-sided t-test)."""
         log = self.telling()
         is_known = ~log.labels.is_open & log.is_drawn & (log.labels.counts > 0)
         if is_known.sum() < FEWEST_KNOWN:
             return None
         scores, counts = log.scores[log.labels.labelled][is_known], log.labels.counts[is_known]
-        z, n = NormalScores(held_out)(scores), counts.sum()
+        z, n = NormalScores.of(held_out)(scores), counts.sum()
         mean = np.average(z, weights=counts)
         variance = np.average(np.square(z - mean), weights=counts) * n / max(n - 1, 1e-9)
         error = (variance / n + 1 / len(held_out.known)) ** 0.5
         if student.cdf(mean / error, max(n - 1, 1)) >= SHIFT_LEVEL:
             return None
         rejected = np.average(scores < 0, weights=counts)
-        foretold = np.average(held_out.known < 0, weights=held_out.weights)
+        foretold = np.average(held_out.known.scores < 0, weights=held_out.known.weights)
         return (
             f"Known messages of this log lie farther out than the training samples: as fitted, {100 * rejected:.0f} % "
             f"of the {len(z)} labelled known ones are rejected, and {100 * foretold:.0f} % were foretold."
         )
 
 
-def expected_traffic(held_out: ReferenceScores) -> TrafficModel:
+def expected_traffic(held_out: HeldOutTable) -> TrafficModel:
     """Give the model of the traffic that a classifier expects, which nothing was told of."""
     return Log.empty().fit(held_out, held_out.expected.open_share)
 
 
 def threshold_for(
-    held_out: ReferenceScores, log: Log, found: TrafficModel, n_classes: int, costs: tuple[float, float] | None = None
+    held_out: HeldOutTable, log: Log, found: TrafficModel, n_classes: int, costs: tuple[float, float] | None = None
 ) -> float:
     """Place the limit for a log or a share; without a label, half of the way where it is stricter than expected."""
     offset = place_threshold(held_out, found, log.own_scores, n_classes, costs)
@@ -189,7 +188,7 @@ def threshold_for(
     usual = place_threshold(held_out, expected_traffic(held_out), np.zeros(0), n_classes, costs)
     if offset <= usual:
         return offset
-    normal = NormalScores(held_out)
+    normal = NormalScores.of(held_out)
     z_usual, z = normal(np.array([usual, offset]))
     return float(normal.inverse(np.array([z_usual + STRICTER * (z - z_usual)]))[0])
 

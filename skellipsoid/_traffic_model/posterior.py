@@ -16,7 +16,7 @@ from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
 from .._held_out.expected import TRAFFIC, Expected, Share
-from .._held_out.scores import Floats, Integers, ReferenceScores
+from .._held_out.table import Floats, HeldOutTable, Integers
 from .normal_scores import NormalScores
 
 #: Candidates of the line, and the centres of the bins that they divide; the bin i ends at the candidate i.
@@ -199,7 +199,7 @@ def falling(probabilities: Floats) -> Floats:
     return np.asarray(np.maximum.accumulate(probabilities[::-1])[::-1])
 
 
-def usual_open(held_out: ReferenceScores, normal: NormalScores, *, is_unseen: bool = False) -> tuple[float, float]:
+def usual_open(held_out: HeldOutTable, normal: NormalScores, *, is_unseen: bool = False) -> tuple[float, float]:
     """Usual place and width of open messages.
 
     The mean of those of texts and of samples of held-out classes; the place, less those of synthetic classes. Known
@@ -207,15 +207,17 @@ def usual_open(held_out: ReferenceScores, normal: NormalScores, *, is_unseen: bo
     no farther than in texts. Behind a projection, where open samples lie nearer, held-out classes alone say how near.
     """
     place, width, part = MEAN_PLACE, MEAN_WIDTH, 1.0 if held_out.expected.projected else 0.5
-    if len(held_out.opened):
-        z = normal(held_out.opened)
-        mean = np.average(z, weights=held_out.open_weights)
+    if len(held_out.other_class):
+        z = normal(held_out.other_class.scores)
+        mean = np.average(z, weights=held_out.other_class.weights)
         place -= part * (MEAN_PLACE + float(mean))
-        width += part * (float(np.average(np.square(z - mean), weights=held_out.open_weights)) ** 0.5 - MEAN_WIDTH)
+        width += part * (
+            float(np.average(np.square(z - mean), weights=held_out.other_class.weights)) ** 0.5 - MEAN_WIDTH
+        )
     if is_unseen:
         place = min(place, MEAN_PLACE)
     if len(held_out.synthetic):
-        place -= SYNTHETIC_PART * (place + float(normal(held_out.synthetic).mean()))
+        place -= SYNTHETIC_PART * (place + float(normal(held_out.synthetic.scores).mean()))
     return place, max(width, LEAST_WIDTH)
 
 
@@ -368,24 +370,24 @@ def bins_of(z: Floats) -> Integers:
     return np.asarray(np.searchsorted(CANDIDATES, np.nan_to_num(z, nan=-np.inf)))
 
 
-def _log_odds_of(held_out: ReferenceScores, normal: NormalScores, right: NDArray[np.bool_]) -> Floats:
+def _log_odds_of(held_out: HeldOutTable, normal: NormalScores, right: NDArray[np.bool_]) -> Floats:
     """Log-odds in each bin of what is ``right`` of held-out samples, (n_bins,): a logistic regression."""
     if right.all() or not right.any():
         return np.full(len(CENTRES), 10.0 if right.all() else -10.0)
-    weights = EVIDENCE * held_out.weights / held_out.weights.sum()
-    model = LogisticRegression().fit(normal(held_out.known)[:, np.newaxis], right, weights)
+    weights = EVIDENCE * held_out.known.weights / held_out.known.weights.sum()
+    model = LogisticRegression().fit(normal(held_out.known.scores)[:, np.newaxis], right, weights)
     return np.asarray(model.decision_function(CENTRES[:, np.newaxis]))
 
 
 def fit_traffic_model(
-    held_out: ReferenceScores,
+    held_out: HeldOutTable,
     scores: Floats,
     copies: Integers,
     labels: Labels,
     open_share: Share | None = None,
 ) -> TrafficModel:
     """Fit the model to the scores of a log and its labels, as ``importance_sampled``."""
-    normal = NormalScores(held_out)
+    normal = NormalScores.of(held_out)
     usual = usual_open(held_out, normal, is_unseen=not len(scores))
     evidence = Evidence(
         bins_of(normal(scores)),
@@ -393,9 +395,9 @@ def fit_traffic_model(
         labels,
         open_share,
         usual,
-        _log_odds_of(held_out, normal, held_out.assigned == held_out.classes),
-        _log_odds_of(held_out, normal, held_out.ranks > 0) if labels.is_picked.any() else np.zeros(0),
-        bins_of(normal(held_out.real)),
+        _log_odds_of(held_out, normal, held_out.known.assigned == held_out.known.classes),
+        _log_odds_of(held_out, normal, held_out.known.ranks > 0) if labels.is_picked.any() else np.zeros(0),
+        bins_of(normal(held_out.real.scores)),
         held_out.expected,
     )
     return importance_sampled(evidence)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from .._held_out.scores import Floats, ReferenceScores
+from .._held_out.table import Floats, HeldOutTable
 from .normal_scores import NormalScores
 from .posterior import CANDIDATES, CENTRES, Labels, TrafficModel, bins_of, fit_traffic_model
 
@@ -69,7 +69,7 @@ class Forecast(NamedTuple):
 
 
 def place_threshold(
-    held_out: ReferenceScores,
+    held_out: HeldOutTable,
     found: TrafficModel,
     scores: Floats,
     n_classes: int,
@@ -79,7 +79,7 @@ def place_threshold(
 
     Parameters
     ----------
-    held_out : ReferenceScores
+    held_out : HeldOutTable
         Known samples, at least one. ``expected`` says how much an accepted open sample counts in F1.
     found : TrafficModel
         Of the log, or of what is expected of the traffic.
@@ -90,7 +90,7 @@ def place_threshold(
     costs : pair of float, default=None
         Cost of an accepted open sample, and of a rejected known one.
     """
-    normal = NormalScores(held_out)
+    normal = NormalScores.of(held_out)
     parts = _parts(found, _proportions_of_bins(normal, scores))
     if costs is None:
         quality = parts.f1(n_classes, held_out.expected.open_weight)
@@ -101,7 +101,7 @@ def place_threshold(
     return float(normal.inverse(np.asarray(z)))
 
 
-def expected_threshold(held_out: ReferenceScores, n_classes: int) -> float:
+def expected_threshold(held_out: HeldOutTable, n_classes: int) -> float:
     """Score below which samples are open, by what is expected of the traffic alone."""
     none = np.zeros(0)
     found = fit_traffic_model(held_out, none, none.astype(np.int64), Labels.none(0), held_out.expected.open_share)
@@ -109,15 +109,15 @@ def expected_threshold(held_out: ReferenceScores, n_classes: int) -> float:
 
 
 def forecast_of(
-    held_out: ReferenceScores, found: TrafficModel, offset: float, n_classes: int, scores: Floats | None = None
+    held_out: HeldOutTable, found: TrafficModel, offset: float, n_classes: int, scores: Floats | None = None
 ) -> Forecast:
     """Foretell what an offset does, in a log of these ``scores`` or in traffic to come."""
-    normal = NormalScores(held_out)
+    normal = NormalScores.of(held_out)
     parts = _parts(found, None if scores is None else _proportions_of_bins(normal, scores))
     at = int(np.abs(CANDIDATES - normal(np.array([offset]))).argmin())
     tables = parts.right, parts.wrong, parts.rejected, parts.f1(n_classes)
-    right, wrong, rejected, f1 = (Figure.of(found.weights, table[:, at], held_out.n_known) for table in tables)
-    noticed = Figure.of(found.weights, parts.noticed[:, at], held_out.n_open, open_error(scores))
+    right, wrong, rejected, f1 = (Figure.of(found.weights, table[:, at], held_out.n_independent) for table in tables)
+    noticed = Figure.of(found.weights, parts.noticed[:, at], held_out.n_other_classes, open_error(scores))
     return Forecast(right, wrong, rejected, noticed, f1)
 
 

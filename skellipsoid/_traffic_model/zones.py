@@ -13,8 +13,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 from sklearn.linear_model import LogisticRegression
 
-from .._held_out.scores import Floats, Integers, ReferenceScores
-from .._held_out.table import N_FIRST
+from .._held_out.table import N_FIRST, Floats, HeldOutTable, Integers
 from .normal_scores import NormalScores
 from .posterior import CANDIDATES, CENTRES, EVIDENCE, TrafficModel, bins_of
 from .threshold import Figure, open_error, proportions_of_messages
@@ -84,23 +83,23 @@ class Ranks:
 
     Parameters
     ----------
-    held_out : ReferenceScores
+    held_out : HeldOutTable
     n_classes : int
     """
 
-    def __init__(self, held_out: ReferenceScores, n_classes: int) -> None:
+    def __init__(self, held_out: HeldOutTable, n_classes: int) -> None:
         self.held_out, self.n_classes = held_out, n_classes
-        self.scores = NormalScores(held_out)
-        self._z = self.scores(held_out.known)
+        self.scores = NormalScores.of(held_out)
+        self._z = self.scores(held_out.known.scores)
 
     @cached_property
     def gaps(self) -> NormalScores | None:
         """Gaps as normal scores of those of held-out known samples; ``None`` without a finite one."""
-        is_finite = np.isfinite(self.held_out.gaps)
+        is_finite = np.isfinite(self.held_out.known.gaps)
         if not is_finite.any():
             return None
-        finite = self.held_out.gaps[is_finite], self.held_out.weights[is_finite]
-        return NormalScores(self.held_out._replace(known=finite[0], weights=finite[1]))
+        known = self.held_out.known
+        return NormalScores(known.gaps[is_finite], known.weights[is_finite])
 
     def normal_gaps(self, gaps: Floats) -> Floats:
         """Give gaps as normal scores."""
@@ -124,21 +123,21 @@ class Ranks:
 
     @cached_property
     def _u(self) -> Floats:
-        return self.normal_gaps(self.held_out.gaps)
+        return self.normal_gaps(self.held_out.known.gaps)
 
     @cached_property
     def of_known(self) -> Floats:
         """Share of each bin of gaps among known messages of each bin of scores, (n_bins, n_gaps)."""
-        return _proportions_of_gaps(self._z, self._u, self.held_out.weights)
+        return _proportions_of_gaps(self._z, self._u, self.held_out.known.weights)
 
     @cached_property
     def of_open(self) -> Floats:
         """The same of open messages, as of samples of held-out classes; without any, as of known ones."""
         held_out = self.held_out
-        if not len(held_out.opened):
+        if not len(held_out.other_class):
             return self.of_known
-        u = self.normal_gaps(held_out.open_gaps)
-        return _proportions_of_gaps(self.scores(held_out.opened), u, held_out.open_weights)
+        u = self.normal_gaps(held_out.other_class.gaps)
+        return _proportions_of_gaps(self.scores(held_out.other_class.scores), u, held_out.other_class.weights)
 
     def gap_odds(self, scores: Floats, gaps: Floats) -> Floats:
         """Logarithm of how much likelier gaps are of open messages than of known ones of these scores."""
@@ -151,7 +150,7 @@ class Ranks:
 
         One right and one wrong sample more, so that nothing is certain.
         """
-        weights = self.held_out.weights * EVIDENCE / self.held_out.weights.sum()
+        weights = self.held_out.known.weights * EVIDENCE / self.held_out.known.weights.sum()
         features = np.column_stack([self._z, self._u])
         mean = np.average(features, axis=0, weights=weights)
         features = np.concatenate([features, [mean, mean]])
@@ -161,7 +160,7 @@ class Ranks:
             if n_first >= self.n_classes:
                 models.append(_SURE)
                 continue
-            is_among = (self.held_out.ranks >= 1) & (self.held_out.ranks <= n_first)
+            is_among = (self.held_out.known.ranks >= 1) & (self.held_out.known.ranks <= n_first)
             models.append(LogisticRegression().fit(features, np.append(is_among, [True, False]), weights))
         return models
 
@@ -308,7 +307,7 @@ class Asking(NamedTuple):
 
 
 def place_zones(
-    held_out: ReferenceScores,
+    held_out: HeldOutTable,
     found: TrafficModel,
     scores: Floats,
     offset: float,
@@ -320,7 +319,7 @@ def place_zones(
 
     Parameters
     ----------
-    held_out : ReferenceScores
+    held_out : HeldOutTable
     found : TrafficModel
         Of the log, or of what is expected of the traffic.
     scores : ndarray of shape (n_messages,)
@@ -354,13 +353,13 @@ def place_zones(
     return Asking(zones, costs, miss_rate, confusion, masses.rates(*bins))
 
 
-def least_missed(held_out: ReferenceScores, found: TrafficModel, scores: Floats, n_classes: int) -> float:
+def least_missed(held_out: HeldOutTable, found: TrafficModel, scores: Floats, n_classes: int) -> float:
     """Of known messages, the share that is missed if every message is asked about."""
     return Masses.of(Ranks(held_out, n_classes), found, scores).rates(0, len(CENTRES), 0).missed
 
 
 def forecast_of_zones(
-    held_out: ReferenceScores, found: TrafficModel, zones: Zones, n_classes: int, *log: Floats
+    held_out: HeldOutTable, found: TrafficModel, zones: Zones, n_classes: int, *log: Floats
 ) -> Questions:
     """Foretell how much zones ask about, in a ``log`` of scores and gaps or in traffic to come.
 
@@ -382,8 +381,8 @@ def forecast_of_zones(
         asked = [np.bincount(bins, is_asked, minlength=len(CENTRES)) / counts] * 2
     of_each = zip(parts, asked, strict=True)
     known, opened = (part @ of_bins / np.maximum(part.sum(axis=1), 1e-12) for part, of_bins in of_each)
-    of_open = Figure.of(found.weights, opened, held_out.n_open, open_error(scores))
-    return Questions(Figure.of(found.weights, known, held_out.n_known), of_open)
+    of_open = Figure.of(found.weights, opened, held_out.n_other_classes, open_error(scores))
+    return Questions(Figure.of(found.weights, known, held_out.n_independent), of_open)
 
 
 def _bin_of(ranks: Ranks, limit: float) -> int:
