@@ -37,7 +37,7 @@ def scored(n=500, seed=0, known=None):
 def test_normal_scores_are_normal_whatever_the_scores_are_and_go_back():
     held = scored()
     normal = NormalScores.of(held)
-    z = normal(scored(seed=1).known)
+    z = normal(scored(seed=1).known.scores)
     assert abs(z.mean()) < 0.15
     assert z.std() == pytest.approx(1, abs=0.15)
     far = np.array([-30.0, -2.0, 0.2, 0.9])
