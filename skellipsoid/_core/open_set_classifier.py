@@ -22,7 +22,7 @@ from .._torch.threads import one_thread_each
 from .fit_steps import encode, gather_used, read_training, without_outliers
 from .fitted_state import fit_context, of_one_fit
 from .labels import as_kind_of, as_labels, positions
-from .norms import norms, usual_norms, warn_of_unlike_norms, zeros_are_none
+from .norms import are_zeros, norms, usual_norms, warn_of_unlike_norms, zeros_are_none
 from .state_rules import CLASSIFIER, Record, Rule
 from .validation import (
     check_equal,
@@ -312,11 +312,13 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             scores[unread] = self._less_unread(scores[unread], self._score_assigned(X[unread])[0])
         return scores
 
-    def _unread(self, X: Any) -> NDArray[np.bool_]:
-        """Rows of zeros that are no samples, (n_samples,)."""
+    def _unread(self, X: Any, norms: NDArray[Any] | None = None) -> NDArray[np.bool_]:
+        """Rows of zeros that are no samples, (n_samples,); of a tensor the ``norms`` say it, which scoring returns."""
+        if norms is not None:
+            return np.asarray(self._zeros_are_none & (norms == 0))
         if not self._zeros_are_none or not isinstance(X, np.ndarray):  # rows of an estimator's own kind
             return np.zeros(X.shape[0] if hasattr(X, "shape") else len(X), dtype=bool)
-        return np.asarray(~X.any(axis=1))
+        return np.asarray(are_zeros(X))
 
     @property
     def _unread_score(self) -> float:

@@ -324,7 +324,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         if (given := scoring.read_on_device(self, X)) is not None:
             margins, assigned, norms = self._scored(given, of_all=False)
             if np.isfinite(norms).all():
-                return self._predictions(assigned[:, 0], margins[:, 0], self._zeros_are_none & (norms == 0), norms)
+                return self._predictions(assigned[:, 0], margins[:, 0], self._unread(given, norms), norms)
         return super()._score_checked(X, with_norms=with_norms)
 
     def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
@@ -334,7 +334,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         given = scoring.read_on_device(self, X)
         if given is not None:
             margins, first, norms = self._scored(given, of_all=True)
-            unread = self._zeros_are_none & (norms == 0)
+            unread = self._unread(given, norms)
         if given is None or not np.isfinite(norms).all():
             checked = self._validate_scored_data(X)
             margins, first, _ = self._scored(checked, of_all=True)

@@ -279,38 +279,31 @@ def _beside_learned(
 
     They count once: of several equal ones, and of a label that is given again, nothing more is read.
     """
-    n, labelled = len(log.scores), given[0]
+    n, n_classes, (labelled, truth, weights, sheet) = len(log.scores), len(classifier.classes_), given
+    names = "scores", "weights", "right", "sheets", "gaps"
+    rows: dict[str, NDArray[Any]] = {"truth": np.full(n, -1), "scores": log.scores.copy(), "weights": np.zeros(n)}
+    rows |= {"sheets": np.full(n, sheet), "gaps": np.full(n, np.nan)}
+    rows["truth"][labelled], rows["weights"][labelled] = truth, weights
+    rows["right"] = rows["truth"] == log.assigned
+    own = {"truth": classifier._encode(learned.labels), **{name: getattr(learned, name) for name in names}}
     found = find_learned(classifier, features) if n else np.zeros(0, dtype=np.int64)
-    places, first = np.unique(found, return_index=True)
-    elsewhere, here = np.setdiff1d(np.arange(len(learned)), places), found >= 0
-    truth, weights, is_right = np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n, dtype=bool)
-    truth[labelled], weights[labelled] = given[1], given[2]
-    is_right[labelled] = given[1] == log.assigned[labelled]
-    n_new = int((weights[~here] > 0).sum())
-    scores, sheets, gaps = log.scores.copy(), np.full(n, given[3]), np.full(n, np.nan)
-    of_learned = classifier._encode(learned.labels)
-    of_log = {"scores": scores, "right": is_right, "sheets": sheets, "gaps": gaps}
-    for name, column in of_log.items():
-        column[here] = getattr(learned, name)[found[here]]
-    truth[here], weights[here] = of_learned[found[here]], 0.0
-    first = first[places >= 0]  # of equal messages only this one counts
-    weights[first] = learned.weights[found[first]]
-    reads = np.append(labelled | here, np.ones(len(elsewhere), dtype=bool))
-    truth, gaps = (
-        np.append(*both)[reads] for both in ((truth, of_learned[elsewhere]), (gaps, learned.gaps[elsewhere]))
-    )
-    weights = np.append(weights, learned.weights[elsewhere])[reads]
-    sheets = np.append(sheets, learned.sheets[elsewhere])[reads]
-    is_right = np.append(is_right, learned.right[elsewhere])[reads]
-    labels = Labels.of(reads, truth == len(classifier.classes_), is_right, weights, sheets)
-    is_elsewhere = (np.arange(n + len(elsewhere)) >= n)[reads]
+    here, elsewhere = np.flatnonzero(found >= 0), np.setdiff1d(np.arange(len(learned)), found)
+    n_new = int((np.delete(rows["weights"], here) > 0).sum())
+    for name, column in rows.items():
+        column[here] = own[name][found[here]]
+    first = here[np.unique(found[here], return_index=True)[1]]  # of equal messages only this one counts
+    rows["weights"][np.setdiff1d(here, first)] = 0.0
+    rows = {name: np.append(column, own[name][elsewhere]) for name, column in rows.items()}
+    reads = rows["truth"] >= 0
+    read = {name: column[reads] for name, column in rows.items()}
+    labels = Labels.of(reads, read["truth"] == n_classes, read["right"], read["weights"], read["sheets"])
     return Log(
-        scores=np.append(scores, learned.scores[elsewhere]),
-        assigned=np.append(log.assigned, of_learned[elsewhere].clip(max=len(classifier.classes_) - 1)),
+        scores=rows["scores"],
+        assigned=np.append(log.assigned, own["truth"][elsewhere].clip(max=n_classes - 1)),
         copies=np.append(log.copies, log.copies.max(initial=-1) + 1 + np.arange(len(elsewhere))),
-        labels=labels.of_elsewhere(is_elsewhere),
-        truth=truth,
-        gaps=gaps,
+        labels=labels.of_elsewhere(np.flatnonzero(reads) >= n),
+        truth=read["truth"],
+        gaps=read["gaps"],
         n_elsewhere=len(elsewhere),
         n_new=n_new,
         trained=np.append(log.trained, trained_labels(classifier, learned.features[elsewhere])),

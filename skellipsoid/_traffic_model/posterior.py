@@ -1,8 +1,8 @@
-"""A model of the scores of a log: how far out its known and its open messages lie, and how many are open.
+"""The posterior of the traffic: how far out known and open messages lie, and how many are open (importance sampling).
 
 Scores are read as *normal scores* z of held-out known samples: these have mean 0 and standard deviation 1, and lower is
-farther out. Known messages of the log are drawn from N(−shift, spread²), open ones from N(−place, width²). The four
-numbers and the open share have priors; the posterior is a set of weighted draws of the five.
+farther out. Known messages are drawn from N(−shift, spread²), open ones from N(−place, width²). The four numbers and
+the open share have priors; the posterior is a set of weighted draws of the five.
 """
 
 from typing import Any, NamedTuple
@@ -19,14 +19,13 @@ from .._held_out.expected import TRAFFIC, Expected, Share
 from .._held_out.table import Floats, HeldOutTable, Integers
 from .normal_scores import NormalScores
 
-#: Candidates of the line, and the centres of the bins that they divide; the bin i ends at the candidate i.
+#: Candidates of the threshold, and the centres of the bins that they divide; the bin i ends at the candidate i.
 CANDIDATES = np.linspace(-4.5, 1.5, 61)
 CENTRES = np.append(CANDIDATES, 1.6) - 0.05
 #: Draws of six standard normal numbers, evenly spread, from which the unknowns are computed: no random numbers, so that
 #: the same log gives the same answer.
 POINTS = norm.ppf(np.clip(qmc.Sobol(6, seed=0).random(2048), 1e-4, 1 - 1e-4))
-#: Where the weights are worth fewer equal ones than these, the draws move to where the weight is, at most so often; so
-#: many draws stay.
+#: Below this effective sample size the draws move to where the posterior is, at most so often; so many stay.
 ENOUGH_DRAWS, MOST_MOVES, N_STAY = 500, 5, 512
 # Each prior was chosen on text, as mean and standard deviation: skellipsoid-bench/results/real_lines.rst has others.
 #: Known messages lie 0.3 to 1.4 farther out than held-out samples on four live bots, texts of the same hand 0 to 0.3:
@@ -38,7 +37,7 @@ SPREAD = (0.0, 0.1)
 #: classes lie where samples of held-out classes do, those of other domains up to 2 farther out.
 PLACE, WIDTH = (0.4, 0.4), (0.0, 0.3)
 MEAN_PLACE, MEAN_WIDTH, LEAST_WIDTH = 2.8, 0.6, 0.2
-#: Part of the samples of synthetic classes in the usual place: it is how α acts on the limit.
+#: Weight of the samples of synthetic classes in the usual place: it is how α acts on the threshold.
 SYNTHETIC_PART = 0.25
 #: How far the log-odds of the right class lie below those of held-out samples of the same score, less the shift: where
 #: messages lie farther out, they are also confused more often.
@@ -50,7 +49,7 @@ EVIDENCE, MOST_REAL = 200.0, 20
 LEAST_APART, LOOK_KNOWN = 0.6, 0.02
 #: That open messages lie nearer than known ones is impossible: e to so much for each standard deviation.
 NEARER = 1000.0
-#: Levels of Student's t: beyond, the place of open messages would be infinite.
+#: Quantiles of Student's t: beyond, the place of open messages would be infinite.
 LEVELS = (1e-12, 1 - 1e-12)
 #: A log counts as at most so many messages: the model of its scores is not the truth.
 MOST_MESSAGES = 50
@@ -195,7 +194,7 @@ def open_probability(shares: Any, known: Floats, opened: Floats) -> Floats:
 
 
 def falling(probabilities: Floats) -> Floats:
-    """Let no message be less probably open than one that lies nearer: a broad normal density outlasts a narrow one."""
+    """Make P(open) non-increasing in the score: in the tails the broader of two normal densities would win."""
     return np.asarray(np.maximum.accumulate(probabilities[::-1])[::-1])
 
 
@@ -222,7 +221,7 @@ def usual_open(held_out: HeldOutTable, normal: NormalScores, *, is_unseen: bool 
 
 
 class Evidence(NamedTuple):
-    """What is known of a log beside its prior."""
+    """What is known of a log beside the prior."""
 
     bins: Integers  # (n_messages,) of the normal scores
     copies: Integers  # (n_messages,) equal numbers for copies of one message
@@ -295,10 +294,10 @@ class Evidence(NamedTuple):
 
 
 def importance_sampled(evidence: Evidence) -> TrafficModel:
-    """Weigh draws of the unknowns by the normal scores of a log and its labels.
+    """Weigh draws of the unknowns by the normal scores of a log and its labels (adaptive importance sampling).
 
-    The draws are first those of the prior. Where few of them carry the weight, they are drawn anew around these, and
-    weighed by the ratio of the densities (adaptive importance sampling).
+    The draws are first those of the prior. Where their effective sample size is small, they are drawn anew around those
+    that carry the weight, and weighed by the ratio of the densities.
     """
     points, ratios = POINTS, np.zeros(len(POINTS))
     for move in range(MOST_MOVES + 1):
@@ -350,9 +349,9 @@ def _moved(points: Floats, logs: Floats) -> tuple[Floats, Floats]:
 
 
 def _confusion(log_odds: Floats, is_right: NDArray[np.bool_], counts: Floats) -> Floats:
-    """Draws of how far the log-odds of the right class lie below those that are foretold, (n_draws,).
+    """Draws of how far the log-odds of the right class lie below those of held-out samples, (n_draws,).
 
-    Labelled known messages tell it: their ``log_odds`` as foretold, and whether their class is right. Nothing else is
+    Labelled known messages tell it: their expected ``log_odds``, and whether their class is right. Nothing else is
     learned from that, since a wrong class may be an error of the label.
     """
     mean, deviation = CONFUSION

@@ -32,12 +32,12 @@ _SURE = 30.0
 _LEAST_DEVIATION = 0.3
 #: Where a rate is kept, a miss costs so many questions, step by step, until it is rare enough.
 _STEPS = 1.2 ** np.arange(-12, 60)
-#: A limit that every score is above, and one that none is above.
+#: A threshold that every score is above; times −1 one that none is above.
 NO_THRESHOLD = float(np.finfo(np.float32).max)
 
 
 class Costs(NamedTuple):
-    """What a question costs, a wrong answer, and a person to whom a message goes.
+    """Costs of a question, of a wrong prediction, and of a message that is handed over.
 
     The defaults ask where the question helps more often than not. With them 20 % open and 30 labels serve 81 and 86 %
     of two bots' known messages (skellipsoid-bench/results/ask.rst).
@@ -57,7 +57,7 @@ class Zones(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """What zones do: shares of known messages, and of open ones."""
+    """What zones do: rates of known messages, and of open ones."""
 
     served: float  # answered with the right class
     wrong: float  # answered with a wrong class
@@ -68,13 +68,13 @@ class Rates(NamedTuple):
 
 
 class Questions(NamedTuple):
-    """What zones are expected to ask about: a share of known messages, and one of open ones."""
+    """What zones are expected to ask about: a rate of known messages, and one of open ones."""
 
     asked: Figure
     open_asked: Figure
 
     def rounded(self) -> dict[str, list[float]]:
-        """Give each share with its standard deviation."""
+        """Give each rate with its standard deviation."""
         return {name: [round(figure.mean, 4), round(figure.error, 4)] for name, figure in self._asdict().items()}
 
 
@@ -192,7 +192,7 @@ def _proportions_of_gaps(z: Floats, u: Floats, weights: Floats) -> Floats:
 
 
 class Masses(NamedTuple):
-    """Of all messages, the shares in each bin of scores and gaps, each (n_bins, n_gaps)."""
+    """Of all messages, the proportions in each bin of scores and gaps, each (n_bins, n_gaps)."""
 
     known: Floats
     opened: Floats
@@ -315,7 +315,7 @@ def place_zones(
     costs: Costs | None = None,
     miss_rate: float | None = None,
 ) -> Asking:
-    """Place the zones around a limit.
+    """Place the zones around a threshold, by costs or by a rate of misses.
 
     Parameters
     ----------
@@ -361,7 +361,7 @@ def least_missed(held_out: HeldOutTable, found: TrafficModel, scores: Floats, n_
 def forecast_of_zones(
     held_out: HeldOutTable, found: TrafficModel, zones: Zones, n_classes: int, *log: Floats
 ) -> Questions:
-    """Foretell how much zones ask about, in a ``log`` of scores and gaps or in traffic to come.
+    """Forecast how much zones ask about, in a ``log`` of scores and gaps or in traffic to come.
 
     Which messages of a log are asked about is known, but not which of them are open. Without gaps, those of known and
     of open messages are as those of held-out samples.
@@ -386,7 +386,7 @@ def forecast_of_zones(
 
 
 def _bin_of(ranks: Ranks, limit: float) -> int:
-    """Give the first bin of scores that is above a limit."""
+    """Give the first bin of scores that is above a threshold."""
     if abs(limit) >= NO_THRESHOLD:
         return 0 if limit < 0 else len(CENTRES)
     return int(np.abs(CANDIDATES - ranks.scores(np.array([limit]))).argmin()) + 1
