@@ -34,8 +34,7 @@ from .expectation import warn_of_expectation
 from .math.boundaries import Fitted
 from .methods import method_of, read_validation
 
-#: Of a mean of zeros, in units of the features' scale: it is rounding.
-_NO_LENGTH = 1e-6
+_NO_LENGTH = 1e-6  # of a mean of zeros, in units of the features' scale: rounding
 
 
 class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, BoundaryOpenSetClassifier):
@@ -145,10 +144,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     """
 
     _kept: TrainingSamples | None
-    #: Messages of logs, which are not among the samples that are kept.
-    _learned: Learned | None = None
-    #: What the fit expected of the traffic; ``None`` of a model that was pickled before it was kept.
-    _expected: Expected | None = None
+    _learned: Learned | None = None  # messages of logs, which are not among the samples that are kept
+    _expected: Expected | None = None  # of the traffic, by the fit; None of a model that was pickled before
     changes_: list[dict[str, Any]]
     _scores_as_new: ClassVar[bool] = True
     _state: ClassVar[Mapping[str, Rule | Record]] = state.STATE

@@ -31,8 +31,7 @@ ENOUGH_DRAWS, MOST_MOVES, N_STAY = 500, 5, 512
 #: Known messages lie 0.3 to 1.4 farther out than held-out samples on four live bots, texts of the same hand 0 to 0.3:
 #: an exponential distribution of this mean, so never nearer.
 SHIFT = 0.5
-#: The logarithm of their spread.
-SPREAD = (0.0, 0.1)
+SPREAD = (0.0, 0.1)  # of the logarithm of their spread
 #: The place of open messages less the usual one, and the logarithm of their width over the usual one. Those of held-out
 #: classes lie where samples of held-out classes do, those of other domains up to 2 farther out.
 PLACE, WIDTH = (0.4, 0.4), (0.0, 0.3)
@@ -49,8 +48,7 @@ EVIDENCE, MOST_REAL = 200.0, 20
 LEAST_APART, LOOK_KNOWN = 0.6, 0.02
 #: That open messages lie nearer than known ones is impossible: e to so much for each standard deviation.
 NEARER = 1000.0
-#: Quantiles of Student's t: beyond, the place of open messages would be infinite.
-LEVELS = (1e-12, 1 - 1e-12)
+LEVELS = (1e-12, 1 - 1e-12)  # of Student's t: beyond, the place of open messages would be infinite
 #: A log counts as at most so many messages: the model of its scores is not the truth.
 MOST_MESSAGES = 50
 #: Labels of earlier logs tell the open share of this one like so many of its own: the share differs from week to week.
@@ -61,8 +59,7 @@ TOLD_ERROR = 0.45
 DOUBTED = 1.5
 #: Shares beyond these limits are not distinguished from them.
 SMALLEST_SHARE, LARGEST_SHARE = 0.001, 0.995
-#: Probability that the share lies in its interval.
-CERTAINTY = 0.95
+CERTAINTY = 0.95  # probability that the open share lies in its interval
 _EDGES = np.concatenate([[-np.inf], CANDIDATES, [np.inf]])
 
 

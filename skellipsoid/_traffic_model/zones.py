@@ -32,7 +32,7 @@ _SURE = 30.0
 _LEAST_DEVIATION = 0.3
 #: Where a rate is kept, a miss costs so many questions, step by step, until it is rare enough.
 _STEPS = 1.2 ** np.arange(-12, 60)
-#: A threshold that every score is above; times −1 one that none is above.
+#: No score reaches this threshold, and every score is above −1 times it.
 NO_THRESHOLD = float(np.finfo(np.float32).max)
 
 
