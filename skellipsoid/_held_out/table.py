@@ -13,14 +13,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from .._samples.samples import effective_number
 from .expected import NOTHING_TOLD, Expected
+
+if TYPE_CHECKING:  # most baselines, and displays, need no torch
+    from torch import Tensor
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -92,10 +94,10 @@ class HeldOutTable:
         cls,
         n_classes: int,
         kind: int,
-        distances: Tensor,
-        assigned: Tensor,
-        classes: Tensor | None = None,
-        weights: Tensor | None = None,
+        distances: "Tensor",
+        assigned: "Tensor",
+        classes: "Tensor | None" = None,
+        weights: "Tensor | None" = None,
         sets: NDArray[np.int64] | None = None,
         ranks: NDArray[np.int64] = _NO_RANKS,
         gaps: NDArray[np.float64] = _NO_GAPS,
@@ -273,7 +275,7 @@ def _by_evidence(difference: float, variance: float) -> float:
     return difference**3 / max(difference**2 + variance, TINY)
 
 
-def _double(values: Tensor) -> NDArray[np.float64]:
+def _double(values: "Tensor") -> NDArray[np.float64]:
     return values.cpu().numpy().astype(np.float64)
 
 
