@@ -32,7 +32,7 @@ PARAGRAPHS = {
         """,
     "open_label": """
         open_label : int or str, default=-1
-            The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples
+            The label of open samples, cast to the type of the classes: −1 for numbers, ``"-1"`` for strings. Samples
             with this label in ``y`` are used by ``threshold="auto"`` only.
         """,
     "random_state": """
@@ -42,7 +42,7 @@ PARAGRAPHS = {
         """,
     "unused_open_label": """
         open_label : int or str, default=-1
-            The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples
+            The label of open samples, cast to the type of the classes: −1 for numbers, ``"-1"`` for strings. Samples
             with this label in ``y`` are not used.
         """,
     "classes": """

@@ -142,7 +142,7 @@ def test_the_card_shows_a_moved_operating_point(blobs, tmp_path):
     assert load(tmp_path / "classes").class_offsets_.tolist() == [0.0, 0.125, 0.0]
 
 
-@pytest.mark.filterwarnings("ignore:Trained as a class, but a usual name")
+@pytest.mark.filterwarnings("ignore:y has classes with usual names")
 @pytest.mark.parametrize("name", ["a\nb", "`x`", "``", "<img src=x>", "| --- |", "[x](y)", " ", "größer, 左"])
 def test_no_label_breaks_the_card(blobs, tmp_path, name):
     X, codes = blobs
