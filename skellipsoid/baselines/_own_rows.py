@@ -1,4 +1,4 @@
-"""Sparse rows and texts, which the classifier of a user takes, and which have no distances here."""
+"""Base of classifiers that pass sparse rows or texts on to a user's estimator."""
 
 from typing import Any, Self
 
@@ -13,16 +13,16 @@ from .._core.fitted_state import fit_context
 from .._core.labels import as_labels, check_given
 from .._core.sklearn import count_rows, take_rows
 from .._core.texts import texts_of
-from .._core.validation import check_groups, number, read_weight_shares
+from .._core.validation import check_groups, number, read_relative_weights
 from .._torch.threads import one_thread_each
 from ._threshold import Integers, ThresholdedClassifier
 
 
 class OwnRowsClassifier(ThresholdedClassifier):
-    """Template of a classifier that fits an ``estimator`` to whatever rows that one takes.
+    """Template of a classifier that fits an ``estimator`` to rows of any kind.
 
-    The steps of the fit get the number of each row in place of its features; the estimator gets the rows. Equal rows
-    are copies. Outliers are not dropped, and no norms are judged.
+    The steps of the fit get the number of each row instead of its features; the estimator gets the rows. Equal rows are
+    duplicates. Outliers are not dropped, and norms are not compared.
     """
 
     estimator: Any
@@ -52,7 +52,7 @@ class OwnRowsClassifier(ThresholdedClassifier):
         labels, n = np.asarray(as_labels(y, warn=True)), count_rows(rows)
         if len(labels) != n:
             raise ValueError(f"X has {n} rows, but y has {len(labels)} labels; pass one label for each row.")
-        weights, given = read_weight_shares(sample_weight, n), check_groups(groups, n)
+        weights, given = read_relative_weights(sample_weight, n), check_groups(groups, n)
         used = np.flatnonzero(weights > 0)
         self.open_label_, self.classes_, codes = encode(labels, self.open_label, used)
         units = np.arange(n) if self.duplicates == "off" else _copies(rows, codes)
@@ -72,7 +72,7 @@ class OwnRowsClassifier(ThresholdedClassifier):
         try:
             self._fit_boundaries(samples)
         finally:
-            del self._rows  # no fitted state
+            del self._rows  # not fitted state
         if issparse(rows):
             self.n_features_in_ = rows.shape[1]
         return self
@@ -86,7 +86,7 @@ class OwnRowsClassifier(ThresholdedClassifier):
         return part
 
     def _taken(self, X: Any) -> Any:
-        """Rows for the estimator; in a fit by their numbers."""
+        """Rows for the estimator; during a fit, by their numbers."""
         return take_rows(self._rows, X[:, 0].astype(np.int64)) if hasattr(self, "_rows") else X
 
     def _validate_scored_data(self, X: ArrayLike) -> Any:
@@ -105,12 +105,12 @@ class OwnRowsClassifier(ThresholdedClassifier):
 
 
 def _own_rows(X: Any) -> Any:
-    """Give sparse rows or a list of texts; ``None`` for anything else."""
+    """Return sparse rows or a list of texts; ``None`` for anything else."""
     return X.tocsr() if issparse(X) else texts_of(X)
 
 
 def _copies(rows: Any, codes: Integers) -> Integers:
-    """Give rows of a class that are equal the same number."""
+    """Give equal rows of a class the same number."""
     if not issparse(rows):
         return number(zip(codes.tolist(), rows, strict=True))
     rows = rows.copy()

@@ -1,4 +1,4 @@
-"""Scorers for ``scoring=``: metrics of a fitted estimator that read every label it does not know as open."""
+"""Scorers for ``scoring=``: metrics of a fitted estimator, with every label outside its ``classes_`` read as open."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._core.open_set_classifier import BaseOpenSetClassifier
-from .._core.pipelines import closed_set_answer, known_classes, knownness, open_label_of, split_estimator
+from .._core.pipelines import closed_set_prediction, known_classes, knownness, open_label_of, split_estimator
 from .._core.warn import warn
 from ._classification import open_set_accuracy, open_set_f1_score
 
@@ -28,13 +28,13 @@ class _OpenSetScorer:
 
     def __call__(self, estimator: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         classes, open_label = known_classes(estimator), open_label_of(estimator)
-        warn_of_lost_open_answer(estimator)
+        warn_of_lost_open_prediction(estimator)
         if self.response == "predict":
             answers: tuple[Any, ...] = (estimator.predict(X),)
         elif self.response == "score":
             answers = (knownness(estimator, X),)
         else:
-            answers = (closed_set_answer(estimator, X), knownness(estimator, X))
+            answers = (closed_set_prediction(estimator, X), knownness(estimator, X))
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         return self.sign * self.metric(
             y, *answers, labels=classes, open_label=open_label, **self.parameters, **weighted
@@ -95,12 +95,12 @@ def make_open_set_scorer(
     Parameters
     ----------
     metric : callable
-        ``metric(y_true, answer, *, labels, open_label, **parameters)``, such as the functions of this module. If the
-        scorer gets ``sample_weight``, it passes it to the metric.
+        ``metric(y_true, prediction, *, labels, open_label, **parameters)``, such as the functions of this module. If
+        the scorer gets ``sample_weight``, it passes it to the metric.
     response : {"predict", "score", "known_and_score"}, default="predict"
         What the metric gets from the estimator. ``"predict"``: labels. ``"score"``: the knownness (``score_samples``,
         else the largest column of ``decision_function`` or ``predict_proba``). ``"known_and_score"``: the closed-set
-        answer and the knownness.
+        prediction and the knownness.
     greater_is_better : bool, default=True
         Whether the metric is better when it is larger; otherwise the scorer negates it.
     **parameters : dict
@@ -121,7 +121,7 @@ def make_open_set_scorer(
     Warns
     -----
     UserWarning
-        When the scorer is called with an estimator that wraps an open-set classifier and loses its open answer, such as
+        When the scorer is called with an estimator that wraps an open-set classifier and never predicts open, such as
         ``CalibratedClassifierCV``; see the :ref:`User Guide <wrappers>`.
 
     Examples
@@ -154,20 +154,20 @@ def make_open_set_scorer(
     return _OpenSetScorer(metric, response, 1 if greater_is_better else -1, parameters)
 
 
-def warn_of_lost_open_answer(estimator: Any) -> None:
-    """Warn of an estimator that wraps an open-set classifier of this package, but gives other answers than it."""
+def warn_of_lost_open_prediction(estimator: Any) -> None:
+    """Warn of an estimator that wraps an open-set classifier of this package, but predicts differently."""
     last = split_estimator(estimator)[1]
     if isinstance(last, BaseOpenSetClassifier) or not hasattr(last, "get_params"):
         return
     inside = [part for part in last.get_params().values() if isinstance(part, BaseOpenSetClassifier)]
     if inside:
         warn(
-            f"{type(last).__name__} does not pass on the open answer of the {type(inside[0]).__name__} inside it; "
+            f"{type(last).__name__} does not pass on the open predictions of the {type(inside[0]).__name__} inside it; "
             "score that classifier itself, or a Pipeline, a search or a TunedOperatingPointCV around it."
         )
 
 
 #: Macro F1 over the known classes and open.
 open_set_f1_scorer = make_open_set_scorer(open_set_f1_score)
-#: Share of right answers, open ones included.
+#: Proportion of correct predictions, open ones included.
 open_set_accuracy_scorer = make_open_set_scorer(open_set_accuracy)

@@ -157,7 +157,7 @@ def test_a_folder_without_a_model_is_named(build_model, tmp_path, damage):
         (folder / "config.json").write_text("{")
     elif damage == "truncated weights":
         weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(OSError, match=r"The folder '.*broken' holds no text model that can be loaded \("):
+    with pytest.raises(OSError, match=r"The folder '.*broken' holds no embedding model that can be loaded \("):
         features(folder)
 
 
@@ -224,17 +224,6 @@ def test_loading_leaves_the_users_settings_and_random_state_alone(build_model, t
 
 
 # Plain data
-
-
-def test_a_pickled_model_is_plain_data_and_embeds_alike(backbone, texts, slow_builds):
-    expected = embedded(backbone, texts)
-    copy = pickle.loads(pickle.dumps(backbone))
-    assert copy.stored() == backbone.stored()
-    again = pickle.loads(pickle.dumps(copy))
-    assert not slow_builds  # pickled again as it came
-    np.testing.assert_array_equal(embedded(again, texts), expected)
-    np.testing.assert_array_equal(embedded(copy, texts), expected)
-    assert copy.model is copy.model
 
 
 # Threads

@@ -12,8 +12,6 @@ from skellipsoid.metrics import (
     known_f1_score,
     open_f1_score,
     open_set_f1_score,
-    oscr_curve,
-    oscr_score,
     trade_off_curve,
 )
 from skellipsoid.plotting import ScoreHistogramDisplay, TradeOffDisplay
@@ -47,25 +45,6 @@ def test_histogram_counts_are_those_of_a_loop(shifted):
 
 
 # OSCR
-
-
-def test_oscr_is_the_curve_of_the_metrics(shifted):
-    clf, X, y = shifted
-    display = TradeOffDisplay.from_estimator(clf, X, y, kind="oscr", name="mine")
-    answers, score = clf.predict_known(X), clf.score_samples(X)
-    fpr, ccr, _ = oscr_curve(y, answers, score)
-    (line,), drawn = display.lines_, display.lines_[0].get_xydata()[::-1]
-    kept = np.isin(display.offsets, score)[::-1]  # the curve of the metrics has no point that rejects all
-    np.testing.assert_allclose(drawn[kept], np.stack([fpr, ccr], axis=1), atol=1e-12)
-    assert display.oscr == pytest.approx(oscr_score(y, answers, score))
-    predicted = clf.predict(X)
-    wanted = np.mean(predicted[y == -1] != -1), np.mean(predicted[y != -1] == y[y != -1])
-    point = display.ax_.lines[-1]
-    assert point is not line
-    np.testing.assert_allclose(point.get_xydata()[0], wanted)
-    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert texts == [f"mine (area {display.oscr:.3f})"]
-    assert display.offset_line_ is None
 
 
 def test_several_models_come_on_one_axes_and_differ(flat):
@@ -156,7 +135,7 @@ def test_trade_off_is_the_curve_of_the_metrics_and_the_mark_is_what_predict_does
     np.testing.assert_array_equal(display.lines_[0].get_xydata(), drawn)
     assert len(display.lines_) == 2
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert texts[0] == f"open noticed: {display.open_noticed[present]:.1%}"
+    assert texts[0] == f"open detected: {display.open_noticed[present]:.1%}"
     display.plot(x="offset", legend=False)
     assert len(display.lines_) == 3
     assert np.isfinite(display.lines_[2].get_xdata()).all()
@@ -183,7 +162,7 @@ def test_trade_off_without_samples_is_that_of_the_held_out_ones(flat):
 
 def test_trade_off_of_half_of_the_samples_is_refused(flat):
     clf, X, y = flat
-    with pytest.raises(ValueError, match="X is given without y: pass both, or none"):
+    with pytest.raises(ValueError, match="X is given without y: pass both, or neither"):
         TradeOffDisplay.from_estimator(clf, X)
     with pytest.raises(ValueError, match="y is given without X"):
         TradeOffDisplay.from_estimator(clf, y=y)

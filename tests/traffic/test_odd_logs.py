@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 
@@ -16,11 +16,11 @@ from skellipsoid import (
     learn_from_traffic,
     set_operating_point,
 )
-from skellipsoid._ellipsoid.learned import find_trained
-from skellipsoid._held_out.line import place_limit
+from skellipsoid._ellipsoid.changes.learned import find_trained
 from skellipsoid._held_out.scores import ReferenceScores
 from skellipsoid._traffic.log import Log
 from skellipsoid._traffic.predict_set import foretold, zones_placed
+from skellipsoid._traffic_model.threshold import place_threshold
 from skellipsoid.datasets import make_open_blobs
 
 N_CLASSES = 4
@@ -42,7 +42,6 @@ def labels_of(y, rows):
 POINTS = st.sampled_from([-np.inf, -1e300, -50.0, -1.0, -0.2, 0.0, 0.3, 0.9, 1.0, 1e300, np.nan])
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     parts=st.lists(st.tuples(POINTS, st.sampled_from([0.0, 1e-9, 0.1]), st.integers(1, 60)), min_size=1, max_size=3),
     n_labels=st.integers(0, 30),
@@ -64,7 +63,7 @@ def test_the_model_of_every_log_is_finite(fitted, parts, n_labels, power, share,
     log = Log.unlabelled(scores, assigned, features[:, np.newaxis])
     log = log.labelled(rows, truth, weights, N_CLASSES)
     found = log.fit(held_out, share)
-    offset = place_limit(held_out, found, log.own_scores, N_CLASSES)
+    offset = place_threshold(held_out, found, log.own_scores, N_CLASSES)
     traffic = found.traffic()
     assert np.isfinite([offset, *traffic.values()]).all()
     assert 0 < traffic["low"] <= traffic["open_share"] <= traffic["high"] < 1
@@ -112,8 +111,7 @@ def test_training_samples_tell_nothing_of_the_other_messages(fitted):
 
 
 @pytest.mark.filterwarnings("ignore:The limit accepts")  # two features do not tell classes so near apart
-@pytest.mark.parametrize("n_features", [2, 12, 128])
-@pytest.mark.parametrize("distance", [1, 30])
+@pytest.mark.parametrize(("n_features", "distance"), [(2, 1), (12, 30), (128, 1)])
 def test_known_messages_alone_are_not_new(n_features, distance):
     rng = np.random.default_rng(n_features)
     means, y = distance * rng.normal(size=(5, n_features)), np.repeat(np.arange(5), 60)
