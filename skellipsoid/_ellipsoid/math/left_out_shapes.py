@@ -26,10 +26,11 @@ from .low_rank import LowRank, low_rank_changes
 from .refits import Refit, refit, refit_is_faster
 from .views import n_coordinates, view_of
 
-#: Mean number of samples of a class from which on a background without a class takes the axes of all classes, which it
-#: changes by one factor in the mean of the coordinates: it halves the eigendecompositions, which are a third of a fit.
-#: Scores of 6,000 samples of 20 classes differ by 1e-5; with 5 to 20 classes of few texts, F1 would by up to 1.2.
-LARGE_CLASS = 64
+#: From so many classes on, of so many samples in the mean, a background without a class takes the axes of that of all:
+#: it halves the eigendecompositions, a third of a fit. Q without the class differs from a multiple of Q by about
+#: 1 / n_classes. Scores of 6,000 samples of 20 classes differ by 1e-5; with classes of few texts, whose axes cost
+#: little, F1 would differ by up to 1.2 (results/speed.rst).
+MANY_CLASSES, LARGE_CLASS = 20, 64
 
 
 class LeftOutShapes:
@@ -70,7 +71,8 @@ class LeftOutShapes:
         """Hold the whole class of a sample out of the background, too; without one they stay as they are."""
         if self.between is None:
             return self
-        is_large = self.frame.samples.n_all >= LARGE_CLASS * len(self.frame.means)
+        n_classes = len(self.frame.means)
+        is_large = n_classes >= MANY_CLASSES and self.frame.samples.n_all >= LARGE_CLASS * n_classes
         return LeftOutShapes(self.frame, self.between, without_class=True, axes_of=self if is_large else None)
 
     def distances(self, samples: HeldOutSamples, shares: Sequence[float]) -> Tensor:
