@@ -64,7 +64,7 @@ def _are_columns(value: Any) -> bool:
 
 
 def check_held_out(classifier: Any, sizes: Sizes) -> None:
-    """Raise an error if held-out scores are no numbers, or of classes that do not exist."""
+    """Raise an error if held-out scores are NaN, or belong to classes that do not exist."""
     table: HeldOutTable | None = getattr(classifier, "_held_out", None)
     if table is None:
         return
@@ -72,16 +72,16 @@ def check_held_out(classifier: Any, sizes: Sizes) -> None:
     for name, codes, most in (("nearest", table.assigned, n_classes - 1), ("classes", table.classes, n_classes)):
         refuse(((codes < 0) | (codes > most)).any(), f"{name} of _held_out holds numbers of no class")
     is_wrong = np.isnan(table.distances) | ~np.isfinite(table.weights) | (table.weights <= 0)
-    refuse(is_wrong.any(), "_held_out holds a score that is no number, or a weight that is not positive")
+    refuse(is_wrong.any(), "_held_out holds a score that is NaN, or a weight that is not positive")
     is_wrong = (table.ranks < 0) | (table.ranks > 3) | np.isnan(table.gaps)
-    refuse(is_wrong.any(), "_held_out holds a rank that is not 0 to 3, or a gap that is no number")
+    refuse(is_wrong.any(), "_held_out holds a rank that is not 0 to 3, or a gap that is NaN")
 
 
-#: Held-out samples of those that have some.
+#: Held-out samples, for classifiers that keep them.
 HELD_OUT = _TableRule(
     "a mapping of arrays of equal length", lambda value: isinstance(value, HeldOutTable), nullable=True
 )
-#: What a classifier has whose threshold is a number.
+#: Attributes of a classifier with a numeric threshold.
 THRESHOLDED = {
     **CLASSIFIER,
     "threshold_": NUMBER,
