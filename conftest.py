@@ -92,7 +92,7 @@ OPEN_REQUESTS = [
 
 
 hypothesis.settings.register_profile("few", max_examples=10, deadline=None, derandomize=True, database=None)
-hypothesis.settings.register_profile("many", max_examples=60, deadline=None, database=None)
+hypothesis.settings.register_profile("many", max_examples=30, deadline=None, database=None)
 
 
 def pytest_configure(config):

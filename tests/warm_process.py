@@ -50,15 +50,18 @@ class WarmProcess:
     """A process of the server."""
 
     def __init__(self, pid, replies):
-        self.pid, self._replies = pid, replies
+        self.pid, self._replies, self._status = pid, replies, None
 
     def kill(self):
-        """End it at once."""
-        os.kill(self.pid, signal.SIGKILL)
+        """End it at once, unless it has ended."""
+        if self._status is None:
+            os.kill(self.pid, signal.SIGKILL)
 
     def wait(self):
         """Wait for its end; gives its status."""
-        return int(self._replies.readline())
+        if self._status is None:
+            self._status = int(self._replies.readline())
+        return self._status
 
 
 @contextlib.contextmanager
