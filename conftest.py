@@ -105,7 +105,7 @@ def pytest_configure(config):
 
 
 #: A function of tests with more cases, whose parameters multiply, runs each value of a parameter and not each product.
-MOST_PRODUCTS = 12
+MOST_PRODUCTS = 6
 
 
 def each_value(items):
