@@ -72,9 +72,11 @@ def warm(environment):
         command = [sys.executable, __file__, str(theirs.fileno())]
         server = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment)
     python = WarmPython(ours)
-    yield python
-    python.close()
-    server.wait(timeout=30)
+    try:
+        yield python
+    finally:
+        python.close()
+        server.wait(timeout=30)
 
 
 @contextlib.contextmanager
@@ -87,9 +89,11 @@ def listening(environment):
             listener.listen()
             command = [sys.executable, __file__, str(listener.fileno())]
             server = subprocess.Popen(command, pass_fds=[listener.fileno()], env=environment)
-        yield path
-        server.kill()
-        server.wait(timeout=30)
+        try:
+            yield path
+        finally:
+            server.kill()
+            server.wait(timeout=30)
 
 
 def _import():
