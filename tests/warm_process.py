@@ -54,7 +54,7 @@ class WarmProcess:
 
     def kill(self):
         """End it at once, unless it has ended."""
-        if self._status is None:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
     def wait(self):

@@ -19,7 +19,7 @@ from skellipsoid import (
 from skellipsoid._ellipsoid.changes.learned import find_trained
 from skellipsoid._held_out.scores import ReferenceScores
 from skellipsoid._traffic.log import Log
-from skellipsoid._traffic.predict_set import foretold, zones_placed
+from skellipsoid._traffic.predict_set import forecast_by_name, zones_placed
 from skellipsoid._traffic_model.threshold import place_threshold
 from skellipsoid.datasets import make_open_blobs
 
@@ -70,7 +70,7 @@ def test_the_model_of_every_log_is_finite(fitted, parts, n_labels, power, share,
     other = copy.copy(clf)
     other.offset_ = offset
     zones = zones_placed(other, found, log.own_scores, None, None)
-    assert np.isfinite([*zones.values(), *np.ravel([*foretold(other, held_out, found, scores).values()])]).all()
+    assert np.isfinite([*zones.values(), *np.ravel([*forecast_by_name(other, held_out, found, scores).values()])]).all()
 
 
 def test_training_samples_in_a_log_are_what_they_are_labelled(fitted):
