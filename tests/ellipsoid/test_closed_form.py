@@ -9,7 +9,15 @@ import torch
 from operator_helpers import Operators
 from scipy.linalg import eigh
 
-from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, left_out, left_out_shapes, table_maker
+from skellipsoid._ellipsoid.math import (
+    class_sizes,
+    closed_form,
+    covariance,
+    left_out,
+    left_out_shapes,
+    table_maker,
+    tiles,
+)
 from skellipsoid._ellipsoid.math.closed_form import _choose_shares, finish, prepare
 from skellipsoid._ellipsoid.math.frames import (
     label_distances,
@@ -501,7 +509,7 @@ def test_of_many_samples_a_draw_chooses_the_shapes_and_all_the_size():
     found = table(3 * np.eye(3)[classes] + rng.normal(size=(2400, 3)), classes)
     one, again, other = (found.fitted(seed=seed) for seed in (0, 0, 1))
     for fitted in (one, again, other):
-        assert len(fitted.held_out.margins[~fitted.held_out.is_open]) == 2400
+        assert len(fitted.held_out.known.scores) == 2400
     shares = [fitted.boundaries.chosen.shrinkage for fitted in (one, again, other)]
     assert shares[0] == shares[1] != shares[2]
 
@@ -519,6 +527,7 @@ def test_the_operators_of_a_fit_do_not_depend_on_the_number_of_classes_or_sample
     for module in (devices, left_out):
         monkeypatch.setattr(module, "chunk_bytes", lambda device: 2**60)
     monkeypatch.setattr(closed_form, "TIE", -1.0)  # tied shares cost a likelihood
+    monkeypatch.setattr(tiles, "reads_are_free", lambda device: False)  # as on a GPU
     # The axes of the classes are computed on the host.
     monkeypatch.setattr(
         covariance, "eigh_of_many", lambda matrices, sizes: map(torch.from_numpy, np.linalg.eigh(matrices.numpy()))
@@ -567,4 +576,4 @@ def test_all_numbers_of_classes_fit(n_classes, n_open):
     found = groups_of_four_sizes(n_classes)
     fitted = found.fitted(np.random.default_rng(9).normal(size=(n_open, 4)))
     assert np.isfinite(fitted.boundaries.shapes.radii).all()
-    assert len(fitted.held_out.margins[~fitted.held_out.is_open]) == len(found.rows)
+    assert len(fitted.held_out.known.scores) == len(found.rows)

@@ -26,7 +26,7 @@ from line_tables import print_table
 from memory import OPEN, REAL, SHARES, TEXTS, drawn, figures
 
 from skellipsoid import EllipsoidOpenSetClassifier, learn_from_traffic, predict_set, set_operating_point
-from skellipsoid._held_out.scores import ReferenceScores
+from skellipsoid._held_out.kept import held_out_of
 from skellipsoid._traffic.forecast import forecast_as_set
 
 RESULTS, GAINS = (Path(__file__).parents[1] / "results" / f"{name}.jsonl" for name in ("labels", "label_gains"))
@@ -85,7 +85,7 @@ def judged(clf, log, truth, n):
     """F1 of each way, and what was forecast as trained and after the labels, with the truth."""
     labels = labels_of(log, truth, n)
     found = {"trained": figures(clf, log, truth, n)[:2]}
-    held_out = ReferenceScores.of(clf, "learn_from_traffic")
+    held_out = held_out_of(clf, "learn_from_traffic")
     true = true_shares(clf, log[n:], truth[n:])
     found["as trained"] = {
         name: [figure.mean, figure.low, figure.high, true[name]]
