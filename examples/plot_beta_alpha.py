@@ -11,7 +11,7 @@ and the shares of known and of open samples that are rejected for each ``beta``.
 # %%
 # Data and search
 # ---------------
-# The features are those of the frozen text model, for the corpus that comes with the package.
+# The features are those of the frozen embedding model, for the corpus that comes with the package.
 # :class:`~skellipsoid.model_selection.OpenSetKFold` removes a third of the classes from the training part of each fold.
 # In the test part they are open. Ordinary folds have no open samples, so there a larger boundary never has a lower
 # score.

@@ -10,7 +10,7 @@ training samples and of new samples. Then it shows how the classifier chooses th
 # %%
 # Data
 # ----
-# The features are those of the frozen text model, for the corpus that comes with the package. The text model was not
+# The features are those of the frozen embedding model, for the corpus that comes with the package. The embedding model was not
 # trained on these texts. The test part has new texts of the 28 known intents, and open texts.
 
 import matplotlib.pyplot as plt

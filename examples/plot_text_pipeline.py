@@ -4,14 +4,14 @@ From texts to intents, or to *open*
 ===================================
 
 A pipeline of :class:`~skellipsoid.SupConTextEncoder` and :class:`~skellipsoid.EllipsoidOpenSetClassifier` takes texts.
-It answers with an intent or with *open*. This example uses the corpus that comes with the package, and the text model
+It answers with an intent or with *open*. This example uses the corpus that comes with the package, and the embedding model
 that the extra ``[offline]`` installs. Nothing is downloaded.
 """
 
 # %%
 # Train
 # -----
-# The training part has requests of 28 intents and no open text. With ``finetune="head"`` the text model is frozen and
+# The training part has requests of 28 intents and no open text. With ``finetune="head"`` the embedding model is frozen and
 # embeds each text once. Only a linear layer is trained.
 
 import tempfile
