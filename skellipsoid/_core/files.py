@@ -93,8 +93,8 @@ def real_file(path: Path) -> Path:
     return real
 
 
-def check_sheet(path: Path) -> None:
-    """Refuse a name that ``write_sheet`` does not write to.
+def check_spreadsheet(path: Path) -> None:
+    """Refuse a name that ``write_spreadsheet`` does not write to.
 
     Raises
     ------
@@ -122,13 +122,13 @@ def write_table(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]],
     _write(path, names, rows, delimiter, "utf-8")
 
 
-def write_sheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def write_spreadsheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Write a table of text for people, the names of its columns first: commas in ``.csv``, tabs in all others.
 
     Spreadsheets run cells that begin with ``=``, ``+``, ``-`` or ``@``: one that is no number gets an apostrophe before
     it, which ``unguarded`` takes off. Control characters, such as NUL, which no reader takes, are left out.
     """
-    check_sheet(path)
+    check_spreadsheet(path)
     is_csv = path.suffix.lower() == ".csv"
     cells = ([guarded(_CONTROL.sub("", str(cell))) for cell in row] for row in rows)
     # Excel takes a .csv for UTF-8 by the mark alone.

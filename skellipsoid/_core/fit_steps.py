@@ -21,7 +21,7 @@ from .validation import (
     name_rows,
     naming_rows,
     read_features,
-    read_weight_shares,
+    read_relative_weights,
     select_rows,
 )
 from .warn import warn
@@ -43,7 +43,7 @@ def read_training(
     with naming_rows(X):
         X, y = validate_data(classifier, X, y, dtype=(np.float64, np.float32), ensure_min_samples=1)
     X, y = np.asarray(X), np.asarray(y)
-    weights, numbers = read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X))
+    weights, numbers = read_relative_weights(sample_weight, len(X)), check_groups(groups, len(X))
     used = np.flatnonzero(weights > 0)
     check_squares(X, used)
     return X, y, weights, numbers, used
@@ -162,8 +162,8 @@ def warn_of_degenerate(
     if zeros is not None and (unread := degenerate & zeros).any():
         warn(
             f"Classes whose training samples are all zeros: {enumerated(classes[unread])}; a text encoder gives them "
-            "for texts of which it reads nothing, and such messages are answered with such a class: take a text model "
-            "that reads them, or leave these classes out."
+            "for texts of which it reads nothing, and such messages are answered with such a class: take an embedding "
+            "model that reads them, or leave these classes out."
         )
         degenerate = degenerate & ~zeros
     if degenerate.any():

@@ -16,9 +16,9 @@ Floats = NDArray[np.float64]
 #: one divided by it. Raw and unit-length embeddings differ by more. Open samples of other classes differ by less.
 FACTOR = 2.0
 #: Samples that are judged together, of one call or of several: a few odd ones say nothing.
-FEWEST_JUDGED = 20
+FEWEST_NEW = 20
 #: Share of these samples that must be unlike those in training.
-SHARE = 0.9
+PROPORTION = 0.9
 #: Training samples that determine the usual norms; with fewer there is no warning.
 FEWEST_TRAINED = 50
 #: In fewer dimensions, as of a table or of logits, samples of unknown classes have norms of any size.
@@ -41,9 +41,9 @@ class _Seen:
     def warns_of(self, n_samples: int, n_unlike: int) -> bool:
         self.n_samples += n_samples
         self.n_unlike += n_unlike
-        if self.has_warned or self.n_samples < FEWEST_JUDGED:
+        if self.has_warned or self.n_samples < FEWEST_NEW:
             return False
-        self.has_warned = self.n_unlike >= SHARE * self.n_samples
+        self.has_warned = self.n_unlike >= PROPORTION * self.n_samples
         self.n_samples = self.n_unlike = 0
         return self.has_warned
 

@@ -35,7 +35,7 @@ from .validation import (
 from .warn import warn_in_search
 
 
-class Answers(NamedTuple):
+class Predictions(NamedTuple):
     """What ``predict`` reads of each sample."""
 
     assigned: NDArray[np.int64]
@@ -180,7 +180,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         assigned, scores, found, _ = self._score_checked(X, with_norms=True)
         warn_of_unlike_norms(self, found)
         least = (self.offset_ + self.class_offsets_[assigned]).astype(scores.dtype)
-        return self._possible_answers()[np.where(scores >= least, assigned, len(self.classes_))]
+        return self._possible_labels()[np.where(scores >= least, assigned, len(self.classes_))]
 
     @of_one_fit
     def predict_known(self, X: ArrayLike) -> NDArray[Any]:
@@ -287,12 +287,12 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return positions(labels, self.classes_)
 
     @one_thread_each()
-    def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Answers:
+    def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Predictions:
         """Check samples, and score each for its assigned class."""
         X = self._validate_scored_data(X)
         judged = with_norms and getattr(self, "_norm_range", None) is not None
         assigned, scores = self._score_assigned(X)
-        return self._answers(assigned, without_nan(scores), self._unread(X), norms(X) if judged else None)
+        return self._predictions(assigned, without_nan(scores), self._unread(X), norms(X) if judged else None)
 
     @one_thread_each()
     def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
@@ -325,17 +325,17 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         known = np.zeros(0) if held_out is None else held_out["scores"][~held_out["is_open"]]
         return float(known.min(initial=0.0)) - 1.0
 
-    def _answers(
+    def _predictions(
         self,
         assigned: NDArray[np.int64],
         scores: NDArray[np.floating],
         unread: NDArray[np.bool_],
         norms: NDArray[Any] | None,
-    ) -> Answers:
+    ) -> Predictions:
         """Give answers whose scores say that rows of zeros are no samples."""
         if unread.any():
             scores[unread] = np.minimum(scores[unread], self._unread_score)
-        return Answers(assigned, scores, norms, unread)
+        return Predictions(assigned, scores, norms, unread)
 
     def _less_unread(self, scores: NDArray[np.floating], assigned: NDArray[np.int64]) -> NDArray[np.floating]:
         """Give scores of rows of zeros for all classes, less what that of the assigned class has too much."""
@@ -362,7 +362,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         with naming_rows(X):
             return np.asarray(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
 
-    def _possible_answers(self) -> NDArray[Any]:
+    def _possible_labels(self) -> NDArray[Any]:
         """All classes and the open label in one array of a common type."""
         classes = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bu" else self.classes_
         return np.append(classes, self.open_label_)

@@ -285,7 +285,7 @@ def knownness(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
     return np.abs(columns) if columns.ndim == 1 else np.asarray(columns.max(axis=1))
 
 
-def closed_set_answer(estimator: Any, X: ArrayLike) -> NDArray[Any]:
+def closed_set_prediction(estimator: Any, X: ArrayLike) -> NDArray[Any]:
     """Known class that each sample is nearest to, (n_samples,)."""
     columns = _columns(estimator, X)
     best = (columns > 0).astype(np.intp) if columns.ndim == 1 else columns.argmax(axis=1)

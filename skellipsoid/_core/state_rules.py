@@ -160,8 +160,8 @@ _TRAFFIC = {"open_share", "low", "high", "known_shift", "known_spread", "open_pl
 def _is_traffic(value: Any) -> bool:
     if not isinstance(value, Mapping) or value.keys() != _TRAFFIC or not all(map(is_number, value.values())):
         return False
-    are_shares = 0 <= value["low"] <= value["high"] <= 1 and 0 < value["open_share"] < 1
-    return bool(are_shares and value["known_spread"] > 0 < value["open_width"])
+    are_proportions = 0 <= value["low"] <= value["high"] <= 1 and 0 < value["open_share"] < 1
+    return bool(are_proportions and value["known_spread"] > 0 < value["open_width"])
 
 
 #: What ``asking_`` has; besides, the rate where one is kept.

@@ -18,7 +18,7 @@ from .._samples.duplicates import find_duplicates
 from .characters import normalize_text
 from .validation import number
 
-#: Number of characters of a text that are compared; the limit of most text models is similar.
+#: Number of characters of a text that are compared; the limit of most embedding models is similar.
 _N_CHARACTERS = 1000
 #: Directions that texts are compared in, of their character n-grams.
 _N_DIRECTIONS = 128

@@ -22,7 +22,7 @@ from .warn import warn
 #: Squares of larger values, summed over the features, may overflow.
 LARGEST_VALUE = 1e150
 #: Weights below this share of the largest are 0.
-SMALLEST_SHARE = 1e-12
+SMALLEST_RELATIVE_WEIGHT = 1e-12
 #: Rows that a message names at most.
 _MOST_NAMED = 10
 #: Letters of a value that a message names at most.
@@ -218,15 +218,15 @@ def check_weights(sample_weight: Any, rows: NDArray[np.intp]) -> None:
         )
 
 
-def read_weight_shares(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+def read_relative_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
     """Give the weight of each row as a share of the largest, tiny ones as 0."""
     weights = read_weights(sample_weight, n_rows)
     shares = np.asarray(weights / weights.max())
-    lost = (weights > 0) & (shares < SMALLEST_SHARE)
+    lost = (weights > 0) & (shares < SMALLEST_RELATIVE_WEIGHT)
     if lost.any():
         warn(
-            f"{lost.sum()} of {(weights > 0).sum()} positive weights are less than {SMALLEST_SHARE:g} of the largest, "
-            f"{weights.max():g}, and count as 0; check that weight."
+            f"{lost.sum()} of {(weights > 0).sum()} positive weights are less than {SMALLEST_RELATIVE_WEIGHT:g} of the "
+            f"largest, {weights.max():g}, and count as 0; check that weight."
         )
     shares[lost] = 0
     return shares

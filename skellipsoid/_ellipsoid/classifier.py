@@ -15,7 +15,7 @@ from skellipsoid_runtime._answers import p_values
 from .._core.fit_steps import encode, gather_used, read_training, warn_of_degenerate, without_outliers
 from .._core.fitted_state import fit_context, of_one_fit
 from .._core.norms import FEWEST_FEATURES, usual_norms, zeros_are_none
-from .._core.open_set_classifier import Answers, BoundaryOpenSetClassifier
+from .._core.open_set_classifier import BoundaryOpenSetClassifier, Predictions
 from .._core.sklearn import HasMethods, Interval, StrOptions, validate_params
 from .._core.state_rules import Record, Rule
 from .._core.validation import select_rows
@@ -322,11 +322,11 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
         return self._scored(X, of_all=True)[0]
 
-    def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Answers:
+    def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Predictions:
         if (given := scoring.read_on_device(self, X)) is not None:
             margins, assigned, norms = self._scored(given, of_all=False)
             if np.isfinite(norms).all():
-                return self._answers(assigned[:, 0], margins[:, 0], self._zeros_are_none & (norms == 0), norms)
+                return self._predictions(assigned[:, 0], margins[:, 0], self._zeros_are_none & (norms == 0), norms)
         return super()._score_checked(X, with_norms=with_norms)
 
     def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:

@@ -21,10 +21,10 @@ class SupConTextEncoder(TrainedTextFeatures):
     """Text encoder trained with the supervised contrastive loss.
 
     The representation stage of EliDecide [1]_. The features of a text are z = (W x + b) / ‖W x + b‖₂ (eq. 1 of the
-    paper), where x is the vector that the text model gives it, in the paper the mean of its token vectors. The linear
-    layer (W and b) is trained with the supervised contrastive loss [2]_ (eq. 2) on two dropout views of every text
-    [3]_; with ``finetune="full"`` the text model is trained, too. The loss moves texts of the same class together and
-    texts of different classes apart.
+    paper), where x is the vector that the embedding model gives it, in the paper the mean of its token vectors. The
+    linear layer (W and b) is trained with the supervised contrastive loss [2]_ (eq. 2) on two dropout views of every
+    text [3]_; with ``finetune="full"`` the embedding model is trained, too. The loss moves texts of the same class
+    together and texts of different classes apart.
 
     ``fit_transform`` gives other features than ``fit`` followed by ``transform`` (see ``cross_fit``). Train a
     classifier on the features of ``fit_transform``.
@@ -42,34 +42,34 @@ class SupConTextEncoder(TrainedTextFeatures):
         What is trained. ``"auto"``: ``"head"`` from 75 texts per class on, else ``"none"``; the mean over the classes
         counts, without copies of a text unless ``duplicates`` says otherwise. With ``n_components`` it is always
         ``"head"``, with a single class ``"none"``. It is never ``"full"``. ``finetune_`` is the mode that was chosen.
-        Read more in the :ref:`User Guide <texts_per_class>`. ``"head"``: W and b; the text model is frozen and embeds
-        each text once (seconds on a CPU). ``"full"``: also the text model with its own layers, as in the paper (minutes
-        on a CPU), by all processes of the default group of ``torch.distributed`` where there is one
+        Read more in the :ref:`User Guide <texts_per_class>`. ``"head"``: W and b; the embedding model is frozen and
+        embeds each text once (seconds on a CPU). ``"full"``: also the embedding model with its own layers, as in the
+        paper (minutes on a CPU), by all processes of the default group of ``torch.distributed`` where there is one
         (:ref:`large_data`). ``"none"``: nothing; the features are x / ‖x‖₂.
 
     n_components : int, default=None
-        Number of features. ``None`` is the width of the text model; W is then initialised with the identity, else with
-        orthonormal random directions. Not with ``finetune="none"``.
+        Number of features. ``None`` is the width of the embedding model; W is then initialised with the identity, else
+        with orthonormal random directions. Not with ``finetune="none"``.
 
     pooling : {"auto", "mean"}, default="auto"
         What makes the vector of a text from its token vectors. ``"auto"``: the modules that follow the transformer in
-        the text model (the first token or the last one, further layers); the mean if there are none. ``"mean"``: the
-        mean of all token vectors, as in the paper. Read more in the :ref:`User Guide <own_text_model>`.
+        the embedding model (the first token or the last one, further layers); the mean if there are none. ``"mean"``:
+        the mean of all token vectors, as in the paper. Read more in the :ref:`User Guide <own_text_model>`.
 
     layers : {"auto", "last"} or tuple of int, default="auto"
-        Layers of the text model that are read beside the last one. Of each, the mean of a text's token vectors, less
-        that of the training texts, is added to x: with length 0.4, where x has length 1. ``"auto"``: what goes into the
-        first layer, and the layer in the middle, which tell more of the words; none with ``finetune="full"``, or where
-        the text model makes vectors of another width. ``"last"``: none, as in the paper. A tuple has numbers from 0,
-        what goes into the first layer. Read more in the :ref:`User Guide <layers>`.
+        Layers of the embedding model that are read beside the last one. Of each, the mean of a text's token vectors,
+        less that of the training texts, is added to x: with length 0.4, where x has length 1. ``"auto"``: what goes
+        into the first layer, and the layer in the middle, which tell more of the words; none with ``finetune="full"``,
+        or where the embedding model makes vectors of another width. ``"last"``: none, as in the paper. A tuple has
+        numbers from 0, what goes into the first layer. Read more in the :ref:`User Guide <layers>`.
 
     prompt : str, default=None
-        Stands before every text, such as ``"query: "`` for E5. ``None`` is the default prompt of the text model, if it
-        has one; ``""`` is none.
+        Stands before every text, such as ``"query: "`` for E5. ``None`` is the default prompt of the embedding model,
+        if it has one; ``""`` is none.
 
     normalize : bool, default=True
-        Whether features have unit length, whatever the text model's own modules end with. ``False`` is an ablation of
-        the paper; the contrastive loss always compares directions.
+        Whether features have unit length, whatever the embedding model's own modules end with. ``False`` is an ablation
+        of the paper; the contrastive loss always compares directions.
 
     loss : {"supcon", "softmax"}, default="supcon"
         ``"supcon"``: the supervised contrastive loss. ``"softmax"``, an ablation of the paper: the cross-entropy of a
@@ -133,10 +133,10 @@ class SupConTextEncoder(TrainedTextFeatures):
         Largest number of tokens of a text; longer texts are truncated. ``None`` is the model's own limit.
 
     dtype : {"float32", "bfloat16"}, default="float32"
-        The numbers with which the text model embeds texts. ``"bfloat16"`` is more than twice as fast on CPUs with AMX
-        (Intel's since 2023, the fourth Xeon generation), and F1 is the same. On other x86 CPUs it is slower, and a
+        The numbers with which the embedding model embeds texts. ``"bfloat16"`` is more than twice as fast on CPUs with
+        AMX (Intel's since 2023, the fourth Xeon generation), and F1 is the same. On other x86 CPUs it is slower, and a
         warning says so; on a GPU it was not measured. What is trained is trained in single precision, and saved so:
-        memory holds the text model in both. Read more in the :ref:`User Guide <bfloat16>`.
+        memory holds the embedding model in both. Read more in the :ref:`User Guide <bfloat16>`.
 
     open_label : int or str, default=-1
         Texts with this label are not trained on. Cast to the kind of ``y``: −1 for numbers, ``"-1"`` for
@@ -212,7 +212,7 @@ class SupConTextEncoder(TrainedTextFeatures):
     differ from those of ``fit`` followed by ``transform``, as in scikit-learn's
     :class:`~sklearn.preprocessing.TargetEncoder`.
 
-    The fitted encoder holds the text model, also in its pickle.
+    The fitted encoder holds the embedding model, also in its pickle.
 
     References
     ----------
@@ -299,7 +299,7 @@ class SupConTextEncoder(TrainedTextFeatures):
         return features[first[equal]]
 
     def _spread(self, known: torch.Tensor, training: TrainingTexts) -> torch.Tensor:
-        """Features of the known texts that tuned the text model, spread as those of validation or held-out texts."""
+        """Features of the known texts that the embedding model was trained on, spread as those of held-out texts."""
         held, classes = training.held, training.classes
         rows = held & training.learns
         fresh, fresh_classes = known[torch.from_numpy(rows)], classes[rows]

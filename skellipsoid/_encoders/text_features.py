@@ -1,4 +1,4 @@
-"""What a fitted text encoder does: a text model, a linear layer behind it, unit length."""
+"""What a fitted text encoder does: an embedding model, a linear layer behind it, unit length."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from .torch.backbone import ACTIVATIONS, TextBackbone, export
 from .torch.objectives import TrainingSettings
 
 #: What to do if the memory does not suffice.
-REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
+REMEDIES = "reduce batch_size or max_length, use a smaller embedding model, or device='cpu'"
 #: Why a training ended.
 STOP_REASONS = ("max_iter", "n_iter_no_change", "none")
 #: Only with ``keep_texts``.
@@ -53,13 +53,13 @@ _KEPT_TEXTS = {
 }
 
 
-#: Vectors of texts, by the text model that gave them; only inside of ``embedding_once``.
+#: Vectors of texts, by the embedding model that gave them; only inside of ``embedding_once``.
 _KEPT: ContextVar[dict[tuple[Any, ...], dict[str, torch.Tensor]] | None] = ContextVar("kept", default=None)
 
 
 @contextmanager
 def embedding_once() -> Iterator[None]:
-    """Embed each text once inside the block, whichever encoders with the same text model, not trained, need it."""
+    """Embed each text once inside the block, whichever encoders with the same embedding model, not trained, need it."""
     before = _KEPT.set({})
     try:
         yield
@@ -104,7 +104,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         "training_data_sha256_": optional(TEXT),
         "_embedding_means": optional(floats("n_classes", "width")),
         "_embedding_covariance": optional(floats("width", "width")),
-        "_backbone": Rule("a text model", lambda value: isinstance(value, TextBackbone)),
+        "_backbone": Rule("an embedding model", lambda value: isinstance(value, TextBackbone)),
         **_KEPT_TEXTS,
     }
 
@@ -120,7 +120,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         -------
         features : ndarray of shape (n_samples, n_components), float32
             Zeros for a text without a token of the vocabulary that has a letter, a digit or a sign: blanks,
-            punctuation, or letters that the text model does not know.
+            punctuation, or letters that the embedding model does not know.
 
         Raises
         ------
@@ -149,7 +149,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         check_is_fitted(self)
         if self._backbone.layers:
             raise ValueError(
-                f"The encoder reads the layers {self._backbone.layers} of its text model, for which "
+                f"The encoder reads the layers {self._backbone.layers} of its embedding model, for which "
                 "sentence-transformers has no module; use save, or fit with layers='last' to export."
             )
         target = Path(folder)
@@ -183,7 +183,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _pooled(self, texts: list[str], layers: tuple[int, ...] = (), *, verbose: int | bool = 0) -> torch.Tensor:
         """Vectors of texts, on the CPU, before W; equal texts are embedded once.
 
-        With ``layers`` the texts are those of a fit: the text model reads these layers from now on.
+        With ``layers`` the texts are those of a fit: the embedding model reads these layers from now on.
         """
         backbone = self._backbone.to(resolve_device(self.device, fallback=True))
         self._check_pooling()
@@ -217,7 +217,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             return self._project(self._pooled(texts))
 
     def _embed_both(self, texts: list[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Features of texts, and their unit embeddings before W, by one pass of the text model."""
+        """Features of texts, and their unit embeddings before W, by one pass of the embedding model."""
         with explain_out_of_memory(f"embedding {len(texts)} texts with {self.model_name!r}", REMEDIES):
             pooled = self._pooled(texts)
             return self._project(pooled), functional.normalize(pooled, dim=1).numpy()
@@ -235,7 +235,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Raise an error for what no rule of ``_state`` says."""
         self._check_pooling()
         width, is_frozen = self._backbone.model.width, self.finetune_ == "none"
-        refuse(width != sizes["width"], f"its width is {sizes['width']}, but that of its text model {width}")
+        refuse(width != sizes["width"], f"its width is {sizes['width']}, but that of its embedding model {width}")
         fits = (self.weight_ is None, self.bias_ is None) == (is_frozen, is_frozen)
         refuse(not fits, f"finetune_ is {self.finetune_!r}, which does not fit weight_ and bias_")
         described = {hasattr(self, name) for name in ("_embedding_means", "_embedding_covariance")}
@@ -254,7 +254,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 
 def less_unread(features: torch.Tensor, embeddings: torch.Tensor) -> torch.Tensor:
-    """Leave zeros, the vectors of texts that the text model cannot read, as they are, whatever was made of them."""
+    """Set the features of texts that the embedding model cannot read, whose embeddings are zeros, to zeros."""
     return torch.where(embeddings.ne(0).any(dim=1, keepdim=True), features, torch.zeros_like(features))
 
 

@@ -118,7 +118,7 @@ class TrainedTextFeatures(TextFeatures):
             If only one of ``X_val`` and ``y_val`` is given, if ``X_val`` is empty, if a label in ``y_val`` is not in
             ``y``, or if they are given with ``early_stopping=False``.
         OSError
-            If the text model is not found.
+            If the embedding model is not found.
         """
         self._fit(X, y, groups, X_val, y_val)
         return self
@@ -292,7 +292,7 @@ class TrainedTextFeatures(TextFeatures):
     def _train_layer(
         self, texts: list[str], training: TrainingTexts, embeddings: torch.Tensor | None, device: torch.device
     ) -> History:
-        """Train W and b, and without embeddings the text model, too; validation texts are the last rows."""
+        """Train W and b, and without embeddings the embedding model, too; validation texts are the last rows."""
         learns, validation = training.rows[training.learns], training.validation
         rows: Rows
         if embeddings is None:
@@ -322,7 +322,7 @@ def choose_layers(encoder: TrainedTextFeatures, backbone: TextBackbone) -> tuple
     Raises
     ------
     ValueError
-        If the text model does not have the given ones.
+        If the embedding model does not have the given ones.
     """
     chosen: Any = encoder.layers
     model = backbone.model
@@ -337,7 +337,7 @@ def choose_layers(encoder: TrainedTextFeatures, backbone: TextBackbone) -> tuple
     model.check_layers(numbers)
     if encoder.finetune == "full":
         raise ValueError(
-            f"layers={numbers} needs a text model that is not trained, but finetune='full' trains it; use "
+            f"layers={numbers} needs an embedding model that is not trained, but finetune='full' trains it; use "
             "layers='last', or finetune='head'."
         )
     return numbers

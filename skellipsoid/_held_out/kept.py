@@ -68,7 +68,7 @@ class KeepsHeldOutMixin:
             return None
         real = ~self._held_out["is_synthetic"]
         codes = {name: column[real] for name, column in self._held_out.items()}
-        answers = self._possible_answers()  # type: ignore[attr-defined]
+        answers = self._possible_labels()  # type: ignore[attr-defined]
         return Result(
             is_open=codes["is_open"],
             label=answers[codes["classes"]],
@@ -121,7 +121,7 @@ def held_out_rows(classifier: Any, caller: str) -> dict[str, Any]:
             f"The fit of this {name} held out no {what}, so that nothing stands in for open samples: pass new samples "
             "with their labels, some of them open."
         )
-    truth = classifier._possible_answers()[
+    truth = classifier._possible_labels()[
         np.where(held_out.is_open, len(classifier.classes_), classifier._encode(held_out.label))
     ]
     return {

@@ -1,5 +1,5 @@
 """A fitted classifier or Pipeline as one ONNX graph, for machines without torch.
 
 ``export`` makes the graph, ``folder`` writes it. ``heads`` is what follows the features, in operators of torch;
-``quantize`` is a text model in 8-bit integers.
+``quantize`` is an embedding model in 8-bit integers.
 """

@@ -19,7 +19,7 @@ from .._core.open_set_classifier import BoundaryOpenSetClassifier
 from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
-from .._encoders.torch.probes import check_answers
+from .._encoders.torch.probes import check_vectors
 from .._traffic.operating_point import TunedOperatingPointCV
 from .._traffic.predict_set import zones_of
 from .._version import __version__
@@ -28,9 +28,9 @@ from ..persistence._sizes import check_sizes
 from .folder import SETTINGS, check_target, write_export
 from .graph import Graph, Parts, scored, seen, traced
 from .heads import CLASSIFIERS, STEPS
-from .quantize import answers_of, grown, growth_of, import_onnxruntime, quantized, with_affine
+from .quantize import grown, growth_of, import_onnxruntime, outputs_of, quantized, with_affine
 
-#: Text models that were compared at many batch sizes and lengths.
+#: Embedding models that were compared at many batch sizes and lengths.
 TEXT_MODELS = ("BertModel", "DistilBertModel", "MPNetModel", "RobertaModel")
 #: Memory of the head for the rows of one run of the graph.
 _HEAD_BYTES = 2**26
@@ -52,7 +52,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False, o
     estimator : classifier or Pipeline
         Fitted: an :class:`EllipsoidOpenSetClassifier`, with or without a trainer, or a classifier of
         :mod:`skellipsoid.baselines` with a closed form (not those that look at neighbours); or a Pipeline of a text
-        encoder of this package whose text model is a BERT, DistilBERT, MPNet or RoBERTa, scikit-learn's
+        encoder of this package whose embedding model is a BERT, DistilBERT, MPNet or RoBERTa, scikit-learn's
         ``StandardScaler``, ``Normalizer``, ``PCA`` or ``TruncatedSVD``, and such a classifier. A fitted search or
         :class:`TunedOperatingPointCV` exports the fitted estimator inside. The limit is part of the
         graph.
@@ -60,7 +60,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False, o
         A new or empty folder. It is complete or not there at all. The command ``skellipsoid export`` writes beside a
         saved model, where ``skellipsoid predict`` uses it.
     quantize : bool, default=False
-        Whether the text model computes with 8-bit integers: faster, and a quarter of the size but for the table of
+        Whether the embedding model computes with 8-bit integers: faster, and a quarter of the size but for the table of
         words and for matrix products whose precision a few large inputs would spoil. It needs an encoder that was
         fitted with ``keep_texts=True``: the distances of the training texts to their class centres are measured with
         the quantised model. By how much their squares grow, so much the squared radii and the squared held-out
@@ -71,8 +71,8 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False, o
     Raises
     ------
     TypeError
-        If the estimator, a step or the text model cannot be exported, or ``quantize`` is not a Boolean. Then nothing is
-        written.
+        If the estimator, a step or the embedding model cannot be exported, or ``quantize`` is not a Boolean. Then
+        nothing is written.
     ImportError
         If the packages of the extra ``[onnx]`` are not installed.
     FileExistsError
@@ -122,8 +122,8 @@ def exported_files(
     parts = _checked(estimator)
     if quantize and not hasattr(parts.encoder, "training_texts_"):
         raise TypeError(
-            "quantize measures the quantised text model with the training texts, but the estimator keeps none; fit its "
-            "text encoder with keep_texts, or export without quantize."
+            "quantize measures the quantised embedding model with the training texts, but the estimator keeps none; "
+            "fit its text encoder with keep_texts, or export without quantize."
         )
     check_target(target, overwrite=overwrite)
     _check_packages()
@@ -189,14 +189,14 @@ def _check_text_model(encoder: TextFeatures) -> None:
     found = type(transformer).__name__
     if found not in TEXT_MODELS:
         allowed = ", ".join(name.removesuffix("Model") for name in TEXT_MODELS)
-        raise TypeError(f"The text model is a {found}, which cannot be exported; use one of {allowed}.")
+        raise TypeError(f"The embedding model is a {found}, which cannot be exported; use one of {allowed}.")
     dtypes = {parameter.dtype for parameter in transformer.parameters()}
     if dtypes != {torch.float32}:
         raise TypeError(
-            f"The text model has weights of {', '.join(sorted(map(str, dtypes)))}, but only torch.float32 can be "
+            f"The embedding model has weights of {', '.join(sorted(map(str, dtypes)))}, but only torch.float32 can be "
             "exported; convert it with .float()."
         )
-    check_answers(encoder._backbone.model)
+    check_vectors(encoder._backbone.model)
 
 
 def _described(parts: Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]:
@@ -223,7 +223,7 @@ def _described(parts: Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]:
             }
             np.save(content := BytesIO(), kept)
             files[TRAINING_FEATURES] = content.getvalue()
-    answers = _labels(classifier._possible_answers())
+    answers = _labels(classifier._possible_labels())
     files[GRAPH] = _with_names(files[GRAPH], answers["values"])
     manifest = {
         "format": FORMAT,
@@ -293,25 +293,25 @@ def _verify(content: bytes, backbone: TextBackbone, graph: Graph) -> None:
     with torch.no_grad():
         inputs = [(ids := torch.tensor([tokens]), torch.ones_like(ids)) for tokens in backbone.tokenize(_PROBES)]
         expected = seen(graph, torch.cat([graph.features(each) for each in inputs]).numpy())
-    score, features = answers_of(content, backbone, _PROBES)
+    score, features = outputs_of(content, backbone, _PROBES)
     scores = scored(graph, expected)
     difference = max(np.abs(features - expected).max(), (np.abs(score - scores) / (1 + np.abs(scores))).max())
     if not difference <= _TOLERANCE:
         raise TypeError(
-            f"The graph of this text model differs from the model itself by {difference:.2g}; export a model with "
-            "another text model, and report this one."
+            f"The graph of this embedding model differs from the model itself by {difference:.2g}; export a model with "
+            "another embedding model, and report this one."
         )
 
 
 def _recalibrated(
     content: bytes, backbone: TextBackbone, graph: Graph, parts: Parts, held_out: NDArray[np.float64] | None
 ) -> tuple[bytes, NDArray[np.float32], NDArray[np.float64] | None]:
-    """Quantise the text model of a graph; gives it with what the classifier sees of the training texts, and scores."""
+    """Quantise the embedding model of a graph; gives it, the classifier's features of training texts, and scores."""
     encoder: Any = parts.encoder
     texts = encoder.training_texts_.tolist()
     content = quantized(content, "text_model.transformer", backbone, texts)
     before = scored(graph, seen(graph, encoder.training_features_))
-    after, features = answers_of(content, backbone, texts)
+    after, features = outputs_of(content, backbone, texts)
     known = np.ones(len(after), dtype=bool)
     if encoder.training_labels_ is not None:
         known = np.isin(encoder.training_labels_, parts.classifier.classes_)

@@ -128,8 +128,8 @@ def traced(graph: Graph, n_features: int) -> bytes:
     model: Any = program.model_proto  # type: ignore[union-attr]
     if (n_bytes := model.ByteSize()) > _MOST_BYTES:
         raise TypeError(
-            f"The graph takes {n_bytes / 1e9:.1f} GB, but a file of ONNX holds 2 GB; use a smaller text model, or a "
-            "classifier with fewer features."
+            f"The graph takes {n_bytes / 1e9:.1f} GB, but a file of ONNX holds 2 GB; use a smaller embedding model, or "
+            "a classifier with fewer features."
         )
     onnx.checker.check_model(model, full_check=True)
     return bytes(model.SerializeToString())

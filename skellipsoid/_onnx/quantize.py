@@ -1,4 +1,4 @@
-"""A text model in 8-bit integers, and the size of the boundaries for what it computes."""
+"""An embedding model in 8-bit integers, and the size of the boundaries for what it computes."""
 
 import importlib
 import logging
@@ -120,7 +120,7 @@ def _session(content: bytes) -> Any:
     return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
-def answers_of(content: bytes, backbone: TextBackbone, texts: list[str]) -> tuple[Floats, Floats]:
+def outputs_of(content: bytes, backbone: TextBackbone, texts: list[str]) -> tuple[Floats, Floats]:
     """Scores (n_texts,) and features (n_texts, n_features) that a graph gives for texts."""
     session = _session(content)
 

@@ -1,4 +1,4 @@
-"""Answers that may be questions: the class, a few classes to choose from, or open."""
+"""Predictions that may be questions: the class, a few classes to choose from, or open."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.utils import Bunch
 
 from skellipsoid_runtime._answers import ASK, OPEN, actions, check_max_classes, offered
 
-from .._core.open_set_classifier import Answers
+from .._core.open_set_classifier import Predictions
 from .._core.pipelines import read_estimator
 from .._core.results import Result
 from .._core.validation import is_number
@@ -102,7 +102,7 @@ def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
     among = expit(log_odds - known.confusion)[n_offered - 1, np.arange(len(first))]
     is_open = of_scores(held_out, scores, known.traffic)
     probability = np.where(action == OPEN, is_open, (1 - is_open) * among)
-    return Result(action=action, classes=classifier._possible_answers()[codes], probability=probability)
+    return Result(action=action, classes=classifier._possible_labels()[codes], probability=probability)
 
 
 def first_classes(classifier: Any, features: Any) -> tuple[NDArray[np.int64], Floats]:
@@ -111,7 +111,7 @@ def first_classes(classifier: Any, features: Any) -> tuple[NDArray[np.int64], Fl
     return first, gap_of(compared)
 
 
-def _actions(classifier: Any, zones: Mapping[str, float], found: Answers, gaps: Floats) -> NDArray[np.str_]:
+def _actions(classifier: Any, zones: Mapping[str, float], found: Predictions, gaps: Floats) -> NDArray[np.str_]:
     """Say what is done with each message, by zones and the limit as it is now."""
     class_offsets, scores = classifier.class_offsets_[found.assigned], found.scores
     is_known = scores >= (classifier.offset_ + class_offsets).astype(scores.dtype)  # as predict does

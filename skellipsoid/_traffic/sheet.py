@@ -9,7 +9,7 @@ from sklearn.utils import check_consistent_length
 from skellipsoid_runtime._containers import only_column
 
 from .._core.labels import as_kind_of, as_partial_labels
-from .._core.validation import check_weights, name_rows, read_weight_shares, read_weights
+from .._core.validation import check_weights, name_rows, read_relative_weights, read_weights
 from .._core.warn import warn
 from .._ellipsoid.learned import UNWEIGHTED, Learned, comparable, find_learned, learned_of
 from .._held_out.scores import Floats, Integers
@@ -66,7 +66,7 @@ def read_given(n_messages: int, y: ArrayLike, sample_weight: Any, classes: NDArr
             f"sample_weight is above {LARGEST_WEIGHT:.0e} in {name_rows(rows[are_large])}; pass one over the chance of "
             "being labelled, in any unit below that."
         )
-    return given._replace(weights=read).where(read_weight_shares(of_labels, len(rows)) > 0)
+    return given._replace(weights=read).where(read_relative_weights(of_labels, len(rows)) > 0)
 
 
 class Sheet(NamedTuple):

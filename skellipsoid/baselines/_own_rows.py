@@ -13,7 +13,7 @@ from .._core.fitted_state import fit_context
 from .._core.labels import as_labels, check_given
 from .._core.sklearn import count_rows, take_rows
 from .._core.texts import texts_of
-from .._core.validation import check_groups, number, read_weight_shares
+from .._core.validation import check_groups, number, read_relative_weights
 from .._torch.threads import one_thread_each
 from ._threshold import Integers, ThresholdedClassifier
 
@@ -52,7 +52,7 @@ class OwnRowsClassifier(ThresholdedClassifier):
         labels, n = np.asarray(as_labels(y, warn=True)), count_rows(rows)
         if len(labels) != n:
             raise ValueError(f"X has {n} rows, but y has {len(labels)} labels; pass one label for each row.")
-        weights, given = read_weight_shares(sample_weight, n), check_groups(groups, n)
+        weights, given = read_relative_weights(sample_weight, n), check_groups(groups, n)
         used = np.flatnonzero(weights > 0)
         self.open_label_, self.classes_, codes = encode(labels, self.open_label, used)
         units = np.arange(n) if self.duplicates == "off" else _copies(rows, codes)

@@ -28,10 +28,10 @@ _ALARM = 3
 _MODULE_OF = {
     **dict.fromkeys(("add", "remove", "merge"), "change"),
     "review": "learn",
-    "set_limit": "limit",
+    "set_threshold": "threshold",
 }
 #: Commands that show how far they are with the texts of a file.
-_SHOW_BARS = {"add", "evaluate", "learn", "merge", "remove", "review", "set_limit", "traffic"}
+_SHOW_BARS = {"add", "evaluate", "learn", "merge", "remove", "review", "set_threshold", "traffic"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

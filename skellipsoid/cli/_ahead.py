@@ -11,7 +11,7 @@ from typing import Any
 from skellipsoid_runtime._hub import check_no_revision, is_hub_name
 
 from .._core.files import check_folder as check_place
-from .._core.files import check_sheet, members_path, real_file
+from .._core.files import check_spreadsheet, members_path, real_file
 from .._core.messages import numbered
 from .._core.warn import silenced
 from .._text_files.columns import choose_columns
@@ -25,9 +25,9 @@ from ._given import read_by
 from ._pages.page import SUFFIX as PAGE
 
 #: Commands whose model is changed, and so no model of the hub.
-_CHANGE = {"add", "remove", "merge", "learn", "set-limit"}
+_CHANGE = {"add", "remove", "merge", "learn", "set-threshold"}
 #: Commands that read lines of standard input where there is no file.
-_LINES = {"predict", "traffic", "set-limit", "review", "monitor", "compare"}
+_LINES = {"predict", "traffic", "set-threshold", "review", "monitor", "compare"}
 #: Bytes of a file that is read here, too, to see whether it can be.
 _MOST_BYTES = 20e6
 
@@ -43,7 +43,7 @@ def check_ahead(options: argparse.Namespace) -> None:
     name = options.command
     checks: dict[str, Callable[[argparse.Namespace], object]] = {
         "predict": _check_predict,
-        "set-limit": _check_limit,
+        "set-threshold": _check_threshold,
         "export": _check_export,
     }
     if name in checks:
@@ -86,7 +86,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
 def _check_sheet(path: Path, options: argparse.Namespace) -> None:
     """Refuse a name to which no table, workbook or page can be written."""
     checks = {} if options.command == "compare" else {SUFFIX: check_workbook, PAGE: check_place}
-    checks.get(path.suffix.lower(), check_sheet)(path)
+    checks.get(path.suffix.lower(), check_spreadsheet)(path)
 
 
 def _check_given(options: argparse.Namespace) -> None:
@@ -178,14 +178,14 @@ def _save_problem(options: argparse.Namespace, others: list[str]) -> str | None:
     return None
 
 
-def _check_limit(options: argparse.Namespace) -> None:
-    """Raise an error unless the options name one limit."""
+def _check_threshold(options: argparse.Namespace) -> None:
+    """Raise an error unless the options name one threshold."""
     of_log = options.data is not None or options.open_share is not None
-    n_limits = of_log + (options.rejection_rate is not None) + options.undo
-    if n_limits != 1 and not (n_limits == 0 and options.miss_rate is not None):
+    n_ways = of_log + (options.rejection_rate is not None) + options.undo
+    if n_ways != 1 and not (n_ways == 0 and options.miss_rate is not None):
         raise ValueError(
-            "set-limit sets one limit; pass --data with a log and its share or labels, --open-share, --rejection-rate "
-            "or --undo."
+            "set-threshold sets one threshold; pass --data with a log and the proportion of new texts or labels, "
+            "--open-share, --rejection-rate or --undo."
         )
     if options.miss_rate is not None and options.rejection_rate is not None:
         raise ValueError(
@@ -193,8 +193,8 @@ def _check_limit(options: argparse.Namespace) -> None:
         )
     if options.data is not None and options.label_column is None and options.open_share is None:
         raise ValueError(
-            "A log without labels does not say where the limit goes, since known texts that are worded unlike the "
-            "training texts look like new ones; pass --label-column with labels of about 30 of its texts, or "
+            "A log without labels does not say where the threshold belongs, since known texts that are worded unlike "
+            "the training texts look like new ones; pass --label-column with labels of about 30 of its texts, or "
             "--open-share."
         )
 

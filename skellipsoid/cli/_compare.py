@@ -2,7 +2,7 @@
 
 import argparse
 
-from .._core.files import write_sheet
+from .._core.files import write_spreadsheet
 from .._traffic.compare import compare as compare_models
 from ._given import texts_of_file, with_content
 from ._use import load_model
@@ -22,5 +22,5 @@ def compare(options: argparse.Namespace) -> None:
         columns = [found.changed[name].tolist() for name in names]
         margins = [[f"{margin:.4f}" for margin in column] for column in columns[2:4]]
         texts = [" ".join(text.split()) for text in columns[4]]
-        write_sheet(options.save, names, zip(*columns[:2], *margins, texts, strict=True))
+        write_spreadsheet(options.save, names, zip(*columns[:2], *margins, texts, strict=True))
         print(f"\nThe changed answers are in {options.save}")

@@ -29,7 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_evaluate(commands)
     _add_predict(commands)
     _add_traffic(commands)
-    _add_set_limit(commands)
+    _add_set_threshold(commands)
     _add_review(commands)
     _add_learn(commands)
     _add_monitor(commands)
@@ -225,9 +225,9 @@ def _add_labels(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_set_limit(commands: Commands) -> None:
+def _add_set_threshold(commands: Commands) -> None:
     limit = commands.add_parser(
-        "set-limit",
+        "set-threshold",
         help="move the limit of a model: for a log, a share of new texts, or a share of known ones",
         description="Say in one sentence what another limit changes, and save the model with it. The training stays.",
     )

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+#: Earlier names of commands.
+_RENAMED = {"set-limit": "set-threshold"}
+
 
 class Parser(argparse.ArgumentParser):
     """Knows options by their whole names alone: an abbreviation would mean another one in a later version."""
@@ -27,7 +30,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with one sentence, which names the choice that is nearest to a wrong one."""
         if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
-            message += _meant(found[1], re.findall(r"[\w-]+", found[2]))
+            new = _RENAMED.get(found[1])
+            message += f"; it is now {new}" if new else _meant(found[1], re.findall(r"[\w-]+", found[2]))
         super().error(message)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._held_out.line import Figure
 from .._traffic.forecast import Forecast
-from ..metrics._answers import read_closed_set_rows, trade_off_at
+from ..metrics._reading import read_closed_set_rows, trade_off_at
 from ._intents import Intent, advice_on, held_out_intents, rows_of_intents
 from ._pages.page import write_page
 from ._trade_off import limits

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .._core.files import write_sheet
+from .._core.files import write_spreadsheet
 from .._core.pipelines import split_estimator
 from .._text_files.match_log import DIGEST, MESSAGE, ROW, digest
 from .._text_files.workbooks.write_workbook import SUFFIX, Sheet, write_workbook
@@ -70,9 +70,11 @@ def _write_rows(path: Path, names: list[str], rows: list[list[Any]], classifier:
         write_workbook(path, [sheet], [opened, *classes])
         return
     long = {names.index(name) for name in ("message", "nearest_text")}
-    write_sheet(path, names, [[one_line(cell) if i in long else cell for i, cell in enumerate(row)] for row in rows])
+    write_spreadsheet(
+        path, names, [[one_line(cell) if i in long else cell for i, cell in enumerate(row)] for row in rows]
+    )
     labels = path.with_name(f"{path.stem}-labels{path.suffix}")
-    write_sheet(labels, ["label"], [[label] for label in [*classes, opened]])
+    write_spreadsheet(labels, ["label"], [[label] for label in [*classes, opened]])
 
 
 def _write_page(options: argparse.Namespace, classifier: Any, chosen: list[Chosen]) -> None:

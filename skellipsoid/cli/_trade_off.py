@@ -10,7 +10,7 @@ from .._held_out.kept import held_out_rows
 from .._held_out.line import Figure
 from .._held_out.scores import ReferenceScores
 from .._traffic.forecast import FEWEST_HELD_OUT, Forecast, forecast_as_fitted, forecast_as_set, forecast_placed
-from ..metrics._answers import read_closed_set_rows, trade_off_at
+from ..metrics._reading import read_closed_set_rows, trade_off_at
 
 #: Shares of known texts that the table's rows reject at most.
 _RATES = (0.02, 0.05, 0.1, 0.2)

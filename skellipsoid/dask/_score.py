@@ -142,7 +142,7 @@ def transform(model: Any, X: Any) -> Any:
 
     Examples
     --------
-    A text model is saved to a folder, so that the graph does not carry it:
+    An embedding model is saved to a folder, so that the graph does not carry it:
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -225,7 +225,7 @@ def _by_sample(method: str, model: Any, X: Any) -> Any:
     dtype = np.dtype(np.float64)
     if method == "predict":
         is_ours = isinstance(classifier, BaseOpenSetClassifier)
-        dtype = (classifier._possible_answers() if is_ours else np.asarray(classifier.classes_)).dtype
+        dtype = (classifier._possible_labels() if is_ours else np.asarray(classifier.classes_)).dtype
     known = {"model": task, "method": method, "of_type": dtype}
     if kind == "bag":
         numbers = db.from_sequence(range(X.npartitions), npartitions=X.npartitions)

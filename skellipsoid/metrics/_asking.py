@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length
 
-from ._answers import read_label_problem, read_labels
+from ._reading import read_label_problem, read_labels
 
 _ACTIONS = ("answer", "ask", "open")
 
@@ -96,14 +96,14 @@ def asking_report(
     is_known, is_right = truth < len(problem.classes), (offered == truth[:, np.newaxis]).any(axis=1)
     answered, asked = action == "answer", action == "ask"
 
-    def share(of: Any, rows: Any) -> float:
+    def rate(of: Any, rows: Any) -> float:
         return float(np.average(of[rows], weights=weight[rows])) if rows.any() else float("nan")
 
     return {
-        "served": share(answered & is_right, is_known),
-        "wrong": share(answered & ~is_right, is_known),
-        "asked": share(asked, is_known),
-        "missed": share(~(answered | asked) | ~is_right, is_known),
-        "open_asked": share(asked, ~is_known),
-        "open_answered": share(answered, ~is_known),
+        "served": rate(answered & is_right, is_known),
+        "wrong": rate(answered & ~is_right, is_known),
+        "asked": rate(asked, is_known),
+        "missed": rate(~(answered | asked) | ~is_right, is_known),
+        "open_asked": rate(asked, ~is_known),
+        "open_answered": rate(answered, ~is_known),
     }

@@ -14,7 +14,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from skellipsoid_runtime._containers import only_column
 
 from .._core.validation import is_number, unmasked
-from ._answers import check_same_length
+from ._reading import check_same_length
 
 #: Row numbers that are drawn at a time, so that memory does not grow with the number of resamples.
 _BATCH_SIZE = 2**20

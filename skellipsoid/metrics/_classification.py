@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._answers import read_label_problem
-from ._counts import Counts, ZeroDivision, check_zero_division, count_answers, f1_scores, fill_undefined, macro
+from ._counts import Counts, ZeroDivision, check_zero_division, count_predictions, f1_scores, fill_undefined, macro
+from ._reading import read_label_problem
 
 
 def open_set_f1_score(
@@ -83,7 +83,7 @@ def open_set_f1_score(
     0.6111
     """
     check_zero_division(zero_division)
-    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
+    counts = count_predictions(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
     return macro(np.append(_known_f1(counts, zero_division), _open_f1(counts, zero_division)))
 
 
@@ -145,7 +145,7 @@ def known_f1_score(
     0.6667
     """
     check_zero_division(zero_division)
-    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
+    counts = count_predictions(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
     scores = _known_f1(counts, zero_division)
     if not len(scores):
         scores = fill_undefined(
@@ -219,7 +219,7 @@ def open_f1_score(
     0.5
     """
     check_zero_division(zero_division)
-    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
+    counts = count_predictions(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
     return float(_open_f1(counts, zero_division)[0])
 
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._core.warn import warn
-from ._answers import LabelArray, read_label_problem
+from ._reading import LabelArray, read_label_problem
 
 #: What an undefined quotient counts: a number, or ``"warn"`` for 0 with a warning.
 ZeroDivision = float | Literal["warn"]
@@ -41,7 +41,7 @@ class Counts(NamedTuple):
         return [*map(repr, self.classes.tolist()), "open sample"]
 
 
-def count_answers(
+def count_predictions(
     y_true: ArrayLike,
     y_pred: ArrayLike,
     *,
@@ -49,7 +49,7 @@ def count_answers(
     labels: ArrayLike | None,
     sample_weight: ArrayLike | None = None,
 ) -> Counts:
-    """Count true and predicted labels by the rule of :mod:`skellipsoid.metrics._answers`, or sum their weights."""
+    """Count true and predicted labels by the rule of :mod:`skellipsoid.metrics._reading`, or sum their weights."""
     problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
     n_known = len(problem.classes)
     is_right = problem.true == problem.predicted

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc
 
-from ._answers import read_closed_set_rows
 from ._counts import has_both
+from ._reading import read_closed_set_rows
 
 
 def oscr_curve(
@@ -95,8 +95,8 @@ def oscr_curve(
     is_known, weight = rows.is_known, rows.problem.weight
     has_both(is_known, "The OSCR curve")
     thresholds, rank = np.unique(rows.score, return_inverse=True)
-    ccr = _share_at_least(is_known & (rows.problem.true == rows.problem.predicted), is_known, rank, weight)
-    fpr = _share_at_least(~is_known, ~is_known, rank, weight)
+    ccr = _rate_at_least(is_known & (rows.problem.true == rows.problem.predicted), is_known, rank, weight)
+    fpr = _rate_at_least(~is_known, ~is_known, rank, weight)
     if fpr[-1] > 0:
         # Zero times the last rate, because a rate that is NaN without known samples is NaN everywhere.
         ccr, fpr, thresholds = np.append(ccr, 0 * ccr[-1]), np.append(fpr, 0.0), np.append(thresholds, np.inf)
@@ -177,7 +177,7 @@ def oscr_score(
     return float(auc(fpr, ccr))
 
 
-def _share_at_least(
+def _rate_at_least(
     counted: NDArray[np.bool_], of: NDArray[np.bool_], rank: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Share of the samples ``of`` that are ``counted`` and whose rank is at least 0, 1, …; NaN if there are none."""

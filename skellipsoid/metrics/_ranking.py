@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from .._core.validation import is_number
-from ._answers import read_scored_rows
 from ._counts import has_both
+from ._reading import read_scored_rows
 
 
 def open_set_auroc(
@@ -225,9 +225,9 @@ def fpr_at_tpr(
     # Quotients, not tpr * n: 0.07 * 100 lies above 7, while 7 / 100 is the very number that 0.07 is. Sums of weights
     # round, however.
     threshold = known[order][np.searchsorted(reached / reached[-1], tpr * (1 - 1e-12))]
-    return _share(scored.score >= threshold, ~scored.is_known, scored.weight)
+    return _rate(scored.score >= threshold, ~scored.is_known, scored.weight)
 
 
-def _share(counted: NDArray[np.bool_], of: NDArray[np.bool_], weight: NDArray[np.float64]) -> float:
+def _rate(counted: NDArray[np.bool_], of: NDArray[np.bool_], weight: NDArray[np.float64]) -> float:
     """Share of the samples ``of`` that are ``counted``."""
     return float(np.average(counted[of], weights=weight[of])) if of.any() else float("nan")

@@ -11,7 +11,7 @@ from ._counts import (
     Counts,
     ZeroDivision,
     check_zero_division,
-    count_answers,
+    count_predictions,
     f1_scores,
     fill_undefined,
     macro,
@@ -120,7 +120,7 @@ def open_set_report(
     {'precision': 0.5, 'recall': 0.5, 'f1-score': 0.5, 'support': 2}
     """
     check_zero_division(zero_division)
-    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
+    counts = count_predictions(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
     report = _build(counts, zero_division)
     return report if output_dict else _format(report, digits)
 

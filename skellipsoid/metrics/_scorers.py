@@ -12,7 +12,7 @@ from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._core.open_set_classifier import BaseOpenSetClassifier
-from .._core.pipelines import closed_set_answer, known_classes, knownness, open_label_of, split_estimator
+from .._core.pipelines import closed_set_prediction, known_classes, knownness, open_label_of, split_estimator
 from .._core.warn import warn
 from ._classification import open_set_accuracy, open_set_f1_score
 
@@ -28,13 +28,13 @@ class _OpenSetScorer:
 
     def __call__(self, estimator: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         classes, open_label = known_classes(estimator), open_label_of(estimator)
-        warn_of_lost_open_answer(estimator)
+        warn_of_lost_open_prediction(estimator)
         if self.response == "predict":
             answers: tuple[Any, ...] = (estimator.predict(X),)
         elif self.response == "score":
             answers = (knownness(estimator, X),)
         else:
-            answers = (closed_set_answer(estimator, X), knownness(estimator, X))
+            answers = (closed_set_prediction(estimator, X), knownness(estimator, X))
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         return self.sign * self.metric(
             y, *answers, labels=classes, open_label=open_label, **self.parameters, **weighted
@@ -154,7 +154,7 @@ def make_open_set_scorer(
     return _OpenSetScorer(metric, response, 1 if greater_is_better else -1, parameters)
 
 
-def warn_of_lost_open_answer(estimator: Any) -> None:
+def warn_of_lost_open_prediction(estimator: Any) -> None:
     """Warn of an estimator that wraps an open-set classifier of this package, but gives other answers than it."""
     last = split_estimator(estimator)[1]
     if isinstance(last, BaseOpenSetClassifier) or not hasattr(last, "get_params"):

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._answers import read_closed_set_rows, trade_off_at
 from ._counts import has_both
+from ._reading import read_closed_set_rows, trade_off_at
 
 
 def trade_off_curve(

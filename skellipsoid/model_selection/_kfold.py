@@ -120,7 +120,7 @@ class OpenSetKFold(_PartitionSplitter):
         rng = resolve_random_state(self.random_state) if self.shuffle else None
         folds = self._partition(labels, groups, rng)
         open_in = _assign_open_folds(_count_rows(labels, folds, self.n_splits), rng)
-        _check_shares(open_in, self.n_splits)
+        _check_proportions(open_in, self.n_splits)
         is_class = labels.codes != OPEN
         for fold in range(self.n_splits):
             test = folds == fold
@@ -296,7 +296,7 @@ def _check_class_sizes(labels: Labels, n_splits: int) -> None:
         )
 
 
-def _check_shares(open_in: Indices, n_splits: int) -> None:
+def _check_proportions(open_in: Indices, n_splits: int) -> None:
     """Raise where groups tie classes together so that a split has no open class, or fewer than two known ones."""
     shares = np.bincount(open_in, minlength=n_splits)
     n_known = len(open_in) - int(shares.max())

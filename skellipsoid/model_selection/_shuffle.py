@@ -217,8 +217,8 @@ def _check_known_ratio(known_ratio: Any) -> None:
 
 def _check_test_size(test_size: Any) -> None:
     is_number = not isinstance(test_size, bool) and isinstance(test_size, numbers.Integral) and int(test_size) >= 1
-    is_share = isinstance(test_size, numbers.Real) and 0 < float(test_size) < 1
-    if not (is_number or is_share):
+    is_proportion = isinstance(test_size, numbers.Real) and 0 < float(test_size) < 1
+    if not (is_number or is_proportion):
         raise ValueError(f"test_size={test_size!r} must be a share between 0 and 1, or a number of samples from 1 on.")
 
 

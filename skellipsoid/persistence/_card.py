@@ -79,7 +79,7 @@ def _sizes(part: Any) -> str:
     """Give the number of training samples of a part, and its features."""
     found = []
     if isinstance(part, TextFeatures):
-        found.append(f"texts to {part._n_features_out} features, text model {_code(shown_name(part.model_name))}")
+        found.append(f"texts to {part._n_features_out} features, embedding model {_code(shown_name(part.model_name))}")
     elif isinstance(part, BaseOpenSetClassifier):
         found.append(f"{part.n_features_in_} features")
     elif hasattr(part, "components_"):
@@ -90,7 +90,7 @@ def _sizes(part: Any) -> str:
 
 
 def shown_name(text_model: Any) -> str:
-    """Give the name of a text model for others: of a folder of this machine its own name alone."""
+    """Give the name of an embedding model for others: of a folder of this machine its own name alone."""
     name = str(text_model)
     return name if NAME.fullmatch(name) and not os.path.lexists(name) else os.path.basename(os.path.normpath(name))
 

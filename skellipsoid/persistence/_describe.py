@@ -22,7 +22,7 @@ BACKBONE = "text_model"
 #: Letters by which a type of strings may be wider than twice the longest of them.
 _SLACK = 256
 
-#: Text models by the folders of their estimators.
+#: Embedding models by the folders of their estimators.
 Backbones = dict[str, TextBackbone]
 
 

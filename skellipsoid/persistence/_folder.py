@@ -33,7 +33,7 @@ _KEYS = {
 }
 #: Sizes of the files in bytes, which models that were saved before do not name.
 _OPTIONAL = {"sizes"}
-#: Files of a model below its folder of parts: arrays of an estimator, and weights and tokenizer of a text model.
+#: Files of a model below its folder of parts: arrays of an estimator, and weights and tokenizer of an embedding model.
 _FILE = re.compile(r"(?:[A-Za-z0-9_.-]+/)+(?:arrays\.safetensors|text_model/(?:model\.safetensors|tokenizer\.json))")
 PARTS = re.compile(r"parts-[0-9a-f]{16}")
 _TEMPORARY = re.compile(rf"({re.escape(MANIFEST)}|{re.escape(CARD)})\.[0-9a-f]{{8}}\.tmp")

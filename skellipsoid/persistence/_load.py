@@ -23,7 +23,7 @@ from .._core.warn import silenced
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.positions import check_length
-from .._encoders.torch.stored_text_model import FILES, StoredTextModel, restore
+from .._encoders.torch.stored_model import FILES, StoredModel, restore
 from .._torch.devices import resolve_device
 from ._card import parts_of
 from ._describe import ARRAYS, BACKBONE, Backbones, is_far_wider
@@ -45,9 +45,9 @@ def load(folder: str | Path, *, revision: str | None = None, token: str | bool |
 
     Nothing in the folder is executed: it holds numbers, strings and weights, and only files and entries that ``save``
     writes are read. Only estimators of this package and of installed distributions that register theirs, the
-    scikit-learn classes that ``save`` supports, and text models of transformers' own classes are created. If another
-    process replaces the model during the load, it is read again. No text model runs: one whose settings do not fit
-    together, although each is allowed, is a ``ValueError`` at its first use.
+    scikit-learn classes that ``save`` supports, and embedding models of transformers' own classes are created. If
+    another process replaces the model during the load, it is read again. No embedding model runs: one whose settings do
+    not fit together, although each is allowed, is a ``ValueError`` at its first use.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def _described(source: Path | CachedModel, manifest: dict[str, Any]) -> Iterator
 
 
 def check_loadable(model: dict[str, Any], files: Files, backbones: Backbones) -> None:
-    """Raise an error if ``load`` would refuse a description and its files, whose text models are ``backbones``.
+    """Raise an error if ``load`` would refuse a description and its files, whose embedding models are ``backbones``.
 
     Raises
     ------
@@ -308,13 +308,13 @@ class _Source:
     def _text_model(self, description: Any, max_length: Any) -> TextBackbone:
         if max_length is not None and (type(max_length) is not int or max_length < 2):
             raise ValueError(
-                f"max_length of the text model is {max_length!r}, but must be an integer of at least 2, or null"
+                f"max_length of the embedding model is {max_length!r}, but must be an integer of at least 2, or null"
             )
         files = {name: self.files[f"{self.folder}/{BACKBONE}/{name}"] for name in FILES}
         if self.folder in self.backbones:
             return self.backbones[self.folder]
-        model = restore(StoredTextModel(description, files))
-        check_length(max_length, model.positions, "the text model")
+        model = restore(StoredModel(description, files))
+        check_length(max_length, model.positions, "the embedding model")
         backbone = TextBackbone(model, max_length)
         backbone.check_prompt()
         return backbone

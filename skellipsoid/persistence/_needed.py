@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from .._encoders.text_features import TextFeatures
-from .._encoders.torch.stored_text_model import FILES
+from .._encoders.torch.stored_model import FILES
 from ._describe import ARRAYS, BACKBONE
 from ._kinds import HOLD_FITTED, kind_of
 
-#: Text models of a model: one, and copies of it where a frozen encoder is a parameter and part of what was fitted.
+#: Embedding models of a model: one, and copies of it where a frozen encoder is a parameter and part of what was fitted.
 _MOST_TEXT_MODELS = 4
 
 
@@ -25,7 +25,7 @@ def check_described(model: Any, names: Collection[str]) -> None:
     needed = list(_of_estimator(model))
     n_models = sum(name.endswith(f"/{BACKBONE}/{FILES[0]}") for name in needed)
     if n_models > _MOST_TEXT_MODELS:
-        raise ValueError(f"it holds {n_models} text models, but save writes at most {_MOST_TEXT_MODELS}")
+        raise ValueError(f"it holds {n_models} embedding models, but save writes at most {_MOST_TEXT_MODELS}")
     if len(needed) > len(set(needed)):
         twice = next(name for name in needed if needed.count(name) > 1)
         raise ValueError(f"two parts of it need the file {twice!r}")

@@ -38,8 +38,8 @@ def push_to_hub(
     """Save a fitted classifier, encoder or Pipeline to a repository on the Hugging Face hub.
 
     The repository gets the files that :func:`save` writes, in one commit, by ``huggingface_hub``. The model card also
-    has the metadata that the hub shows: library, task, tags, the text model, and what ``provenance`` says of language,
-    licence and metrics.
+    has the metadata that the hub shows: library, task, tags, the embedding model, and what ``provenance`` says of
+    language, licence and metrics.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def push_to_hub(
 
 
 def _without_paths(value: Any) -> Any:
-    """Give a manifest in which a text model has its own name, and not the path of a folder of this machine."""
+    """Give a manifest in which an embedding model has its own name, and not the path of a folder of this machine."""
     if isinstance(value, list):
         return [_without_paths(each) for each in value]
     if not isinstance(value, dict):
@@ -227,7 +227,7 @@ def _task(parts: list[tuple[str, Any]]) -> str:
 
 
 def _text_model(parts: list[tuple[str, Any]]) -> str | None:
-    """Give the name on the hub of the text model that a model was trained from, if it came from there."""
+    """Give the name on the hub of the embedding model that a model was trained from, if it came from there."""
     for _, part in parts:
         name = str(getattr(part, "model_name", ""))
         if NAME.fullmatch(name) and not Path(name).exists():

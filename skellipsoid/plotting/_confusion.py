@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..metrics._answers import read_label_problem
+from ..metrics._reading import read_label_problem
 from ._canvas import FAINT, HATCH, INK, make_axes, shorten, styled
-from ._inputs import read_answers
+from ._inputs import read_predictions
 from ._pictures import require_matplotlib
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class OpenSetConfusionMatrixDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        return cls.from_predictions(y, **read_answers(cls, estimator, X, "predict"), ax=ax, **options)
+        return cls.from_predictions(y, **read_predictions(cls, estimator, X, "predict"), ax=ax, **options)
 
     @classmethod
     def from_predictions(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..metrics._answers import read_label_problem
+from ..metrics._reading import read_label_problem
 from ._canvas import ACCEPTED, COLOURS, FAINT, INK, MARKERS, legend_name, make_axes, styled
 from ._inputs import read_classifier
 from ._names import write_names

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..metrics._answers import check_offset, read_scored_rows
+from ..metrics._reading import check_offset, read_scored_rows
 from ._canvas import INK, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, styled
-from ._inputs import read_answers
+from ._inputs import read_predictions
 from ._pictures import require_matplotlib
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class ScoreHistogramDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        return cls.from_predictions(y, **read_answers(cls, estimator, X, "score_samples"), ax=ax, **plot_options)
+        return cls.from_predictions(y, **read_predictions(cls, estimator, X, "score_samples"), ax=ax, **plot_options)
 
     @classmethod
     def from_predictions(
@@ -219,10 +219,10 @@ class ScoreHistogramDisplay:
             looks = {"facecolor": (colour, opacity), "edgecolor": colour, **more}
             return self.ax_.stairs(heights, self.bin_edges_, fill=True, **styled(looks, chosen, StepPatch))
 
-        accepted = _share(self.known_score >= self.offset)
+        accepted = _proportion(self.known_score >= self.offset)
         label = f"known samples (n = {len(self.known_score)}): {accepted} accepted"
         self.known_bars_ = stairs(self.known_heights_, KNOWN_COLOUR, 0.55, known_kw, label=label)
-        rejected = _share(self.open_score < self.offset)
+        rejected = _proportion(self.open_score < self.offset)
         label = f"open samples (n = {len(self.open_score)}): {rejected} rejected"
         # Hatched besides, which differs from the other kind without any colour.
         self.open_bars_ = stairs(self.open_heights_, OPEN_COLOUR, 0.25, open_kw, label=label, hatch="////")
@@ -240,7 +240,7 @@ class ScoreHistogramDisplay:
         return counts / max(len(score), 1) if share else counts
 
 
-def _share(rows: NDArray[np.bool_]) -> str:
+def _proportion(rows: NDArray[np.bool_]) -> str:
     return f"{rows.mean():.1%}" if len(rows) else "none"
 
 

@@ -8,7 +8,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.warn import warn
-from ..metrics._answers import ClosedSetRows, check_offset, read_closed_set_rows
+from ..metrics._reading import ClosedSetRows, check_offset, read_closed_set_rows
 from ._pictures import require_matplotlib
 
 #: What ``from_predictions`` calls the answers of a classifier's methods.
@@ -33,7 +33,7 @@ def read_classifier(display: type, estimator: Any, X: Any, *members: str, remedy
     return read_estimator(estimator, X, members, f"{display.__name__}.from_estimator", remedy)
 
 
-def read_answers(display: type, estimator: Any, X: Any, *methods: str) -> dict[str, Any]:
+def read_predictions(display: type, estimator: Any, X: Any, *methods: str) -> dict[str, Any]:
     """Take the arguments of a display's ``from_predictions``, but the true labels, out of a fitted estimator.
 
     They are the answers of the methods, the known classes and the open label, and with a score the offset. From scores

@@ -11,9 +11,9 @@ from sklearn.metrics import auc
 
 from .._core.pipelines import split_estimator
 from .._held_out.kept import held_out_rows
-from ..metrics._answers import f1_at, trade_off_at
+from ..metrics._reading import f1_at, trade_off_at
 from ._canvas import COLOURS, INK, KNOWN_COLOUR, LINE_STYLES, OPEN_COLOUR, legend_above, legend_name, make_axes, styled
-from ._inputs import read_answers, read_rows, warn_of_missing_classes
+from ._inputs import read_predictions, read_rows, warn_of_missing_classes
 from ._pictures import require_matplotlib
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class TradeOffDisplay:
             require_matplotlib(f"{cls.__name__}.from_estimator")
             rows = held_out_rows(split_estimator(estimator)[1], f"{cls.__name__}.from_estimator")
         else:
-            rows = {"y_true": y, **read_answers(cls, estimator, X, "predict_known", "score_samples")}
+            rows = {"y_true": y, **read_predictions(cls, estimator, X, "predict_known", "score_samples")}
         name = type(split_estimator(estimator)[1]).__name__ if name is None else name
         return cls.from_predictions(**rows, kind=kind, name=name, ax=ax, **plot_options)
 

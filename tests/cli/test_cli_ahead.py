@@ -57,8 +57,8 @@ def wrong(saved, tmp_path_factory):
         (["monitor", *use, "--data", good, "--state", pipe], "is a device or a pipe"),
         (["compare", "--before", saved, "--after", folder / "no", "--data", good], "There is no folder"),
         (["compare", "--before", saved, "--after", saved, "--data", good, "--save", folder / "a.json"], "a .json file"),
-        (["set-limit", *use], "set-limit sets one limit"),
-        (["set-limit", *use, "--undo", "--save", saved], "exists"),
+        (["set-threshold", *use], "set-threshold sets one threshold"),
+        (["set-threshold", *use, "--undo", "--save", saved], "exists"),
         (["learn", *use, "--data", folder / "none.tsv"], "cannot be read"),
         (["learn", *use, "--data", good, "--log", folder / "none.csv"], "cannot be read"),
         (["add", *use, "--data", broken], "Line 3 of"),
@@ -82,6 +82,7 @@ def test_it_is_said_before_anything_slow_is_imported(wrong, fresh_python):
     ("words", "sentence"),
     [
         (["trai"], "did you mean train?"),
+        (["set-limit"], "it is now set-threshold"),
         (["train", "--dta", "x"], "there is no option --dta; did you mean --data?"),
         (["train", "--text-colum=2"], "there is no option --text-colum; did you mean --text-column?"),
         (["train", "--over"], "there is no option --over; did you mean --overwrite?"),  # no abbreviation

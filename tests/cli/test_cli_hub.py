@@ -43,10 +43,10 @@ def test_predict_asks_the_hub_that_the_environment_names(saved, tmp_path, give_i
             hub.requests.clear()
 
 
-@pytest.mark.parametrize("command", ["set-limit", "remove"])
+@pytest.mark.parametrize("command", ["set-threshold", "remove"])
 def test_commands_that_change_a_model_take_a_folder(hub, saved, command, capsys):
     hub.add(NAME, saved)
-    words = {"set-limit": ["--undo"], "remove": ["--labels", "alarm"]}[command]
+    words = {"set-threshold": ["--undo"], "remove": ["--labels", "alarm"]}[command]
     assert main([command, "--model", NAME, *words]) == 2
     assert capsys.readouterr().err == f"skellipsoid: There is no folder {NAME!r}; check the path of the saved model.\n"
     assert hub.requests == []

@@ -25,7 +25,7 @@ def written(path, texts, labels, text="message"):
 
 
 COMMANDS = {
-    "set-limit": ["--text-column", "message", "--label-column", "label"],
+    "set-threshold": ["--text-column", "message", "--label-column", "label"],
     "traffic": ["--text-column", "message", "--label-column", "label"],
     "evaluate": [],
     "learn": [],
@@ -86,7 +86,7 @@ def test_a_name_that_stands_twice_in_a_header_is_refused(folder, tmp_path, texts
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("command", ["set-limit", "traffic", "evaluate"])
+@pytest.mark.parametrize("command", ["set-threshold", "traffic", "evaluate"])
 def test_what_the_model_does_not_know_is_counted_and_said(folder, tmp_path, texts, labels, open_texts, command, capsys):
     n_open = len(open_texts)
     y = [*labels, "-1", "jokes", *["songs"] * (n_open - 2)]

@@ -23,7 +23,7 @@ COMMANDS = [
     "predict --model модель --data журнал.txt --json",
     "traffic --model модель --data журнал.txt --save группы.tsv",
     "review --model модель --data журнал.txt -n 8 --save лист.tsv",
-    "set-limit --model модель --open-share 0.2 --save другая",
+    "set-threshold --model модель --open-share 0.2 --save другая",
     "compare --before модель --after другая --data журнал.txt",
     "learn --model модель --data размечено.csv",
     "monitor --model модель --data журнал.txt --state состояние.json",

@@ -21,7 +21,7 @@ def changed(name, model, table, tmp_path, texts):
         "add": ["add", "--model", model, "--data", tmp_path / "more.tsv"],
         "remove": ["remove", "--model", model, "--labels", "light"],
         "merge": ["merge", "--model", model, "--labels", "light", "weather", "--into", "other"],
-        "set-limit": ["set-limit", "--model", model, "--rejection-rate", "0.2"],
+        "set-threshold": ["set-threshold", "--model", model, "--rejection-rate", "0.2"],
         "learn": ["learn", "--model", model, "--data", sheet],
         "train": ["train", "--data", table, "--save", model, "--overwrite", "--finetune", "none"],
     }[name]
@@ -37,7 +37,7 @@ def outdated(model, texts=" and holds its texts", again=None):
     "name",
     [
         "merge",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("add", "remove", "set-limit", "learn", "train")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("add", "remove", "set-threshold", "learn", "train")),
     ],
 )
 def test_a_changed_model_answers_itself_until_it_is_exported_again(
@@ -142,7 +142,7 @@ def test_a_damaged_model_is_the_error_that_it_was(model, alone, give_input, caps
 
 
 def test_a_command_that_writes_nothing_leaves_the_export_in_use(model, give_input, capsys):
-    status, out, _ = run(capsys, "set-limit", "--model", model, "--undo")
+    status, out, _ = run(capsys, "set-threshold", "--model", model, "--undo")
     assert (status, out) == (0, "The limit stays 0.000 (as fitted); nothing is written.\n")
     damage(model)
     give_input("wake me at six\n")

@@ -42,7 +42,7 @@ def commands(folder, tmp_path, tiny_model, table):
     (tmp_path / "new.tsv").write_text("play jazz songs\tmusic\nplay songs by queen\tmusic\n", encoding="utf-8")
     changes = {
         "add": ["add", "--data", tmp_path / "new.tsv"],
-        "set-limit": ["set-limit", "--rejection-rate", "0.4"],
+        "set-threshold": ["set-threshold", "--rejection-rate", "0.4"],
         "remove": ["remove", "--labels", "alarm"],
         "merge": ["merge", "--labels", "light", "weather", "--into", "both"],
     }
@@ -84,7 +84,7 @@ def state(folder):
     return classifier.classes_.tolist(), classifier.offset_, [change["what"] for change in classifier.changes_]
 
 
-@pytest.mark.parametrize(("one", "other"), [("add", "set-limit"), ("remove", "remove"), ("remove", "merge")])
+@pytest.mark.parametrize(("one", "other"), [("add", "set-threshold"), ("remove", "remove"), ("remove", "merge")])
 def test_of_two_changes_at_once_one_is_done_and_the_other_refused(
     one, other, folder, saved, tmp_path, commands, start, capsys
 ):

@@ -179,7 +179,7 @@ def test_labels_of_a_log_are_read_where_they_are(saved, texts, open_texts, tmp_p
     assert "--label-column names a column of the file of --data" in capsys.readouterr().err
 
 
-# set-limit
+# set-threshold
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_training_texts_in_a_log_are_said(tiny_model, texts, labels, open_texts,
     model = ["--model", str(tmp_path / "model")]
     assert main(["traffic", *model, "--data", str(path)]) == 0
     assert f"{n_trained} of {n} {said}" in capsys.readouterr().out
-    assert main(["set-limit", *model, "--data", str(path), "--open-share", "0.2"]) == 0
+    assert main(["set-threshold", *model, "--data", str(path), "--open-share", "0.2"]) == 0
     assert f"{n_trained} of {n} {said}" in capsys.readouterr().out
     rows = [f"{line},{label}" for line, label in zip(lines, [*labels, *labels, *["-1"] * len(open_texts)], strict=True)]
     sheet.write_text("\n".join(["message,label", *rows]), encoding="utf-8")
@@ -238,7 +238,7 @@ def test_training_texts_in_a_log_are_said(tiny_model, texts, labels, open_texts,
     beyond = set_operating_point(beyond, texts, rejection_rate=1.0)
     assert beyond.predict(texts).tolist() == ["-1"] * len(texts)
     save(beyond, tmp_path / "model", overwrite=True)
-    assert main(["set-limit", *model, "--undo"]) == 0
+    assert main(["set-threshold", *model, "--undo"]) == 0
     assert f"The limit moves from where every message is open to {learned:.3f}.\n" in capsys.readouterr().out
 
 
@@ -271,7 +271,7 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
     set_operating_point(model)
     model[-1].offset_ = -0.5
     save(model, folder, overwrite=True, provenance=provenance)
-    assert main(["set-limit", "--model", str(folder), *options, "--quiet"]) == 0
+    assert main(["set-threshold", "--model", str(folder), *options, "--quiet"]) == 0
     found = load(folder)
     assert found[-1].offset_ == pytest.approx(offset, abs=1e-12)
     assert found[-1].traffic_ == learned
@@ -302,7 +302,7 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
         assert training[0].startswith("Of 100 training texts that the fit held out ")
         numbers = [float(number) for number in re.findall(r" (\d+) instead", training[0])]
         assert numbers == pytest.approx([rejected, noticed], abs=0.5)
-    assert main(["set-limit", "--model", str(folder), "--undo"]) == 0
+    assert main(["set-threshold", "--model", str(folder), "--undo"]) == 0
     assert np.mean(load(folder).predict(lines) == "-1") == before
     assert load(folder)[-1].traffic_ is None
 
@@ -311,7 +311,7 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
 def test_a_rate_of_misses_keeps_the_limit_and_with_undo_goes_back(folder, capsys):
     model = set_operating_point(load(folder), open_share=0.6)
     save(model, folder, overwrite=True)
-    assert main(["set-limit", "--model", str(folder), "--miss-rate", "0.5"]) == 0
+    assert main(["set-threshold", "--model", str(folder), "--miss-rate", "0.5"]) == 0
     learned = model[-1].traffic_
     said = capsys.readouterr().out
     assert said.startswith(f"The limit stays {model[-1].offset_:.3f}. Of known texts about ")
@@ -319,7 +319,7 @@ def test_a_rate_of_misses_keeps_the_limit_and_with_undo_goes_back(folder, capsys
     found = load(folder)[-1]
     assert (found.offset_, found.traffic_) == (model[-1].offset_, learned)
     assert found.asking_["miss_rate"] == 0.5
-    assert main(["set-limit", "--model", str(folder), "--undo", "--miss-rate", "0.5"]) == 0
+    assert main(["set-threshold", "--model", str(folder), "--undo", "--miss-rate", "0.5"]) == 0
     assert "to 0.000 (as fitted)" in capsys.readouterr().out
     found = load(folder)[-1]
     assert (found.offset_, found.traffic_, found.asking_["miss_rate"]) == (0, None, 0.5)
@@ -328,17 +328,17 @@ def test_a_rate_of_misses_keeps_the_limit_and_with_undo_goes_back(folder, capsys
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "set-limit sets one limit; pass --data with a log"),
-        (["--undo", "--open-share", "0.2"], "set-limit sets one limit"),
-        (["--data", "log.txt", "--rejection-rate", "0.2"], "set-limit sets one limit"),
-        (["--data", "log.txt"], "A log without labels does not say where the limit goes"),
+        ([], "set-threshold sets one threshold; pass --data with a log"),
+        (["--undo", "--open-share", "0.2"], "set-threshold sets one threshold"),
+        (["--data", "log.txt", "--rejection-rate", "0.2"], "set-threshold sets one threshold"),
+        (["--data", "log.txt"], "A log without labels does not say where the threshold belongs"),
         (["--open-share", "0.3", "0.1"], "is not a share; use a number from 0 to 1, or two"),
         (["--open-share", "0.3", "--label-column", "label"], "--label-column names a column of the file of --data"),
     ],
 )
 def test_one_line_is_asked_for(folder, capsys, options, message):
     content = (folder / "skellipsoid.json").read_bytes()
-    assert main(["set-limit", "--model", str(folder), *options]) == 2
+    assert main(["set-threshold", "--model", str(folder), *options]) == 2
     assert message in capsys.readouterr().err
     assert (folder / "skellipsoid.json").read_bytes() == content
 
@@ -379,7 +379,7 @@ def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp
     day.write_text("", encoding="utf-8")
     assert watch(folder, day) == 3  # until the state is removed
     # The limit alone is no other model; its shares are those of the present one.
-    assert main(["set-limit", "--model", str(folder), "--rejection-rate", "0.9", "--quiet"]) == 0
+    assert main(["set-threshold", "--model", str(folder), "--rejection-rate", "0.9", "--quiet"]) == 0
     share = 100 * np.mean(load(folder).predict(lines) == "-1")
     capsys.readouterr()
     assert watch(folder, day) == 3
@@ -423,8 +423,8 @@ def test_a_device_is_no_state(folder, log, capsys):
 @pytest.mark.parametrize("share", [["20"], ["0.1", "0.2", "0.3"], []])
 def test_shares_of_the_command_are_one_or_two(folder, capsys, share):
     with pytest.raises(SystemExit, match="2"):
-        main(["set-limit", "--model", str(folder), "--open-share", *share])
-    assert "set-limit: error: argument --open-share: " in capsys.readouterr().err
+        main(["set-threshold", "--model", str(folder), "--open-share", *share])
+    assert "set-threshold: error: argument --open-share: " in capsys.readouterr().err
 
 
 def test_an_interrupted_monitor_loses_nothing(folder, log, texts, tmp_path, capsys, monkeypatch):

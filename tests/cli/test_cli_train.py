@@ -126,7 +126,7 @@ def test_of_few_texts_nothing_is_promised(tiny_model, texts, labels, tmp_path, c
     assert train(tiny_model, path, "--save", folder, "--finetune", "none") == 0
     out = capsys.readouterr().out
     assert "What users will see is not forecast: the training held out 6 texts, and fewer than 20 do not tell it" in out
-    assert main(["set-limit", "--model", str(folder), "--open-share", "0.1"]) == 0
+    assert main(["set-threshold", "--model", str(folder), "--open-share", "0.1"]) == 0
     said = capsys.readouterr().out
     assert "is not forecast" in said
     assert "±" not in said
@@ -297,14 +297,14 @@ def test_a_rejection_rate_needs_texts_to_hold_out(tiny_model, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("tokenizer_config.json", b"[]", r"The text model '.*text model' cannot be used \(\w+Error: "),
-        ("config.json", b'{"model_type": []}', r"The text model '.*text model' cannot be used \(\w+Error: "),
+        ("tokenizer_config.json", b"[]", r"The embedding model '.*text model' cannot be used \(\w+Error: "),
+        ("config.json", b'{"model_type": []}', r"The embedding model '.*text model' cannot be used \(\w+Error: "),
         (
             "pytorch_model.bin",
             pickle.dumps([1]),
-            r"The folder '.*text model' holds no text model that can be loaded \(W",
+            r"The folder '.*text model' holds no embedding model that can be loaded \(W",
         ),
-        ("pytorch_model.bin", b"abc", r"The text model '.*text model' cannot be used \(\w+Error: "),
+        ("pytorch_model.bin", b"abc", r"The embedding model '.*text model' cannot be used \(\w+Error: "),
     ],
 )
 def test_a_damaged_text_model_is_one_sentence(tiny_model, table, tmp_path, capsys, name, content, sentence):

@@ -33,7 +33,7 @@ def test_each_command_that_reads_a_file_names_options_that_it_has(odd, said, sav
     more = {
         "compare": ["--before", model[1], "--after", model[1]],
         "review": [*model, "--save", str(tmp_path / "sheet.tsv")],
-        "set-limit": [*model, "--open-share", "0.2"],
+        "set-threshold": [*model, "--open-share", "0.2"],
         "train": ["--save", str(tmp_path / "new")],
         "demo": [],
     }
@@ -47,10 +47,10 @@ def test_each_command_that_reads_a_file_names_options_that_it_has(odd, said, sav
     assert len(raised) >= 3
 
 
-@pytest.mark.parametrize("command", ["set-limit", "learn", "add", "remove", "merge"])
+@pytest.mark.parametrize("command", ["set-threshold", "learn", "add", "remove", "merge"])
 def test_a_folder_that_exists_is_no_place_for_a_changed_model(command, saved, tmp_path, capsys):
     words = {
-        "set-limit": ["--open-share", "0.2"],
+        "set-threshold": ["--open-share", "0.2"],
         "learn": ["--data", "no.csv"],
         "add": ["--data", "no.csv"],
         "remove": ["--labels", "light"],

@@ -157,7 +157,7 @@ def test_a_folder_without_a_model_is_named(build_model, tmp_path, damage):
         (folder / "config.json").write_text("{")
     elif damage == "truncated weights":
         weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(OSError, match=r"The folder '.*broken' holds no text model that can be loaded \("):
+    with pytest.raises(OSError, match=r"The folder '.*broken' holds no embedding model that can be loaded \("):
         features(folder)
 
 

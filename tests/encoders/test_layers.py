@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, baselines, export_onnx, load, save
-from skellipsoid._encoders.torch.stored_text_model import restore
+from skellipsoid._encoders.torch.stored_model import restore
 from skellipsoid.datasets import load_assistant_intents
 from skellipsoid_runtime import OnnxPipeline
 

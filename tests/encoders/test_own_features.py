@@ -237,7 +237,7 @@ def test_modules_that_are_not_supported_are_named(tiny_model, texts, tmp_path):
         sentence = (
             f"cannot embed texts by its own modules: .* module '{type(after[0]).__name__}'; allowed are Pooling, "
         )
-        with pytest.raises(ValueError, match=sentence + ".*; use pooling='mean', or another text model.$"):
+        with pytest.raises(ValueError, match=sentence + ".*; use pooling='mean', or another embedding model.$"):
             make(str(folder)).fit(texts)
         assert make(str(folder), pooling="mean").fit(texts).transform(texts).shape == (32, 32)
 
@@ -252,7 +252,7 @@ def test_settings_that_give_other_features_are_refused(write, texts, tmp_path):
     listed = json.loads((folder / "modules.json").read_text())
     (folder / "modules.json").write_text(json.dumps(listed[:1]))
     with pytest.raises(
-        ValueError, match=r"^The text model '.*' has settings that are not supported, with which .*; use"
+        ValueError, match=r"^The embedding model '.*' has settings that are not supported, with which .*; use"
     ):
         make(str(folder)).fit(texts)
     assert make(str(folder), pooling="mean").fit(texts).transform(texts).shape == (32, 32)

@@ -67,7 +67,9 @@ def test_a_long_text_is_cut_at_the_last_position_and_that_one_is_used(kind):
 
 def test_more_tokens_than_positions_are_refused_by_one_sentence(kind):
     folder, positions = kind
-    sentence = f"max_length={positions + 1}, but the text model {folder!r} has {positions} positions; use at most that."
+    sentence = (
+        f"max_length={positions + 1}, but the embedding model {folder!r} has {positions} positions; use at most that."
+    )
     encoder = SupConTextEncoder(folder, finetune="none", max_length=positions + 1)
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         encoder.fit([LONG, "wake me"])

@@ -6,8 +6,8 @@ import numpy as np
 
 from skellipsoid import SupConTextEncoder
 from skellipsoid._encoders.torch.backbone import TextBackbone
-from skellipsoid._encoders.torch.stored_text_model import restore, store
-from skellipsoid._encoders.torch.text_model import TextModel
+from skellipsoid._encoders.torch.embedding_model import EmbeddingModel
+from skellipsoid._encoders.torch.stored_model import restore, store
 from skellipsoid._encoders.torch.tokens import Tokenizer
 
 
@@ -18,7 +18,7 @@ def read(name, max_length=None):
 
 def wrapped(transformer, tokenizer, after=(), limit=64, *, lowers=False, prompt=""):
     """A text model of a transformer of the library, its tokenizer and the modules after it."""
-    return TextBackbone(TextModel(transformer, tokenizer, [*after], limit, lowers=lowers, prompt=prompt).eval())
+    return TextBackbone(EmbeddingModel(transformer, tokenizer, [*after], limit, lowers=lowers, prompt=prompt).eval())
 
 
 def carried(backbone, config=None, **changes):

@@ -220,5 +220,5 @@ def test_text_models_are_counted_wherever_they_are(saved, monkeypatch):
     classifier["parameters"]["trainer"] = [{"mapping": {"one": {"tuple": [inner]}}}] * 100
     write_manifest(saved, manifest)
     monkeypatch.setattr(_folder, "_read_parts", None)
-    with pytest.raises(ValueError, match="it holds 101 text models, but save writes at most 4"):
+    with pytest.raises(ValueError, match="it holds 101 embedding models, but save writes at most 4"):
         load(saved)

@@ -337,7 +337,7 @@ def test_a_text_model_that_cannot_embed_is_refused_at_its_first_use(saved, canar
     change_text_model(saved, change)
     loaded, sentence = (
         load(saved),
-        r"The stored text model cannot embed a short text \(.*save the fitted model again\.$",
+        r"The stored embedding model cannot embed a short text \(.*save the fitted model again\.$",
     )
     for use in (loaded.predict, loaded[0].transform, loaded[0].transform):  # no first use makes a second one right
         with pytest.raises(ValueError, match=sentence):
@@ -386,7 +386,7 @@ def test_a_user_named_folder_runs_no_code_either(build_model, canary, tmp_path, 
     for key in ("model_kwargs", "model_args"):
         settings = {key: {"weights_only": False, "dtype": "auto"}}
         (folder / "sentence_bert_config.json").write_text(json.dumps(settings))
-        with pytest.raises(OSError, match="holds no text model that can be loaded"):
+        with pytest.raises(OSError, match="holds no embedding model that can be loaded"):
             SupConTextEncoder(str(folder), finetune="none").fit(texts)
         assert not canary.exists()
 

@@ -99,7 +99,9 @@ def test_the_card_says_what_a_text_model_is(pipeline, tiny_model, tmp_path):
     assert card.startswith("# Open-set text classifier\n")
     assert "one of 4 known classes, or `-1` (open)" in card
     text_model = Path(tiny_model).name  # of the path of a folder no more
-    assert f"1. `SupConTextEncoder` (texts to 6 features, text model `{text_model}`, fitted on 32 samples)\n" in card
+    assert (
+        f"1. `SupConTextEncoder` (texts to 6 features, embedding model `{text_model}`, fitted on 32 samples)\n" in card
+    )
     assert "2. `EllipsoidOpenSetClassifier` (6 features, fitted on 32 samples)\n" in card
     assert "## Classes\n\n`alarm`, `balance`, `light`, `weather`\n" in card
     assert "## Limit\n\n`offset_` is 0, the fitted limit itself.\n" in card

@@ -87,7 +87,7 @@ RULES = {
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
 def test_a_tokenizer_that_would_fail_is_refused(saved, capfd, rules):
     change_rules(saved, rules)
-    with pytest.raises(ValueError, match="the text model cannot be built, because its tokenizer cannot be used"):
+    with pytest.raises(ValueError, match="the embedding model cannot be built, because its tokenizer cannot be used"):
         load(saved)
     assert main(["predict", "--model", str(saved)]) == 2
     assert capfd.readouterr().out == ""
@@ -206,7 +206,7 @@ def test_a_text_that_grows_too_much_is_refused(saved, capsys, monkeypatch):
     change_rules(saved, sequence(replace("q", "\ufdfa"), {"type": "NFKD"}, replace("\u0644", "z" * 20)))
     loaded = load(saved)
     assert len(loaded.predict(["queen", "wake me at six"])) == 2
-    sentence = "tokenizer makes 22601 letters of a text of 201, more than 20 times as many; use another text model"
+    sentence = "tokenizer makes 22601 letters of a text of 201, more than 20 times as many; use another embedding model"
     with pytest.raises(ValueError, match=sentence):
         loaded.predict(["wake me", "q" * 200 + " "])
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"q" * 200 + b"\n")))
@@ -219,7 +219,9 @@ def test_a_tokenizer_that_fails_over_a_text_is_one_sentence(saved, capfd, monkey
     change_rules(saved, {"normalizer": table_of_replacements((ord("q"), 1 << 20 | 1 << 8 | ord("q")))})
     loaded = load(saved)
     assert len(loaded.predict(["wake me at six"])) == 1
-    with pytest.raises(ValueError, match=r"The text model's tokenizer cannot read a text .*; use another text model"):
+    with pytest.raises(
+        ValueError, match=r"The embedding model's tokenizer cannot read a text .*; use another embedding model"
+    ):
         loaded.predict(["songs by queen"])
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"songs by queen\n")))
     assert main(["predict", "--model", str(saved)]) == 2

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skellipsoid import metrics
-from skellipsoid._core.pipelines import closed_set_answer, knownness, open_label_of
+from skellipsoid._core.pipelines import closed_set_prediction, knownness, open_label_of
 
 from ._data import OPEN
 
@@ -67,7 +67,7 @@ def read_answers(estimator: Any, X: NDArray[Any], predicted: Any, classes: NDArr
     if hasattr(estimator, "predict_known"):
         nearest = _one_for_each(f"predict_known of {name}", estimator.predict_known(X), len(X)).astype(np.str_)
     elif any(hasattr(estimator, member) for member in _COLUMNS):
-        nearest = closed_set_answer(estimator, X).astype(np.str_)
+        nearest = closed_set_prediction(estimator, X).astype(np.str_)
     return Answers(np.where(is_open, OPEN, given), score, nearest)
 
 

@@ -47,7 +47,7 @@ class TextOpenSetClassifier(TakesTexts, ClassifierMixin, BaseEstimator):
         codes = [positions(labels, self.classes_) for labels in (truth, self.predict(texts))]
         return float(accuracy_score(*codes, sample_weight=unmasked(sample_weight, "sample_weight")))
 
-    def _possible_answers(self) -> NDArray[Any]:
+    def _possible_labels(self) -> NDArray[Any]:
         """All classes and the open label in one array of a common type."""
         classes = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bu" else self.classes_
         return np.append(classes, self.open_label_)

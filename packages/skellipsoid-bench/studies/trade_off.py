@@ -18,7 +18,7 @@ from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._held_out.kept import held_out_rows
-from skellipsoid.metrics._answers import read_closed_set_rows, trade_off_at
+from skellipsoid.metrics._reading import read_closed_set_rows, trade_off_at
 from skellipsoid_bench._encoders import _LookedUp
 
 RATES = (0.02, 0.05, 0.1, 0.2)

@@ -215,7 +215,7 @@ def test_a_saved_encoder_comes_back(kind, tiny_model, texts, labels, tmp_path, f
     np.testing.assert_array_equal(loaded.transform(texts), encoder.transform(texts))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(loaded)).transform(texts), encoder.transform(texts))
     assert not hasattr(clone(loaded), "weight_")
-    assert "text model" in (tmp_path / "model/README.md").read_text()
+    assert "embedding model" in (tmp_path / "model/README.md").read_text()
 
 
 @pytest.mark.parametrize(("encoder", "classifier"), PIPELINES)

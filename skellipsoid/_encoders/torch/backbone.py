@@ -1,4 +1,4 @@
-"""A text model: tokenise, embed without padding, export it. ``model_lookup`` says where it comes from."""
+"""An embedding model: tokenise, embed without padding, export it. ``model_lookup`` says where it comes from."""
 
 import copy
 import json
@@ -17,11 +17,11 @@ from skellipsoid_runtime._pieces import length_sorted_pieces
 from ..._torch.devices import MODEL_STATE, kept_torch_state, on_device
 from ..._torch.progress import progress_bar, quiet_libraries
 from ..._torch.threads import map_parts, one_thread_each
+from .embedding_model import EmbeddingModel
 from .model_lookup import find_model
 from .positions import USUAL_LIMIT, check_length, n_positions
-from .probes import check_answers
-from .stored_text_model import StoredTextModel, restore, restore_tokenizer, store
-from .text_model import TextModel
+from .probes import check_vectors
+from .stored_model import StoredModel, restore, restore_tokenizer, store
 from .text_modules import LayerMix
 from .token_table import PIECE_TOKENS, TokenTable
 
@@ -36,21 +36,21 @@ WINDOW = 8192
 
 
 class TextBackbone:
-    """A pretrained text model.
+    """A pretrained embedding model.
 
     It is pickled as plain data, and built again at its first use, once for all threads.
 
     Parameters
     ----------
-    model : TextModel
+    model : EmbeddingModel
     max_length : int or None
         Largest number of tokens of a text; ``None`` is the model's own limit.
     """
 
-    def __init__(self, model: TextModel, max_length: int | None = None) -> None:
-        self._model: TextModel | None = model
-        self._stored: StoredTextModel | None = None
-        self._reduced: TextModel | None = None
+    def __init__(self, model: EmbeddingModel, max_length: int | None = None) -> None:
+        self._model: EmbeddingModel | None = model
+        self._stored: StoredModel | None = None
+        self._reduced: EmbeddingModel | None = None
         self.max_length = max_length
 
     @classmethod
@@ -68,7 +68,7 @@ class TextBackbone:
             for a text.
         """
         backbone = cls(find_model(name, pooling, prompt), max_length)
-        check_length(max_length, n_positions(backbone.transformer), f"the text model {name!r}")
+        check_length(max_length, n_positions(backbone.transformer), f"the embedding model {name!r}")
         backbone.check_prompt()
         return backbone
 
@@ -81,14 +81,14 @@ class TextBackbone:
             )
 
     @property
-    def model(self) -> TextModel:
+    def model(self) -> EmbeddingModel:
         """The model, built from plain data after unpickling."""
         if self._model is None:
             with MODEL_STATE:
                 if self._model is None and self._stored is not None:  # no other thread has built it meanwhile
                     self._model, self._stored = restore(self._stored), None
         if self._model is None:
-            raise RuntimeError("A text model that is built has lost its plain data and its weights.")
+            raise RuntimeError("An embedding model that is built has lost its plain data and its weights.")
         return self._model
 
     @property
@@ -138,7 +138,7 @@ class TextBackbone:
         """Whether there is a copy of the model in bfloat16."""
         return self._reduced is not None
 
-    def reduced(self) -> TextModel:
+    def reduced(self) -> EmbeddingModel:
         """Give a copy of the model whose transformer computes in bfloat16, made at its first use on a device."""
         model = self.model
         device = next(model.transformer.parameters()).device
@@ -160,7 +160,7 @@ class TextBackbone:
         model = self.model
         transformer, after = copy.deepcopy(model.transformer), copy.deepcopy(list(model.after))
         return TextBackbone(
-            TextModel(
+            EmbeddingModel(
                 transformer,
                 model.tokenizer,
                 after,
@@ -179,7 +179,7 @@ class TextBackbone:
 
     def table(self, tokens: Sequence[Sequence[int]]) -> TokenTable:
         """Put token lists on the device of the model, which embeds short texts first if nobody has used it yet."""
-        check_answers(self.model)
+        check_vectors(self.model)
         device = next(self.transformer.parameters()).device
         return TokenTable(tokens, device, self.model.tokenizer.pad_token_id or 0, self.longest)
 
@@ -225,7 +225,7 @@ class TextBackbone:
         found: Tensor = vectors if mix is None else mix(vectors.to(mix.centres.device)).cpu()
         return found
 
-    def _ready(self, dtype: str) -> TextModel:
+    def _ready(self, dtype: str) -> EmbeddingModel:
         self.model.eval()
         return self.reduced() if dtype == "bfloat16" else self.model
 
@@ -235,7 +235,7 @@ class TextBackbone:
 
         return in_windows(texts, self.tokenize, pooled, "embedding", verbose)
 
-    def stored(self) -> StoredTextModel:
+    def stored(self) -> StoredModel:
         """Give the model as plain data."""
         return self._stored or store(self.model)
 

@@ -1,4 +1,4 @@
-"""Training of features: a linear layer on frozen embeddings, or the whole text model, with the same loop."""
+"""Training of features: a linear layer on frozen embeddings, or the whole embedding model, with the same loop."""
 
 import copy
 from contextlib import nullcontext
@@ -72,7 +72,7 @@ def train_projection(
 ) -> History:
     """Train the linear layer, and the parameters of ``rows``, in place.
 
-    A share of each class's blocks is held out for early stopping, or to spread the features of a whole text model
+    A share of each class's blocks is held out for early stopping, or to spread the features of a whole embedding model
     (``cross_fit``). With early stopping the weights of the epoch with the best accuracy on these validation texts are
     kept. The classifier of the objective answers, or without one the nearest class mean of the training texts, without
     dropout. Of epochs with the same accuracy the first is kept, as in the authors' code: later ones fit the training
@@ -319,7 +319,7 @@ class _Trainer:
 
 
 def _warmup_then_cosine(optimizer: torch.optim.Optimizer, n_steps: int) -> torch.optim.lr_scheduler.LambdaLR:
-    # Loaded with the text model; the package is imported without it.
+    # Loaded with the embedding model; the package is imported without it.
     from transformers import get_cosine_schedule_with_warmup
 
     # Its first step has a rate of 0 and is skipped. The warm-up may end between two steps.

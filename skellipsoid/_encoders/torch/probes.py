@@ -1,7 +1,8 @@
-"""Short texts that a stored text model is tried with: its tokens when it is built, its vectors at its first use.
+"""Short texts that a stored embedding model is tried with: its tokens when it is built, its vectors at its first use.
 
 The settings and weights of a stored model fit together one by one; only a text shows whether all do. A model that is
-loaded for its classes alone, or to be saved again, never runs. A model here is a ``TextModel``, which imports these.
+loaded for its classes alone, or to be saved again, never runs. A model here is a ``EmbeddingModel``, which imports
+these.
 """
 
 from typing import Any
@@ -31,7 +32,7 @@ def check_tokens(model: Any) -> None:
             raise ValueError(f"it makes the token {max(ids)} of {text!r}, but the transformer has {n_rows} tokens")
 
 
-def check_answers(model: Any) -> None:
+def check_vectors(model: Any) -> None:
     """Raise an error if a stored model cannot embed short texts; it is asked once, at its first use.
 
     Raises
@@ -43,10 +44,10 @@ def check_answers(model: Any) -> None:
         return
     with MODEL_STATE:  # another thread may have changed for a while what the model does
         if model.is_untried:
-            _check_answers(model)
+            _check_vectors(model)
 
 
-def _check_answers(model: Any) -> None:
+def _check_vectors(model: Any) -> None:
     device = next(model.transformer.parameters()).device
     try:
         with torch.inference_mode(), one_thread_each():
@@ -60,7 +61,7 @@ def _check_answers(model: Any) -> None:
     except Exception as error:  # whatever the libraries raise over altered settings
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(
-            f"The stored text model cannot embed a short text ({reason}), so its files are not those that were saved; "
-            "save the fitted model again."
+            f"The stored embedding model cannot embed a short text ({reason}), so its files are not those that were "
+            "saved; save the fitted model again."
         ) from error
     model.is_untried = False

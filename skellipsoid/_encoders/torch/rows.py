@@ -11,8 +11,8 @@ from torch.nn import functional
 from ..._torch.devices import on_device
 from .backbone import TextBackbone
 
-#: Dropout of frozen embeddings for their two views (full fine-tuning uses the dropout of the text model). With 0.05,
-#: 0.2 and 0.6, F1 is within 0.8 points (skellipsoid-bench/TRIED.md, *Before*).
+#: Dropout of frozen embeddings for their two views (full fine-tuning uses the dropout of the embedding model). With
+#: 0.05, 0.2 and 0.6, F1 is within 0.8 points (skellipsoid-bench/TRIED.md, *Before*).
 HEAD_DROPOUT = 0.4
 
 
@@ -63,7 +63,7 @@ class FrozenRows(Rows):
 
 
 class TokenRows(Rows):
-    """Tokenised texts, embedded at every step; their views are made with the dropout of the text model."""
+    """Tokenised texts, embedded at every step; their views are made with the dropout of the embedding model."""
 
     def __init__(self, backbone: TextBackbone, texts: Sequence[str]) -> None:
         self.backbone = backbone

@@ -1,4 +1,4 @@
-"""What follows the transformer in a text model: the mean of token vectors, or modules of sentence-transformers.
+"""What follows the transformer in an embedding model: the mean of token vectors, or modules of sentence-transformers.
 
 They are described as plain data. Only modules that are listed here are built, with settings that are plain.
 """
@@ -105,7 +105,7 @@ def width_after(modules: nn.ModuleList, token_width: int) -> int:
 
 
 def own_modules(modules: Sequence[nn.Module], prompt: str) -> list[nn.Module]:
-    """Give the modules that make the vectors of a text model; none if these are the mean of all token vectors.
+    """Give the modules that make the vectors of an embedding model; none if these are the mean of all token vectors.
 
     Unit length at the end is left to the encoder.
 
@@ -180,19 +180,21 @@ def build_module(name: str, settings: Mapping[str, Any]) -> Any:
 
 def check_module(module: Any) -> None:
     """Raise an error if a module is described otherwise than ``describe_module`` does."""
-    found = check_mapping(module, "a module of the text model", {"name", "settings"})
+    found = check_mapping(module, "a module of the embedding model", {"name", "settings"})
     if found.get("name") not in _MODULES:
         raise ValueError(
-            f"the text model asks for the module {str(found.get('name'))[:80]!r}; allowed are {', '.join(_MODULES)}"
+            f"the embedding model asks for the module {str(found.get('name'))[:80]!r}; allowed are "
+            f"{', '.join(_MODULES)}"
         )
-    for name, value in check_mapping(found.get("settings"), "a module of the text model").items():
+    for name, value in check_mapping(found.get("settings"), "a module of the embedding model").items():
         if name == "activation_function" and value not in _ACTIVATIONS:
             raise ValueError(
-                f"the text model asks for the activation {str(value)[:80]!r}; allowed are {', '.join(_ACTIVATIONS)}"
+                f"the embedding model asks for the activation {str(value)[:80]!r}; allowed are "
+                f"{', '.join(_ACTIVATIONS)}"
             )
         if is_never(name) or not is_plain(value):
             raise ValueError(
-                f"a module of the text model has {str(value)[:80]!r} as {name!r}, which is no plain setting"
+                f"a module of the embedding model has {str(value)[:80]!r} as {name!r}, which is no plain setting"
             )
 
 

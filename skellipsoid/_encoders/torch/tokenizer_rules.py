@@ -51,8 +51,8 @@ def _check_lengths(normalizer: Any, texts: Sequence[str]) -> None:
         n_letters = len(normalizer.normalize_str(text))
         if n_letters > MOST_GROWTH * (len(text) + LONGEST_RULE):
             raise ValueError(
-                f"The text model's tokenizer makes {n_letters} letters of a text of {len(text)}, more than "
-                f"{MOST_GROWTH} times as many; use another text model."
+                f"The embedding model's tokenizer makes {n_letters} letters of a text of {len(text)}, more than "
+                f"{MOST_GROWTH} times as many; use another embedding model."
             )
 
 
@@ -67,5 +67,5 @@ def _no_panic() -> Iterator[None]:
             raise
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
-            f"The text model's tokenizer cannot read a text ({reason}); use another text model."
+            f"The embedding model's tokenizer cannot read a text ({reason}); use another embedding model."
         ) from error

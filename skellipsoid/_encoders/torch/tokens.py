@@ -1,4 +1,4 @@
-"""Number of tokens of texts, and the limit of a text model, without loading the model's weights."""
+"""Number of tokens of texts, and the limit of an embedding model, without loading the model's weights."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backbone import WINDOW, TextBackbone
+from .embedding_model import read_as_letters
 from .known_tokens import readable_tokens
 from .model_lookup import default_prompt, folder_of, hub_is_reachable, hub_names, not_found
 from .positions import NO_LIMIT, USUAL_LIMIT, check_length, n_positions, table_size, without_weights
-from .text_model import read_as_letters
 from .tokenizer_rules import encode
 
-#: Files of a text model that are not its weights.
+#: Files of an embedding model that are not its weights.
 _WITHOUT_WEIGHTS = ("*.json", "*.txt", "*.model", "*.jinja")
 
 
@@ -32,7 +32,7 @@ class Counts(NamedTuple):
 
 
 class Tokenizer(NamedTuple):
-    """The tokenizer of a text model, and the model's limit of tokens per text."""
+    """The tokenizer of an embedding model, and the model's limit of tokens per text."""
 
     tokenizer: Any
     longest: int
@@ -69,12 +69,12 @@ class Tokenizer(NamedTuple):
             raise OSError(
                 f"The folder {str(folder)!r} holds no tokenizer that can be loaded ({error}); pass another folder."
             ) from error
-        check_length(max_length, positions, f"the text model {name!r}")
+        check_length(max_length, positions, f"the embedding model {name!r}")
         return found._replace(longest=max_length or found.longest)
 
     @classmethod
     def of_backbone(cls, backbone: TextBackbone) -> "Tokenizer":
-        """Take the tokenizer of a text model without building the model."""
+        """Take the tokenizer of an embedding model without building the model."""
         return cls(backbone.tokenizer(), backbone.longest, backbone.lowers, backbone.prompt)
 
     @classmethod

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._core.files import members_path, unused_name, write_sheet
+from ..._core.files import members_path, unused_name, write_spreadsheet
 from ..._core.results import html_table
 
 #: Typical texts in the file of groups.
@@ -188,8 +188,8 @@ class DiscoveredClasses:
         path = Path(path)
         other = members_path(path)
         groups, members = self.written(other.name, columns or {})
-        write_sheet(other, *members)
-        write_sheet(path, *groups)
+        write_spreadsheet(other, *members)
+        write_spreadsheet(path, *groups)
 
     def written(self, members_name: str, columns: Mapping[str, Sequence[Any]]) -> tuple[_Rows, _Rows]:
         """Names and rows of the two tables of ``to_tsv``: groups and members, which ``members_name`` leads to."""

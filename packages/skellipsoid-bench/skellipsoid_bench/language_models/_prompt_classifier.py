@@ -373,4 +373,4 @@ class PromptOpenSetClassifier(TextOpenSetClassifier):
             **{name: sum(getattr(answers.by_key[key], name) for key in asked) for name in Answer._fields[1:]},
             "constraint": answers.constraint,
         }
-        return np.asarray(self._possible_answers()[codes])
+        return np.asarray(self._possible_labels()[codes])

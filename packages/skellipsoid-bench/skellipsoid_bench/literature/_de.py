@@ -302,7 +302,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         labels : ndarray of shape (n_samples,)
         """
         answers, _ = self._vote(X, with_open=True)
-        return np.asarray(self._possible_answers()[answers])
+        return np.asarray(self._possible_labels()[answers])
 
     def predict_known(self, X: ArrayLike) -> NDArray[Any]:
         """Label each text with a known class, never open: the vote without outlier factors.

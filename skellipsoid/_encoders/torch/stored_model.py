@@ -1,4 +1,4 @@
-"""A text model as plain data: a description for JSON, its weights as safetensors, its tokenizer as JSON.
+"""An embedding model as plain data: a description for JSON, its weights as safetensors, its tokenizer as JSON.
 
 Only classes of transformers, tokenizers and sentence-transformers that are listed here are built, with settings that
 are listed here, and from memory: no file, no address and no name of code in the data is ever followed.
@@ -20,9 +20,9 @@ from skellipsoid_runtime._rule_limits import check_rules
 from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
 from ..._torch.threads import one_thread_each
+from .embedding_model import EmbeddingModel
 from .positions import NO_LIMIT, check_limit
 from .probes import check_tokens
-from .text_model import TextModel
 from .text_modules import (
     LayerMix,
     build_module,
@@ -34,7 +34,7 @@ from .text_modules import (
 )
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
-#: Names of both files of a stored text model.
+#: Names of both files of a stored embedding model.
 FILES = (WEIGHTS, TOKENIZER)
 #: Settings that model classes read although their configuration does not declare them.
 _UNDECLARED_SETTINGS = {
@@ -71,15 +71,15 @@ _PROMPT, _LAYER_MIX, _ZEROS = "prompt", "layers", "zeros"
 _MIX_KEYS = ("numbers", "weight")
 
 
-class StoredTextModel(NamedTuple):
-    """A text model as plain data."""
+class StoredModel(NamedTuple):
+    """An embedding model as plain data."""
 
     description: dict[str, Any]  # JSON
     files: dict[str, bytes]  # by the names of ``FILES``
 
 
-def store(model: TextModel) -> StoredTextModel:
-    """Give a text model as plain data.
+def store(model: EmbeddingModel) -> StoredModel:
+    """Give an embedding model as plain data.
 
     Raises
     ------
@@ -88,18 +88,21 @@ def store(model: TextModel) -> StoredTextModel:
     """
     transformer, tokenizer = model.transformer, model.tokenizer
     if type(transformer).__name__ not in CLASSES:
-        raise TypeError(f"The text model is a {type(transformer).__name__}, which cannot be saved; {_USE_ANOTHER}.")
+        raise TypeError(
+            f"The embedding model is a {type(transformer).__name__}, which cannot be saved; {_USE_ANOTHER}."
+        )
     if not tokenizer.is_fast:
         raise TypeError(
-            f"The text model has a {type(tokenizer).__name__}, which runs Python code of its own and cannot be saved; "
-            "use a text model whose folder holds a tokenizer.json."
+            f"The embedding model has a {type(tokenizer).__name__}, which runs Python code of its own and cannot be "
+            "saved; use an embedding model whose folder holds a tokenizer.json."
         )
     declared = _declared_settings(type(transformer.config))
     config = {name: value for name, value in transformer.config.to_dict().items() if name in declared}
     for name, value in config.items():
         if not is_plain(value):
             raise TypeError(
-                f"The text model's setting {name!r} is {value!r}, which cannot be saved; use another text model."
+                f"The embedding model's setting {name!r} is {value!r}, which cannot be saved; use another embedding "
+                "model."
             )
     kept: dict[str, Any] = {name: str(token) for name, token in tokenizer.special_tokens_map.items() if name in _TOKENS}
     kept["truncation_side"] = tokenizer.truncation_side
@@ -127,16 +130,14 @@ def store(model: TextModel) -> StoredTextModel:
         check_rules(rules)
     except ValueError as error:
         raise TypeError(
-            f"The text model's tokenizer cannot be saved, because {error}; use another text model."
+            f"The embedding model's tokenizer cannot be saved, because {error}; use another embedding model."
         ) from error
-    return StoredTextModel(
-        description, {WEIGHTS: safetensors.torch.save(weights), TOKENIZER: json.dumps(rules).encode()}
-    )
+    return StoredModel(description, {WEIGHTS: safetensors.torch.save(weights), TOKENIZER: json.dumps(rules).encode()})
 
 
 @without_collection()
-def restore(stored: StoredTextModel) -> TextModel:
-    """Build a text model from plain data, in evaluation mode and on the CPU. It does not run: see ``probes``.
+def restore(stored: StoredModel) -> EmbeddingModel:
+    """Build an embedding model from plain data, in evaluation mode and on the CPU. It does not run: see ``probes``.
 
     Raises
     ------
@@ -152,7 +153,8 @@ def restore(stored: StoredTextModel) -> TextModel:
         for name, tensor in weights.items():
             if not name.startswith(("transformer.", "after.", "mix.")) or tensor.dtype != torch.float32:
                 raise ValueError(
-                    f"the text model has {name[:80]!r} of {tensor.dtype} among its weights, which save never writes"
+                    f"the embedding model has {name[:80]!r} of {tensor.dtype} among its weights, which save never "
+                    "writes"
                 )
         transformer = _transformer(description, _below("transformer.", weights))
         with _explained("its modules"):
@@ -161,7 +163,7 @@ def restore(stored: StoredTextModel) -> TextModel:
             nn.ModuleList(after).to_empty(device="cpu").load_state_dict(_below("after.", weights))
         chosen = {"lowers": description["lowers"], "prompt": description.get(_PROMPT, "")}
         chosen |= {"zeros": description.get(_ZEROS, False)}
-        model = TextModel(transformer, tokenizer, after, description["limit"], **chosen).eval()
+        model = EmbeddingModel(transformer, tokenizer, after, description["limit"], **chosen).eval()
         if _LAYER_MIX in description:
             with _explained("its layers"):
                 numbers, weight = (description[_LAYER_MIX][name] for name in _MIX_KEYS)
@@ -175,7 +177,7 @@ def restore(stored: StoredTextModel) -> TextModel:
     return model
 
 
-def restore_tokenizer(stored: StoredTextModel) -> Any:
+def restore_tokenizer(stored: StoredModel) -> Any:
     """Build the tokenizer alone."""
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
@@ -201,39 +203,42 @@ def check_description(description: Any) -> dict[str, Any]:
     """
     found = check_mapping(description, "its description", {*_KEYS, _PROMPT, _LAYER_MIX, _ZEROS})
     if missing := sorted(_KEYS - found.keys()):
-        raise ValueError(f"the text model has no {missing[0]!r}")
+        raise ValueError(f"the embedding model has no {missing[0]!r}")
     if not (isinstance(found["class"], str) and found["class"] in CLASSES):
-        raise ValueError(f"the text model asks for the class {str(found['class'])[:80]!r}; {_USE_ANOTHER}")
+        raise ValueError(f"the embedding model asks for the class {str(found['class'])[:80]!r}; {_USE_ANOTHER}")
     for name, value in check_mapping(found["config"], "its configuration").items():
         if is_never(name):
             raise ValueError(
-                f"the text model's configuration has {name!r}, which save never writes; do not trust this model"
+                f"the embedding model's configuration has {name!r}, which save never writes; do not trust this model"
             )
         if not is_plain(value):
             raise ValueError(
-                f"the text model's configuration has {str(value)[:80]!r} as {name!r}, which is no plain setting"
+                f"the embedding model's configuration has {str(value)[:80]!r} as {name!r}, which is no plain setting"
             )
     for name, value in check_mapping(found["tokenizer"], "its tokenizer", _TOKENIZER_SETTINGS).items():
         if type(value) is not (bool if name == "split_special_tokens" else str):
-            raise ValueError(f"the text model's tokenizer has {str(value)[:80]!r} as {name!r}, which is no string")
+            raise ValueError(f"the embedding model's tokenizer has {str(value)[:80]!r} as {name!r}, which is no string")
     if not isinstance(found["modules"], list):
-        raise ValueError("the text model's modules are no list")
+        raise ValueError("the embedding model's modules are no list")
     for module in found["modules"]:
         check_module(module)
     limit, lowers = found["limit"], found["lowers"]
     if not (limit is None or (type(limit) is int and 1 <= limit < NO_LIMIT)) or type(lowers) is not bool:
         raise ValueError(
-            f"the text model's limit is {limit!r} and its lower case {lowers!r}; they must be a number and a Boolean"
+            f"the embedding model's limit is {limit!r} and its lower case {lowers!r}; they must be a number and a "
+            "Boolean"
         )
     prompt = found.get(_PROMPT, "")
     if type(prompt) is not str or prompt.encode("utf-8", "ignore").decode() != prompt:
-        raise ValueError(f"the text model's prompt is {str(prompt)[:80]!r}, which is no valid text")
+        raise ValueError(f"the embedding model's prompt is {str(prompt)[:80]!r}, which is no valid text")
     if len(prompt) > _LONGEST_PROMPT:
-        raise ValueError(f"the text model's prompt has {len(prompt)} letters; at most {_LONGEST_PROMPT} are allowed")
+        raise ValueError(
+            f"the embedding model's prompt has {len(prompt)} letters; at most {_LONGEST_PROMPT} are allowed"
+        )
     if type(found.get(_ZEROS, True)) is not bool:
-        raise ValueError(f"the text model has {str(found[_ZEROS])[:80]!r} as its zeros, which is no Boolean")
+        raise ValueError(f"the embedding model has {str(found[_ZEROS])[:80]!r} as its zeros, which is no Boolean")
     if _LAYER_MIX in found:
-        _check_layers(check_mapping(found[_LAYER_MIX], "the layers of the text model", {*_MIX_KEYS}))
+        _check_layers(check_mapping(found[_LAYER_MIX], "the layers of the embedding model", {*_MIX_KEYS}))
     return found
 
 
@@ -242,9 +247,9 @@ def _check_layers(found: dict[str, Any]) -> None:
     numbers, weight = found.get("numbers"), found.get("weight")
     is_list = isinstance(numbers, list) and 1 <= len(numbers) <= _MOST_LAYERS
     if not is_list or not all(type(each) is int and 0 <= each <= _MOST_LAYERS for each in numbers or ()):
-        raise ValueError(f"the text model reads the layers {str(numbers)[:80]}, which are no numbers of layers")
+        raise ValueError(f"the embedding model reads the layers {str(numbers)[:80]}, which are no numbers of layers")
     if not isinstance(weight, float) or not 0 < weight <= 1:
-        raise ValueError(f"the text model weighs layers by {str(weight)[:80]}, which is no number between 0 and 1")
+        raise ValueError(f"the embedding model weighs layers by {str(weight)[:80]}, which is no number between 0 and 1")
 
 
 def _declared_settings(kind: Any) -> set[str]:
@@ -261,10 +266,10 @@ def _transformer(description: Mapping[str, Any], weights: dict[str, Tensor]) -> 
         raise ValueError(f"this version of transformers has no {description['class']}")
     settings = dict(description["config"])
     if (found := settings.pop("model_type", None)) != kind.config_class.model_type:
-        raise ValueError(f"the text model is a {description['class']}, but its type is {found!r}")
+        raise ValueError(f"the embedding model is a {description['class']}, but its type is {found!r}")
     if unknown := sorted(settings.keys() - _declared_settings(kind.config_class)):
         raise ValueError(
-            f"the text model's configuration has {unknown[0]!r}, which a {description['class']} does not have"
+            f"the embedding model's configuration has {unknown[0]!r}, which a {description['class']} does not have"
         )
     with _explained("its configuration"):
         config = kind.config_class(**settings)
@@ -282,7 +287,7 @@ def _transformer(description: Mapping[str, Any], weights: dict[str, Tensor]) -> 
         )
     wrong = sorted({*report["missing_keys"], *report["unexpected_keys"], *map(str, report["mismatched_keys"])})
     if wrong:
-        raise ValueError(f"the text model's weights do not fit its configuration ({wrong[0]})")
+        raise ValueError(f"the embedding model's weights do not fit its configuration ({wrong[0]})")
     return model
 
 
@@ -290,20 +295,22 @@ def _check_sizes(kind: Any, config: Any, weights: Mapping[str, Tensor]) -> None:
     """Raise an error if a configuration asks for other layers than there are weights, before memory is taken."""
     for name, value in config.to_dict().items():
         if _LAYERS.fullmatch(name) and isinstance(value, int) and value > len(weights):
-            raise ValueError(f"the text model has {value} layers ({name}), but {len(weights)} weights")
+            raise ValueError(f"the embedding model has {value} layers ({name}), but {len(weights)} weights")
     positions = getattr(config, "max_position_embeddings", None) or 0
     if not isinstance(positions, int) or positions > _MOST_POSITIONS:
-        raise ValueError(f"the text model has {str(positions)[:80]} positions; at most {_MOST_POSITIONS} are allowed")
+        raise ValueError(
+            f"the embedding model has {str(positions)[:80]} positions; at most {_MOST_POSITIONS} are allowed"
+        )
     windows = getattr(config, "attention_window", None)
     if max([windows] if isinstance(windows, int) else windows or [0]) > _LONGEST_WINDOW:
         raise ValueError(
-            f"the text model's attention_window is {str(windows)[:80]}; at most {_LONGEST_WINDOW} is allowed"
+            f"the embedding model's attention_window is {str(windows)[:80]}; at most {_LONGEST_WINDOW} is allowed"
         )
     with _explained("its configuration"), torch.device("meta"):
         shapes = {name: tensor.shape for name, tensor in kind(config).state_dict().items()}
     for name, tensor in weights.items():
         if shapes.get(name) != tensor.shape or not np.isfinite(tensor.numpy()).all():
-            raise ValueError(f"the text model's weights do not fit its configuration ({name})")
+            raise ValueError(f"the embedding model's weights do not fit its configuration ({name})")
 
 
 def _below(prefix: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -319,7 +326,7 @@ def _explained(what: str) -> Iterator[None]:
         raise
     except BaseException as error:  # a panic of the tokenizer's library is no Exception
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ValueError(f"the text model cannot be built, because {what} cannot be used ({reason})") from error
+        raise ValueError(f"the embedding model cannot be built, because {what} cannot be used ({reason})") from error
 
 
 def _described(modules: Iterable[nn.Module]) -> list[dict[str, Any]]:
@@ -327,5 +334,5 @@ def _described(modules: Iterable[nn.Module]) -> list[dict[str, Any]]:
         return [describe_module(module) for module in modules]
     except ValueError as error:
         raise TypeError(
-            f"The text model cannot be saved: {error}; use pooling='mean', or another text model."
+            f"The embedding model cannot be saved: {error}; use pooling='mean', or another embedding model."
         ) from error

@@ -1,4 +1,4 @@
-"""The command ``set-limit``: move the limit of a saved model."""
+"""The command ``set-threshold``: move the limit of a saved model."""
 
 import argparse
 from copy import copy
@@ -18,7 +18,7 @@ from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from .._traffic.operating_point.set import open_set_classifier
 from .._traffic.predict_set import foretold
 from .._traffic.share import said_of_trained
-from ..metrics._answers import read_closed_set_rows, trade_off_at
+from ..metrics._reading import read_closed_set_rows, trade_off_at
 from ._change import save_where_asked
 from ._trade_off import before_and_after, too_few
 from ._use import load_model, log_of_file, weights_of
@@ -27,13 +27,13 @@ from ._use import load_model, log_of_file, weights_of
 _ALL = 1e30
 
 
-def set_limit(options: argparse.Namespace) -> None:
+def set_threshold(options: argparse.Namespace) -> None:
     """Say in one sentence what another limit changes, and save the model with it."""
     model, manifest = load_model(options.model)
     classifier, log = open_set_classifier(model), None
     texts, labels, columns = log_of_file(options, classifier)
     if texts is not None:
-        log = read_estimator(model, texts, MEMBERS, "set-limit")[1]
+        log = read_estimator(model, texts, MEMBERS, "set-threshold")[1]
     before, former, weights = _effect(classifier, log), copy(classifier), None
     offset, of_classes = former.offset_, former.class_offsets_
     if options.rejection_rate is not None:
@@ -92,11 +92,11 @@ def _learned(classifier: Any, labels: Any) -> str:
 def _foretold(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: Any) -> str | None:
     """Tell what the former and the present limit do, by the same model of the traffic; ``None`` if nothing says it."""
     try:
-        held = ReferenceScores.of(classifier, "set-limit")
+        held = ReferenceScores.of(classifier, "set-threshold")
     except (TypeError, ValueError):
         return None
     with silenced():  # the labels were read before
-        log = read_log(classifier, *given, "set-limit")
+        log = read_log(classifier, *given, "set-threshold")
     if not len(log.telling().truth) and (sentence := too_few(held)) is not None:
         return sentence
     found = log.fit(held, share_known(classifier, log, share, held))
@@ -132,7 +132,7 @@ def _effect(classifier: Any, log: Any) -> list[float]:
         scores, assigned = score(classifier, log)
         return [100 * float(np.mean(scores < classifier.offset_ + classifier.class_offsets_[assigned]))]
     try:
-        rows = held_out_rows(classifier, "set-limit")
+        rows = held_out_rows(classifier, "set-threshold")
     except (TypeError, ValueError):
         return []
     offset = np.array([rows.pop("offset")])

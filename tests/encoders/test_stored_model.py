@@ -18,7 +18,7 @@ from tokenizers.pre_tokenizers import Split
 from torch import nn
 
 from skellipsoid import SupConTextEncoder, load, save
-from skellipsoid._encoders.torch.stored_text_model import CLASSES, _declared_settings
+from skellipsoid._encoders.torch.stored_model import CLASSES, _declared_settings
 from skellipsoid._torch.devices import kept_torch_state
 
 TEXTS = ["wake me at six", "Wake ME", "", "what is the weather ☔ déjà 漢字", "rain " * 100]
@@ -134,15 +134,19 @@ class Own(nn.Module):
 
 
 def test_what_needs_code_of_its_own_is_refused(tiny_model):
-    with pytest.raises(TypeError, match=r"The text model cannot be saved: its module Own is not of sentence-transf"):
+    with pytest.raises(
+        TypeError, match=r"The embedding model cannot be saved: its module Own is not of sentence-transf"
+    ):
         carried(small_model("BertModel", tiny_model, [Own()]))
     python = small_model("BertModel", tiny_model)
     python.model.tokenizer = type("PythonTokenizer", (), {"is_fast": False})()
-    with pytest.raises(TypeError, match="The text model has a PythonTokenizer, which runs Python code of its own"):
+    with pytest.raises(TypeError, match="The embedding model has a PythonTokenizer, which runs Python code of its own"):
         carried(python)
     other = small_model("BertModel", tiny_model)
     other.model.transformer = Own()
-    with pytest.raises(TypeError, match="The text model is a Own, which cannot be saved; use one of Albert, Bert, "):
+    with pytest.raises(
+        TypeError, match="The embedding model is a Own, which cannot be saved; use one of Albert, Bert, "
+    ):
         carried(other)
     odd = small_model("BertModel", tiny_model)
     odd.transformer.config.hidden_act = "some/act"

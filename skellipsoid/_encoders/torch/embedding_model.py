@@ -1,4 +1,4 @@
-"""A text model: a transformer, its tokenizer, and the modules of sentence-transformers after it."""
+"""An embedding model: a transformer, its tokenizer, and the modules of sentence-transformers after it."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -13,7 +13,7 @@ from .text_modules import LayerMix, count_layers, pool, token_means, width_after
 from .tokenizer_rules import encode
 
 
-class TextModel(nn.Module):
+class EmbeddingModel(nn.Module):
     """A transformer, its tokenizer, and the modules of sentence-transformers after it.
 
     Parameters
@@ -62,7 +62,7 @@ class TextModel(nn.Module):
         self.limit = limit if self.positions is None else min(limit or self.positions, self.positions)
 
     @classmethod
-    def of(cls, model: Any, prompt: str = "") -> "TextModel":
+    def of(cls, model: Any, prompt: str = "") -> "EmbeddingModel":
         """Take the parts of a sentence-transformers model that begins with a transformer."""
         first, *after = model
         lowers = bool(getattr(first, "do_lower_case", False))
@@ -109,12 +109,12 @@ class TextModel(nn.Module):
         """Raise an error if the transformer has no such layers, or their vectors cannot be added to those of texts."""
         if max(numbers) > self.n_layers:
             raise ValueError(
-                f"layers={tuple(numbers)}, but the text model has {self.n_layers} layers; use numbers from 0 to "
+                f"layers={tuple(numbers)}, but the embedding model has {self.n_layers} layers; use numbers from 0 to "
                 f"{self.n_layers}, where 0 is what goes into the first layer."
             )
         if self.width != self.token_width:
             raise ValueError(
-                f"layers={tuple(numbers)} cannot be added, because the text model makes vectors of {self.width} "
+                f"layers={tuple(numbers)} cannot be added, because the embedding model makes vectors of {self.width} "
                 f"numbers from token vectors of {self.token_width}; use layers='last', or pooling='mean'."
             )
 
