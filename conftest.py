@@ -110,7 +110,8 @@ MOST_PRODUCTS = 12
 
 def each_value(items):
     """Of the cases of one function, few in which each value of each of its parameters occurs."""
-    values = {item: {*item.callspec.indices.items()} for item in items}
+    # Each case has the same object as another one with this value; pytest numbers the values of every case anew.
+    values = {item: {(name, id(value)) for name, value in item.callspec.params.items()} for item in items}
     missing, chosen = set().union(*values.values()), []
     while missing:
         chosen.append(max(items, key=lambda item: len(values[item] & missing)))
@@ -342,11 +343,10 @@ def warm_server():
     """What forks processes that have imported the package: ``warm_server.start(script, arguments, files)``."""
     if not hasattr(os, "fork"):
         pytest.skip("forks processes, which this platform does not have")
-    from warm_process import WarmPython
+    import warm_process
 
-    server = WarmPython(fresh_environment())
-    yield server
-    server.close()
+    with warm_process.warm(fresh_environment()) as server:
+        yield server
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ _EARLY = 3
 SMALL = HEAD + b'content-length: 12\r\n\r\n{"text":"a"}'
 
 
-def connect(server, source="127.0.0.1"):
+def connect(server, source="127.0.0.1", seconds=20):
     """A connection from an address; all of 127 are this machine's."""
-    return socket.create_connection(("127.0.0.1", server.port), timeout=20, source_address=(source, 0))
+    return socket.create_connection(("127.0.0.1", server.port), timeout=seconds, source_address=(source, 0))
 
 
 def memory(server, name="VmRSS"):

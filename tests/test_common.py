@@ -2,7 +2,8 @@
 
 The classifiers of ``skellipsoid.baselines`` come from its index; those of the literature stand here. What a check of
 scikit-learn wants otherwise is listed with its reason; a classifier that is not listed skips those of ``BOUNDARY``. Of
-the default classifier and of what wraps one all checks are fast tests, of one classifier of each template slow ones.
+the default classifier and of what wraps one all checks are fast tests, of one classifier of each template slow ones
+(of scikit-learn's, of one with a boundary and one without).
 All other classifiers have the validation of one of these: of them only ``OF_THE_CLASS`` and ``OWN_OF_THE_CLASS`` run.
 """
 
@@ -98,7 +99,6 @@ OF_THE_CLASS = {
 OWN_OF_THE_CLASS = {
     "check_open_set_learns",
     "check_open_set_predict_is_open_exactly_below_offset",
-    "check_open_set_scores_shape",
     "check_open_set_pickle_joblib_clone",
     "check_open_set_same_seed_same_result",
     "check_open_set_input_unchanged",
@@ -139,7 +139,7 @@ def sklearn_checks():
             if values[1].func.__name__.endswith("on_sparse_data") and not get_tags(estimator).input_tags.sparse:
                 continue
             if values[1].func.__name__ not in OF_THE_CLASS and type(estimator) not in FAST:
-                if type(estimator) not in TEMPLATES:
+                if type(estimator) not in {BallClassifier, KNNOpenSetClassifier}:  # with a boundary, and without
                     continue
                 marks.append(pytest.mark.slow)
             yield pytest.param(*values, marks=marks)

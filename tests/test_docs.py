@@ -12,6 +12,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import warm_process
 from machines import COMBINED
 
 import skellipsoid
@@ -171,6 +172,11 @@ def test_pages_show_the_repository_where_pyproject_has_one(tmp_path, address):
 @pytest.mark.slow
 @pytest.mark.parametrize("group", CONSOLE_GROUPS, ids="-".join)
 def test_console_blocks_do_what_the_page_says(group, tmp_path):
+    with warm_process.listening(environment()) as warm:
+        run_pages(group, tmp_path, warm)
+
+
+def run_pages(group, tmp_path, warm):
     trained = None
     for name in group:
         page, folder = f"guide/{name}.rst", tmp_path / name
@@ -184,7 +190,7 @@ def test_console_blocks_do_what_the_page_says(group, tmp_path):
                 done = trained
                 shutil.copytree(tmp_path / group[0] / "trained", folder / "model")
             else:
-                done = run(["bash", "-c", f"{SHELL}\n{command}"], cwd=folder)
+                done = run(["bash", "-c", f"{SHELL.format(warm)}\n{command}"], cwd=folder)
             assert done.returncode == 0, f"{command}\n{done.stderr}"
             assert is_close(wanted, done.stdout), f"{command}\n{done.stdout}"
             if command == TRAINING and not trained:
@@ -221,22 +227,26 @@ def test_api_page_lists_every_public_name(module):
     assert {name for name in public if not re.search(rf"\b{name}\b", PAGES["api.rst"])} == set()
 
 
-#: The commands that the page names, as this very Python and package.
+#: The commands that the page names, as this very Python and package, which one process has imported for all.
 SHELL = f"""
 set -o pipefail
-python() {{ {shlex.quote(sys.executable)} "$@"; }}
-skellipsoid() {{ python -m skellipsoid "$@"; }}
-skellipsoid-bench() {{ python -m skellipsoid_bench "$@"; }}
+python() {{{{ {shlex.quote(sys.executable)} "$@"; }}}}
+warm() {{{{ python {shlex.quote(warm_process.__file__)} {{}} "$@"; }}}}
+skellipsoid() {{{{ warm skellipsoid "$@"; }}}}
+skellipsoid-bench() {{{{ warm skellipsoid_bench "$@"; }}}}
 """
 
 
-def run(command, cwd):
+def environment():
     # One thread: the tests may share the processor with each other.
-    environment = os.environ | {"HF_HUB_OFFLINE": "1", "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
-    paths = [*map(str, ROOT.glob("packages/*")), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment["PYTHONPATH"] = os.pathsep.join(paths)
+    own = {"HF_HUB_OFFLINE": "1", "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
+    paths = [str(ROOT), *map(str, ROOT.glob("packages/*")), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | own | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
+def run(command, cwd):
     return subprocess.run(
-        command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        command, cwd=cwd, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
 
 

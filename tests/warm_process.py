@@ -1,9 +1,11 @@
 """A Python process that has imported the package already, and forks one for each test that needs a process of its own.
 
 Importing takes most of the time of such a test. Tests of what is imported, or of the environment in which Python
-begins, need one that begins anew: ``fresh_python``.
+begins, need one that begins anew: ``fresh_python``. As a command, ``python warm_process.py SOCKET MODULE ARGUMENTS``,
+it is ``python -m MODULE ARGUMENTS``, run by the process that listens at the socket.
 """
 
+import contextlib
 import importlib
 import json
 import os
@@ -11,19 +13,24 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import traceback
+
+#: Be the module that the first argument names.
+MODULE = """
+import os, runpy, sys
+
+sys.path[0] = os.getcwd()
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
 
 
 class WarmPython:
     """Start processes that have imported the package: ``warm.start(script, arguments, [stdin, stdout, stderr])``."""
 
-    def __init__(self, environment):
-        self._socket, theirs = socket.socketpair()
-        with theirs:
-            command = [sys.executable, __file__, str(theirs.fileno())]
-            self._server = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment)
-        self._replies = self._socket.makefile("r", encoding="utf-8")
-        self._environment = environment
+    def __init__(self, connection):
+        self._socket = connection
+        self._replies = connection.makefile("r", encoding="utf-8")
 
     def start(self, script, arguments, files):
         """Begin a process; it must end before the next begins."""
@@ -34,10 +41,9 @@ class WarmPython:
         return WarmProcess(int(self._replies.readline()), self._replies)
 
     def close(self):
-        """End it."""
+        """Ask for no more."""
         self._socket.close()
         self._replies.close()
-        self._server.wait(timeout=30)
 
 
 class WarmProcess:
@@ -55,9 +61,36 @@ class WarmProcess:
         return int(self._replies.readline())
 
 
-def _serve(connection):
-    """Fork a process for each message; say its number, and when it has ended its status."""
-    # What takes long, of what a model needs that is loaded.
+@contextlib.contextmanager
+def warm(environment):
+    """Begin a process that has imported the package, and end it."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        command = [sys.executable, __file__, str(theirs.fileno())]
+        server = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment)
+    python = WarmPython(ours)
+    yield python
+    python.close()
+    server.wait(timeout=30)
+
+
+@contextlib.contextmanager
+def listening(environment):
+    """Begin a process that has imported the package and runs commands; give the path of its socket, and end it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/warm"
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen()
+            command = [sys.executable, __file__, str(listener.fileno())]
+            server = subprocess.Popen(command, pass_fds=[listener.fileno()], env=environment)
+        yield path
+        server.kill()
+        server.wait(timeout=30)
+
+
+def _import():
+    """Import what takes long, of what a model needs that is loaded."""
     skellipsoid = importlib.import_module("skellipsoid")
     for name in skellipsoid.__all__:
         getattr(skellipsoid, name)
@@ -65,6 +98,9 @@ def _serve(connection):
         importlib.import_module(f"skellipsoid.{name}")
     importlib.import_module("transformers.models.bert.modeling_bert")
 
+
+def _serve(connection):
+    """Fork a process for each message; say its number, and when it has ended its status."""
     while (found := socket.recv_fds(connection, 8, 3))[0]:
         head, files = found[:2]
         left, content = int.from_bytes(head, "big"), b""
@@ -110,5 +146,21 @@ def _run(message, files):
     return status
 
 
+def _main(where, *arguments):
+    """Serve one process, or all that come; or be a command that does so."""
+    if arguments:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(where)
+            process = WarmPython(connection).start(MODULE, arguments, [open(i, closefd=False) for i in range(3)])  # noqa: SIM115
+            return process.wait()
+    _import()
+    given = socket.socket(fileno=int(where))
+    if not given.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        return _serve(given)
+    while True:
+        with given.accept()[0] as connection:
+            _serve(connection)
+
+
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    sys.exit(_main(*sys.argv[1:]))

@@ -118,18 +118,6 @@ def test_neighbours_vote_and_the_nearest_decides_a_tie():
     assert KNNOpenSetClassifier(n_neighbors=9, threshold=0.0).fit(X + 1, [0, 1, 0, 0]).n_neighbors_ == 1
 
 
-def test_lof_of_three_rows():
-    X = np.array([[0.0], [1.0], [2.0]])
-    clf = LOFOpenSetClassifier(n_neighbors=2, duplicates="off").fit(X, [0, 0, 0])
-    np.testing.assert_allclose(clf.thresholds_, -1.2875)
-    np.testing.assert_allclose(clf._outlier_factors(0, np.array([[3.0], [10.0]])), [1.1667, 4.9583], atol=1e-4)
-    own = LocalOutlierFactor(2).fit(X).negative_outlier_factor_
-    np.testing.assert_allclose(own, [-0.875, -1.3333, -0.875], atol=1e-4)
-    clf.set_params(contamination="auto").fit(X, [0, 0, 0])
-    assert clf.thresholds_.tolist() == [-1.5]
-    assert clf.predict([[3.0], [10.0]]).tolist() == [0, -1]
-
-
 def test_lof_is_scikit_learns_in_each_class():
     X, y = gaussian_classes()
     rows = 6 * np.random.default_rng(1).normal(size=(200, 4))

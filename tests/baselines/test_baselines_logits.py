@@ -127,8 +127,7 @@ def as_texts(X):
     return [" ".join(f"w{column} " * int(n) for column, n in enumerate(row)) for row in X.toarray()]
 
 
-@pytest.mark.parametrize("classifier", ALL)
-@pytest.mark.parametrize("threshold", ["quantile", "auto", 0.1])
+@pytest.mark.parametrize(("classifier", "threshold"), [*zip(ALL, ["quantile", "auto", 0.1], strict=True)])
 def test_sparse_rows_and_texts_are_read_as_their_dense_form(classifier, threshold):
     (X, y), (new, _) = counts(), counts(seed=1)
     dense = classifier(LogisticRegression(), threshold=threshold, duplicates="off").fit(X.toarray(), y)

@@ -1,6 +1,5 @@
 """Promise: a score of one's own gets its threshold as all others do, and a wrong score is refused by name."""
 
-import pickle
 import sys
 from pathlib import Path
 
@@ -42,29 +41,6 @@ def blobs():
     X, y = make_open_blobs(600, 4, n_known=6, open_share=0.3, random_state=0)
     is_train = (np.arange(len(X)) % 2 == 0) & (y != -1)
     return X[is_train], y[is_train], X[1::2], y[1::2]
-
-
-def test_the_threshold_of_any_score_is_chosen_without_open_rows(blobs):
-    X, y, test, truth = blobs
-    clf = Nearest().fit(X, y)
-    accepting = Nearest(threshold=-np.inf).fit(X, y)
-    f1, of_all = (open_set_f1_score(truth, each.predict(test), labels=clf.classes_) for each in (clf, accepting))
-    assert f1 > of_all
-    assert accepting.predict(test).tolist() == clf.predict_known(test).tolist()
-    np.testing.assert_allclose(clf.score_samples(test), clf._score(test).knownness - clf.threshold_)
-    assert {*clf.predict(test)} <= {*clf.classes_, -1}
-    assert clf.held_out_.is_open.any()
-    loaded = pickle.loads(pickle.dumps(clf))
-    np.testing.assert_array_equal(loaded.predict(test), clf.predict(test))
-
-
-def test_the_quantile_rejects_its_share_and_labels_may_be_strings(blobs):
-    X, y, *_ = blobs
-    labels = np.array(list("abcdef"))[y]
-    clf = Nearest(threshold="quantile", open_label="none").fit(X, labels)
-    held_out = clf.held_out_
-    assert 0.04 < np.mean(held_out.score[~held_out.is_open] < 0) < 0.06  # a mean over draws
-    assert clf.predict(1000 + X[:1]).tolist() == ["none"]
 
 
 class Counting(Nearest):

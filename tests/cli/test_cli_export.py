@@ -1,9 +1,7 @@
 """Promise: the command export writes beside a model or elsewhere, completely or not at all."""
 
-import hashlib
 import json
 import shutil
-import stat
 from pathlib import Path
 
 import numpy as np
@@ -34,24 +32,6 @@ def reduced(model):
     pipeline[0].set_params(dtype="bfloat16")
     save(pipeline, model, overwrite=True)
     return model
-
-
-def test_export_says_where_it_is(model, capsys):
-    shutil.rmtree(model / "onnx")
-    (model / "onnx.sha256").unlink()
-    before = content_of(model)
-    status, out, err = run(capsys, "export", "--model", model)
-    n_bytes = sum(map(len, content_of(model / "onnx").values()))
-    size = f"{n_bytes / 1e6:.1f} MB"
-    sentence = f"The export is in {model / 'onnx'} ({size}); predict answers with it as with the model, and"
-    assert (status, out, err) == (0, f"{sentence} starts sooner.\n", "")
-    assert {name: each for name, each in content_of(model).items() if not name.startswith("onnx")} == before
-    content = (model / "onnx" / MANIFEST).read_bytes()
-    assert (model / "onnx.sha256").read_text() == f"{hashlib.sha256(content).hexdigest()}\n"
-    manifest = json.loads(content)
-    hash_of_model = json.loads((model / "skellipsoid.json").read_bytes())["manifest_sha256"]
-    assert manifest["made_of"]["manifest_sha256"] == hash_of_model
-    assert stat.S_ISDIR((model / "onnx").stat().st_mode)
 
 
 def test_another_folder_and_integers(model, tmp_path, texts, capsys):

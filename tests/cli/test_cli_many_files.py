@@ -40,18 +40,6 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_each_file_has_its_answers(answer, saved, texts, tmp_path, capsys):
-    assert answer() == 0
-    out = tmp_path / "out"
-    assert names(out) == [*(f"part-{i}.parquet.tsv" for i in range(3)), "predict.answered", "predict.json"]
-    assert capsys.readouterr().out == f"The answers to 3 files are in {out}\n"
-    answers = [(out / f"part-{i}.parquet.tsv").read_text(encoding="utf-8").splitlines() for i in range(3)]
-    labels = load(saved).predict(texts)
-    assert answers[0] == [f"{label}\t{text}" for label, text in zip(labels[:20], texts[:20], strict=True)]
-    assert answers[1][-1].endswith("\temoji 🚚 second line")
-    assert answers[2] == []
-
-
 def test_a_run_goes_on_with_files_that_are_new_or_changed(answer, parts, texts, tmp_path, capsys):
     (parts.parent / "part-3.parquet").write_bytes((parts.parent / "part-0.parquet").read_bytes())
     pd.DataFrame({"text": ["wake me at six"]}).to_parquet(parts.parent / "part-2.parquet")

@@ -26,18 +26,6 @@ from skellipsoid._ellipsoid.learned import find_trained
 from skellipsoid.cli import main
 
 
-def test_a_log_is_told(saved, texts, capsys, give_input):
-    give_input("\n".join([*texts[:3], "", texts[0]]))
-    assert main(["traffic", "--model", str(saved)]) == 0
-    out = capsys.readouterr().out.splitlines()
-    assert out[0] == "4 texts, 3 of them different"
-    assert re.match(r"New: at least \d+ %, about \d+ %, at most \d+ %$", out[1])
-    assert out[2].startswith("Nothing without labels tells known messages that have moved from new ones")
-    rejected = (load(saved).predict([*texts[:3], texts[0]]) == "-1").sum()
-    assert out[4] == f"The limit of this model rejects {rejected} of 4 texts ({25 * rejected} %)"
-    assert len(out) == 5
-
-
 @pytest.mark.parametrize("accepts", [False, True])
 def test_texts_that_are_answered_open_are_grouped_in_files(
     saved, texts, open_texts, tmp_path, capsys, give_input, accepts

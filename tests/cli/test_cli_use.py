@@ -415,20 +415,6 @@ def test_labels_that_a_terminal_would_obey_are_printed_harmless(saved, table, tm
     assert "\u2028" not in printed
 
 
-def test_predict_reads_the_texts_of_a_file(saved, tmp_path, capsys):
-    path = tmp_path / "tickets.csv"
-    path.write_text('id;message;status\n1;"wake me\nat seven";new\n2;;new\n3;lights off please;old\n', encoding="utf-8")
-    assert main(["predict", "--model", str(saved), "--data", str(path)]) == 0
-    out, err = capsys.readouterr()
-    assert "texts from column 'message' (guessed; --text-column chooses another)" in err
-    out = out.splitlines()
-    assert [line.partition("\t")[2] for line in out] == ["wake me at seven", "", "lights off please"]
-    assert main(["predict", "--model", str(saved), "--data", str(path), "--text-column", "2", "--json"]) == 0
-    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [record["text"] for record in records] == ["wake me\nat seven", "", "lights off please"]
-    assert [record["label"] for record in records] == [line.partition("\t")[0] for line in out]
-
-
 #: What a terminal obeys, or writes from the right; and what it does not.
 OBEYED = "wake\x1b[2J me\x9b2J\x07\x00\x7f at \u202exis\u2066\u200f\u061c\u2028"
 HARMLESS = "\u00a0nbsp a\u200db \U0001f469\u200d\U0001f4bb \ue000 ü"

@@ -121,22 +121,6 @@ def test_a_header_of_unusual_names_is_told_by_the_rows_below(tmp_path):
         assert read(write(tmp_path, written(rows_))) == (rows_, [])
 
 
-def test_a_hundred_columns(tmp_path):
-    names = [f"feature_{i}" for i in range(98)]
-    rows = [[*(str(i % 3) for i in range(98)), text, label] for text, label in ROWS]
-    assert read(write(tmp_path, written([[*names, "customerMessage", "intent"], *rows])))[0] == ROWS
-    with pytest.raises(
-        ValueError, match=r"is not clear which column of .* holds the texts and which the labels"
-    ) as caught:
-        read(write(tmp_path, written([[*names, "a", "b"], *rows * 2])))
-    assert str(caught.value).endswith(
-        "; choose with --text-column and --label-column from 1 'feature_0' (such as '0'), 2 'feature_1' (such as '1'), "
-        "3 'feature_2' (such as '2'), 4 'feature_3' (such as '0'), 5 'feature_4' (such as '1'), 6 'feature_5' (such as "
-        "'2'), 7 'feature_6' (such as '0'), 8 'feature_7' (such as '1') and 92 more, or write the two columns to a "
-        "file of their own."
-    )
-
-
 @pytest.mark.parametrize("last", [("customerMessage", "intent"), ("a", "b")])
 def test_five_thousand_columns_are_looked_through_a_few_times(tmp_path, last):
     names = [f"feature_{i}" for i in range(5000)]
@@ -419,19 +403,6 @@ def test_the_commands_take_such_a_file_and_say_what_they_took(tickets, saved, ti
 
 
 LOG = ["where is my card, please", "lights off", "wake me at six; now", 'he said "no"']
-
-
-@pytest.mark.parametrize("header", ["message", "Customer message", "text", ""])
-@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
-def test_a_log_of_one_column_is_read(tmp_path, header, quoting):
-    rows = [[header]] * bool(header) + [[text] for text in LOG]
-    path = write(tmp_path, written(rows, quoting=quoting))
-    found, said = texts_of(path)
-    assert found == LOG
-    name = f"column {header!r}"
-    assert said == (
-        [f"line 1 is the header, texts from {name} (guessed; --text-column chooses another)."] if header else []
-    )
 
 
 @pytest.mark.parametrize("name", ["log.txt", "log.log"])

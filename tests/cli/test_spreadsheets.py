@@ -134,8 +134,7 @@ def classifier():
     return EllipsoidOpenSetClassifier(random_state=0).fit(X, names[y])
 
 
-@pytest.mark.parametrize("country", ["German", "French", "Polish"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("country", "seed"), [("German", 0), ("French", 1), ("Polish", 2)])
 def test_from_a_log_through_a_spreadsheet_to_what_is_learned(classifier, tmp_path, country, seed):
     rng = random.Random(seed)
     messages = [text for text, _ in rng.sample(real_messages(), 30) + messages_of(country, 20, rng)]

@@ -8,12 +8,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from sklearn.base import BaseEstimator
-from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skellipsoid
@@ -26,7 +23,7 @@ from skellipsoid import (
     save,
     set_operating_point,
 )
-from skellipsoid._core.pipelines import duplicate_groups, fingerprint, less_class_offsets, split_estimator
+from skellipsoid._core.pipelines import duplicate_groups, fingerprint, less_class_offsets
 
 LABELS = np.repeat(["a", "b", "c", "d"], 12)
 X = np.random.default_rng(0).normal(size=(48, 3)) + 9.0 * np.eye(4, 3)[np.repeat(range(4), 12)]
@@ -39,22 +36,6 @@ def duplicates_in(data, labels=None):
     labels = LABELS if len(data) == len(LABELS) else np.zeros(len(data)) if labels is None else np.array(labels)
     found = duplicate_groups(data, labels)
     return None if found is None else found.tolist()
-
-
-class Sampler(BaseEstimator):
-    """As those of imbalanced-learn: it acts in the fit of its Pipeline alone."""
-
-    def fit_resample(self, X, y):
-        return X, y
-
-
-def test_split_estimator_takes_pipelines_apart():
-    clf, scaler, pca = LogisticRegression(), StandardScaler(), PCA()
-    assert split_estimator(clf) == ([], clf)
-    assert split_estimator(make_pipeline(clf)) == ([], clf)
-    pipe = Pipeline([("a", scaler), ("b", None), ("c", make_pipeline(pca, "passthrough", clf))])
-    assert split_estimator(pipe) == ([scaler, pca], clf)
-    assert split_estimator(Pipeline([("sampler", Sampler()), ("clf", clf)])) == ([], clf)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from operator_helpers import calls
 from sklearn.linear_model import LogisticRegression
@@ -249,6 +249,7 @@ def as_set(findings, order):
     }
 
 
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10_000), n_copies=st.integers(0, 12))
 def test_permuted_rows_have_permuted_findings(check, texts, labels, seed, n_copies):
     rng = np.random.default_rng(seed)

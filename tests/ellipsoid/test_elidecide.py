@@ -29,24 +29,6 @@ def mean_distances(X, y):
     return np.array([np.linalg.norm(group - group.mean(axis=0), axis=1).mean() for group in groups])
 
 
-def test_the_defaults_are_those_of_the_released_code():
-    assert EliDecide().get_params() == {
-        "n_mix": (2, 3),
-        "learning_rate": 1e-3,
-        "weight_decay": 0.01,
-        "batch_size": 128,
-        "max_iter": "auto",
-        "n_iter_no_change": 10,
-        "shape": "full",
-        "negative_loss": "contraction",
-        "rescale": True,
-        "recalibrate": False,
-        "validation_fraction": 0.1,
-        "restore_best": False,
-        "verbose": 0,
-    }
-
-
 def test_centroids_and_radii_are_those_of_the_paper():
     X, y = gaussians()
     clf = make().fit(X, y, X_val=X, y_val=y)

@@ -226,17 +226,6 @@ def test_loading_leaves_the_users_settings_and_random_state_alone(build_model, t
 # Plain data
 
 
-def test_a_pickled_model_is_plain_data_and_embeds_alike(backbone, texts, slow_builds):
-    expected = embedded(backbone, texts)
-    copy = pickle.loads(pickle.dumps(backbone))
-    assert copy.stored() == backbone.stored()
-    again = pickle.loads(pickle.dumps(copy))
-    assert not slow_builds  # pickled again as it came
-    np.testing.assert_array_equal(embedded(again, texts), expected)
-    np.testing.assert_array_equal(embedded(copy, texts), expected)
-    assert copy.model is copy.model
-
-
 # Threads
 
 

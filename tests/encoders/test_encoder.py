@@ -5,7 +5,6 @@ import hashlib
 import importlib.util
 import pickle
 import random
-import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -66,15 +65,6 @@ def separation(features, labels):
 # What the features are
 
 
-def test_frozen_features_are_the_mean_of_all_token_vectors(tiny_model, texts, vectors):
-    raw = make(tiny_model, "none", normalize=False).fit(texts)
-    np.testing.assert_allclose(raw.transform(texts), vectors, atol=1e-5)
-    np.testing.assert_allclose(make(tiny_model, "none").fit(texts).transform(texts), unit(vectors), atol=1e-5)
-    assert raw.weight_ is None
-    assert raw.bias_ is None
-    assert (raw.n_iter_, raw.loss_curve_, raw.validation_scores_, raw.stop_reason_) == (0, [], None, "none")
-
-
 @pytest.mark.parametrize("normalize", [True, False])
 def test_a_head_is_equation_one(tiny_model, texts, labels, vectors, normalize):
     encoder = make(tiny_model, normalize=normalize, n_components=5).fit(texts, labels)
@@ -133,17 +123,6 @@ def test_open_texts_take_no_part(tiny_model, texts, labels, open_texts, finetune
     np.testing.assert_allclose(beside.loss_curve_, alone.loss_curve_, rtol=1e-4)
     np.testing.assert_allclose(beside.weight_, alone.weight_, atol=1e-4)
     np.testing.assert_allclose(beside.transform(texts), alone.transform(texts), atol=1e-4)
-
-
-@pytest.mark.parametrize("finetune", ["head", "full"])
-def test_early_stopping_ends_the_training_on_held_out_texts(tiny_model, texts, labels, finetune):
-    encoder = make(
-        tiny_model, finetune, early_stopping=True, max_iter=60, n_iter_no_change=3, validation_fraction=0.25, tol=0.05
-    ).fit(texts, labels)
-    scores = np.array(encoder.validation_scores_)
-    assert len(scores) == len(encoder.loss_curve_) == encoder.n_iter_ < 60
-    # The last improvement by more than tol lies exactly n_iter_no_change epochs back.
-    assert (scores[-3:] <= scores[:-3].max() + 0.05).all()
 
 
 @pytest.mark.parametrize(
@@ -483,28 +462,6 @@ def test_export_takes_an_empty_folder_and_touches_no_other(tiny_model, texts, tm
 
 
 # Travel and memory
-
-_UNPICKLE = """
-import pickle, sys
-import numpy as np
-folder = sys.argv[1]
-with open(folder + "/encoders.pickle", "rb") as file:
-    encoders, texts, expected = pickle.load(file)
-for encoder, features in zip(encoders, expected, strict=True):
-    np.testing.assert_allclose(encoder.transform(texts), features, atol=1e-6)
-print("alike")
-"""
-
-
-def test_the_weights_travel_in_the_pickle(tiny_model, texts, labels, tmp_path, warm_python):
-    model = tmp_path / "model"
-    shutil.copytree(tiny_model, model)
-    encoders = [make(str(model), finetune, max_iter=2, max_length=9).fit(texts, labels) for finetune in MODES]
-    expected = [encoder.transform(texts) for encoder in encoders]
-    (tmp_path / "encoders.pickle").write_bytes(pickle.dumps((encoders, texts, expected)))
-    shutil.rmtree(model)
-    done = warm_python(_UNPICKLE, tmp_path)
-    assert (done.stdout.strip(), done.stderr, done.returncode) == ("alike", "", 0)
 
 
 # Which data it was trained on

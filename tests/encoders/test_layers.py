@@ -98,9 +98,8 @@ def test_layers_that_are_not_there_are_refused_and_leave_the_earlier_fit(tiny_mo
     np.testing.assert_array_equal(encoder.transform(new), before)
 
 
-@pytest.mark.parametrize("finetune", ["none", "head"])
-def test_it_travels(tiny_model, texts, labels, new, finetune, tmp_path, one_registry):
-    encoder = make(tiny_model, finetune=finetune, max_iter=2, keep_texts=True)
+def test_it_travels(tiny_model, texts, labels, new, tmp_path, one_registry):
+    encoder = make(tiny_model, finetune="head", max_iter=2, keep_texts=True)
     pipe = make_pipeline(encoder, baselines.MahalanobisClassifier()).fit(texts, labels)
     expected = pipe[0].transform(new)
     save(pipe, tmp_path / "model")
@@ -127,7 +126,7 @@ def test_altered_layers_are_refused(tiny_model, texts, change):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_texts", [2, 4, 8, 16])
+@pytest.mark.parametrize("n_texts", [2, 8])
 def test_held_out_scores_stay_as_like_fresh_ones_as_with_the_last_layer(n_texts):
     """The centre is fitted on the training texts; few of them must not make fresh texts look strange."""
     data = load_assistant_intents()

@@ -98,11 +98,11 @@ REPLACEMENTS = [None, "x", -1, 0.5, 10**400, True, [], {}, {"array": "mean_"}, {
 
 
 def alterations(model):
-    """Every description with one value replaced or gone."""
-    for path in places(model):
+    """A third of all descriptions with one value replaced or gone: other ones at each place."""
+    for i, path in enumerate(places(model)):
         if not path:
             continue
-        for value in REPLACEMENTS:
+        for value in REPLACEMENTS[i % 3 :: 3]:
             changed = copy.deepcopy(model)
             place = changed
             for key in path[:-1]:

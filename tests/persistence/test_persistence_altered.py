@@ -204,9 +204,9 @@ def test_a_change_anywhere_is_refused_at_load_or_does_no_harm(name, request, row
             explain(loaded, rows[0])
         n_good += 1
     (folder / MANIFEST).write_bytes(content)
-    assert len(refusals) > 500
+    assert len(refusals) > 150
     assert all("does not describe an estimator of this package" in refusal for refusal in refusals)
-    assert n_good > 50
+    assert n_good > 10
 
 
 def test_text_models_are_counted_wherever_they_are(saved, monkeypatch):

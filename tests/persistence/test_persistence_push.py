@@ -44,16 +44,6 @@ def card_of(hub):
     return content(hub)["README.md"].decode()
 
 
-def test_what_is_pushed_is_loaded(hub, pipeline, queries):
-    commit = push_to_hub(pipeline, NAME, commit_message="first")
-    model = load(NAME)
-    assert model.loaded_from_ == f"{NAME}@{commit}"
-    np.testing.assert_array_equal(model.predict(queries), pipeline.predict(queries))
-    np.testing.assert_array_equal(model[:-1].transform(queries), pipeline[:-1].transform(queries))
-    # The repository as it was created, and all of the model in one more commit.
-    assert [*hub.repositories[NAME].commits][1:] == [commit]
-
-
 def test_the_card_has_the_metadata_that_the_hub_shows(hub, pipeline):
     push_to_hub(pipeline, NAME, provenance=FACTS)
     card = ModelCard(card_of(hub))

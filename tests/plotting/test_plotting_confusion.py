@@ -56,8 +56,7 @@ def tick_boxes(axis):
     return labels, [label.get_window_extent() for label in labels]
 
 
-@pytest.mark.parametrize("n_known", [2, 20, 77])
-@pytest.mark.parametrize("own_figure", [True, False])
+@pytest.mark.parametrize(("n_known", "own_figure"), [(2, True), (20, False), (77, True)])
 def test_names_at_the_matrix_are_legible(n_known, own_figure):
     y_true, y_pred, classes = many_classes(n_known)
     ax = None if own_figure else plt.subplots(figsize=(6.4, 4.8), layout="constrained")[1]

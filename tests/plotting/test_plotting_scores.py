@@ -12,8 +12,6 @@ from skellipsoid.metrics import (
     known_f1_score,
     open_f1_score,
     open_set_f1_score,
-    oscr_curve,
-    oscr_score,
     trade_off_curve,
 )
 from skellipsoid.plotting import ScoreHistogramDisplay, TradeOffDisplay
@@ -47,25 +45,6 @@ def test_histogram_counts_are_those_of_a_loop(shifted):
 
 
 # OSCR
-
-
-def test_oscr_is_the_curve_of_the_metrics(shifted):
-    clf, X, y = shifted
-    display = TradeOffDisplay.from_estimator(clf, X, y, kind="oscr", name="mine")
-    answers, score = clf.predict_known(X), clf.score_samples(X)
-    fpr, ccr, _ = oscr_curve(y, answers, score)
-    (line,), drawn = display.lines_, display.lines_[0].get_xydata()[::-1]
-    kept = np.isin(display.offsets, score)[::-1]  # the curve of the metrics has no point that rejects all
-    np.testing.assert_allclose(drawn[kept], np.stack([fpr, ccr], axis=1), atol=1e-12)
-    assert display.oscr == pytest.approx(oscr_score(y, answers, score))
-    predicted = clf.predict(X)
-    wanted = np.mean(predicted[y == -1] != -1), np.mean(predicted[y != -1] == y[y != -1])
-    point = display.ax_.lines[-1]
-    assert point is not line
-    np.testing.assert_allclose(point.get_xydata()[0], wanted)
-    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert texts == [f"mine (area {display.oscr:.3f})"]
-    assert display.offset_line_ is None
 
 
 def test_several_models_come_on_one_axes_and_differ(flat):

@@ -43,23 +43,6 @@ def check_held_out(held, classes, blocks):
         assert not held[classes == label].all()
 
 
-@pytest.mark.parametrize("fraction", [0.05, 0.3, 0.9])
-def test_blocks_are_held_out_as_a_whole(fraction):
-    rng = np.random.default_rng(0)
-    counts = [1, 2, 3, 10, 40]
-    block_classes = np.repeat(np.arange(5), counts)
-    blocks = np.repeat(rng.permutation(len(block_classes)), sizes := rng.integers(1, 9, size=len(block_classes)))
-    classes = np.repeat(block_classes, sizes)
-    order = rng.permutation(len(classes))
-    blocks, classes = blocks[order], classes[order]
-    held = validation_rows(classes, fraction, np.random.default_rng(1), blocks)
-    assert held.dtype == bool
-    check_held_out(held, classes, blocks)
-    for label, n_blocks in enumerate(counts):
-        n_held = len(np.unique(blocks[held & (classes == label)]))
-        assert n_held == min(n_blocks - 1, max(1, round(fraction * n_blocks)))
-
-
 @example(
     ([0, 1, 2, 0, 1, 3], [1, 1, 0, 0, 2, 2]), 0.5, 0
 )  # class 1 would hold out one of its blocks, class 2 the other

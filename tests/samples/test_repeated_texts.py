@@ -96,17 +96,19 @@ def test_groups_reach_the_steps_of_a_pipeline(tiny_model, texts, labels):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("finetune", ["none", "head"])
-def test_a_log_with_repeated_messages_is_as_good_as_each_text_once(minilm, finetune):
+def test_a_log_with_repeated_messages_is_as_good_as_each_text_once(minilm):
     train, dev = (load_assistant_intents(subset=subset) for subset in ("train", "dev"))
     some = train.target_names[::2]
     rows = np.isin(train.target, some)
     texts, intents = train.data[rows], train.target[rows]
 
     def f1(texts, intents):
-        encoder, classifier = SupConTextEncoder(minilm, finetune=finetune), EllipsoidOpenSetClassifier()
+        encoder, classifier = SupConTextEncoder(minilm, finetune="none"), EllipsoidOpenSetClassifier()
         pipe = Pipeline([("enc", encoder), ("clf", classifier)])
-        pipe.set_params(enc__random_state=0, clf__random_state=0, enc__max_iter=20)
+        pipe.set_params(
+            enc__random_state=0,
+            clf__random_state=0,
+        )
         answers = pipe.fit(texts, intents).predict(dev.data)
         truth = np.where(np.isin(dev.target, some), dev.target, "-1")
         return open_set_f1_score(truth, answers, labels=pipe.classes_, zero_division=0)

@@ -13,12 +13,6 @@ from skellipsoid._ellipsoid.math.mixtures import draw_mixtures, draw_synthetic_c
 from skellipsoid._ellipsoid.paper.ellipsoids import hold_out
 from skellipsoid.baselines import BallClassifier
 
-
-def as_sets(labels):
-    """Sets of positions with equal labels, in the order of their first one."""
-    return sorted(np.flatnonzero(labels == label).tolist() for label in np.unique(labels))
-
-
 # What is gathered from rows
 
 
@@ -158,14 +152,6 @@ def test_every_row_is_scored_once_without_its_group_and_its_duplicates(seed):
             assert found.sets[i] != found.sets[j] or as_lists[i] == as_lists[j]
 
 
-def test_a_block_cuts_neither_a_group_nor_duplicates():
-    units = np.array([0, 1, 1, 2, 3, 4, 5, 5, 6, *range(10, 40)])
-    groups = np.array([8, 8, 3, 3, 2, 1, 0, 7, 9, *range(10, 40)])
-    found = samples([0] * 39, units=units, groups=groups)
-    assert as_sets(found.blocks)[:5] == [[0, 1, 2, 3], [4], [5], [6, 7], [8]]
-    assert found.blocks.tolist() == [0, 0, 0, 0, 1, 2, 3, 3, 4, *range(5, 35)]
-
-
 def test_a_row_that_all_groups_share_joins_them_to_no_block_of_more_than_a_fifth():
     groups = np.repeat(np.arange(50), 4)
     units = np.where(np.arange(200) % 4, np.arange(200), 0)  # the first row of every group
@@ -272,23 +258,6 @@ def test_every_class_has_a_reach_of_its_own():
     rows[7] = 0
     rows[100:200] *= 1e4
     assert find_outliers(rows, classes).tolist() == []
-
-
-def test_one_sample_that_is_divided_and_two_that_are_merged():
-    """As many samples as were given, but others: copies on a grid are equal by chance, two far samples are not."""
-    rng = np.random.default_rng(0)
-    grid = np.zeros((60, 8))
-    grid[:, :2] = rng.integers(0, 8, (60, 2))
-    grid = np.unique(grid, axis=0)
-    far = rng.integers(0, 40, (60, 8))
-    features = np.concatenate([grid, far, far[:1]]).astype(np.float32)
-    classes = np.repeat([0, 1], [len(grid), len(far) + 1])
-    copies = np.ones(len(features), dtype=np.int64)
-    copies[1] = 2
-    numbers, found, _ = gathered(features, classes, np.ones(len(features)), None, "once", copies)
-    assert len(numbers) == len(features)
-    np.testing.assert_array_equal(found.features, features[numbers])
-    np.testing.assert_array_equal(found.classes, classes[numbers])
 
 
 def test_synthetic_samples_the_classes_deviate_as_rows_of_weight_do():

@@ -19,19 +19,6 @@ from serve_helpers import JSON, ask
 from skellipsoid_runtime.serve._command import main
 
 
-def test_it_says_that_it_is_there_and_what_it_knows(serve, exported, pipeline):
-    with serve(exported) as server:
-        assert server.get("/health") == (200, {"status": "ok"})
-        assert server.get("/ready") == (200, {"status": "ready"})
-        status, found = server.get("/model")
-        assert status == 200
-        assert found["classes"] == pipeline.classes_.tolist()
-        manifest = json.loads((exported / "skellipsoid_onnx.json").read_bytes())
-        assert found["version"] == manifest["manifest_sha256"][:12]
-        assert (found["program"], found["folder"], found["open_label"]) == ("skellipsoid_runtime", "first", "-1")
-        assert "process_resident_memory_bytes" in server.get("/metrics")[1]
-
-
 def test_sigterm_answers_all_that_was_taken(serve, exported, texts):
     with serve(exported, max_batch=1, n_threads=1, drain_seconds=0) as server, ThreadPoolExecutor(20) as pool:
         asked = {"texts": ["wake me at six please " * 20] * 40}

@@ -42,15 +42,6 @@ def small(exported, tmp_path_factory, fresh_environment):
         yield server
 
 
-def test_one_text_or_several(small, texts):
-    status, answer = small.post({"text": texts[0]})
-    assert status == 200
-    assert small.post({"texts": texts[:1]}) == (200, [answer])
-    assert small.post({"text": texts[0], "texts": texts[:1]})[0] == 422
-    assert small.post({"text": ""})[0] == 422
-    assert small.post({"text": " \n\u00a0"})[0] == small.post({"texts": ["yes", " "]})[0] == 422
-
-
 def test_the_retry_is_told_in_seconds(exported, texts, serve):
     with (
         serve(exported, wait_ms=1000, max_queue=5) as server,

@@ -12,13 +12,11 @@ import sys
 import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
 from itertools import count
 from threading import Event
 
 import pytest
 import serve_helpers
-from serve_helpers import ask
 
 from skellipsoid import load, save
 from skellipsoid.persistence._folder import manifest_bytes
@@ -57,43 +55,6 @@ def wait_until(condition, seconds=30):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
-
-
-@contextmanager
-def load_on(server, text, n_clients=6):
-    """Ask all the time over connections that are kept alive; gives the list of what was answered."""
-    found, stop = [], Event()
-
-    def client():
-        with closing(server.connect()) as connection:
-            while not stop.is_set():
-                found.append(ask(connection, "POST", "/predict", {"text": text}))
-
-    with ThreadPoolExecutor(n_clients) as pool:
-        clients = [pool.submit(client) for _ in range(n_clients)]
-        try:
-            yield found
-        finally:
-            stop.set()
-        for done in clients:
-            done.result()  # an error of a connection is a lost request
-
-
-def test_ten_changes_under_load_lose_no_request(serve, pointer, exported, exported_later, texts):
-    with serve(pointer, **SOON) as server, load_on(server, texts[0]) as found:
-        first = version_of(server)
-        for number in range(1, 11):
-            partial = pointer.with_suffix(".new")
-            partial.write_text(str(exported_later if number % 2 else exported))
-            partial.replace(pointer)
-            wait_until(lambda number=number: server.counter('model_changes_total{result="taken"}') == number)
-        assert version_of(server) == first
-        assert server.counter('model_changes_total{result="failed"}') == 0
-        n_before = len(found)
-        wait_until(lambda: len(found) > n_before + 20)
-    assert {status for status, _ in found} == {200}
-    assert {answer["label"] for _, answer in found} == {"alarm", "ALARM"}
-    assert found[-1][1]["label"] == "alarm"
 
 
 @pytest.mark.slow

@@ -224,7 +224,7 @@ def test_without_handles_it_still_says_that_it_is_there(serve, exported, texts):
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == limit
         with suppress(OSError):
             for _ in range(400):
-                stack.enter_context(connect(server)).send(b"POST /predict HTTP/1.1\r\n")
+                stack.enter_context(connect(server, seconds=3)).send(b"POST /predict HTTP/1.1\r\n")
         begin = time.monotonic()
         assert server.get("/health") == (200, {"status": "ok"})
         assert server.post({"text": texts[0]})[0] == 200
@@ -253,13 +253,13 @@ def test_no_client_holds_up_the_end(serve, exported, kind):
 
 
 @pytest.mark.slow
-def test_a_minute_of_hostile_clients(serve, exported, texts, tmp_path):
+def test_half_a_minute_of_hostile_clients(serve, exported, texts, tmp_path):
     """Beside them every promised answer is given; ``studies/serve_hostile.py`` does the same for longer."""
     with serve(exported, body_seconds=2, max_connections=60, log=tmp_path / "answers.jsonl") as server:
-        found = attack(server, texts, 60)
+        found = attack(server, texts, 30)
         assert found["statuses"] == {200}
         assert found["wrong"] == 0
-        assert found["answers"] > 20
+        assert found["answers"] > 10
         assert found["slowest"] < 10
         assert found["handles"] < 60 + 60
         assert found["handles after"] < 30

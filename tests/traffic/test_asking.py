@@ -122,16 +122,6 @@ class TestHeldOutRanks:
         assert ((kept["rank"] == 1) == (kept.label == kept.nearest_class))[~kept.is_open].all()
         assert (kept["gap"] >= 0).all()
 
-    def test_ranks_are_about_as_good_as_those_of_new_samples(self):
-        X, y, X_new, truth = drawn(20, 20, 7, spread=1.2)
-        clf = fitted(X, y)
-        kept, known = clf.held_out_, truth != -1
-        order = np.argsort(-clf.decision_function(X_new[known]), axis=1, kind="stable")
-        for n_first in (1, 2, 3):
-            held_out = np.mean((kept["rank"] >= 1) & (kept["rank"] <= n_first), where=~kept.is_open)
-            new = (clf.classes_[order[:, :n_first]] == truth[known][:, np.newaxis]).any(axis=1).mean()
-            assert abs(held_out - new) < 0.06
-
 
 class TestTheRate:
     @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow], derandomize=True)

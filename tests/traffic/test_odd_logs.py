@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 
@@ -42,7 +42,6 @@ def labels_of(y, rows):
 POINTS = st.sampled_from([-np.inf, -1e300, -50.0, -1.0, -0.2, 0.0, 0.3, 0.9, 1.0, 1e300, np.nan])
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     parts=st.lists(st.tuples(POINTS, st.sampled_from([0.0, 1e-9, 0.1]), st.integers(1, 60)), min_size=1, max_size=3),
     n_labels=st.integers(0, 30),
@@ -112,8 +111,7 @@ def test_training_samples_tell_nothing_of_the_other_messages(fitted):
 
 
 @pytest.mark.filterwarnings("ignore:The limit accepts")  # two features do not tell classes so near apart
-@pytest.mark.parametrize("n_features", [2, 12, 128])
-@pytest.mark.parametrize("distance", [1, 30])
+@pytest.mark.parametrize(("n_features", "distance"), [(2, 1), (12, 30), (128, 1)])
 def test_known_messages_alone_are_not_new(n_features, distance):
     rng = np.random.default_rng(n_features)
     means, y = distance * rng.normal(size=(5, n_features)), np.repeat(np.arange(5), 60)

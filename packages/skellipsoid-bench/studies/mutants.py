@@ -74,6 +74,7 @@ def main():
         if name == "run":
             command.add_argument("--limit", type=float, default=90, help="seconds of tests for a mutant (default: 90)")
             command.add_argument("--kills", type=int, default=1, help="functions of tests that kill it (default: 1)")
+            command.add_argument("--every", type=int, default=1, help="one of so many, evenly drawn (default: 1)")
         if name == "table":
             command.add_argument("--keep", action="store_true", help="write states and killers into mutants.json")
     options = parser.parse_args()
@@ -192,7 +193,9 @@ def run(options):
     known = {record["number"]: record for record in read_lines(results)}
     drawn = read_drawn()
     mutants = []
-    for number in sorted(map(int, json.loads((options.folder / "mutants.json").read_text(encoding="utf-8")))):
+    for number in sorted(map(int, json.loads((options.folder / "mutants.json").read_text(encoding="utf-8"))))[
+        :: options.every
+    ]:
         own = tests.get(number, set())
         chosen = in_order(own, seconds, drawn[number], options.limit)
         before = known.get(number, {"state": "not yet run"})

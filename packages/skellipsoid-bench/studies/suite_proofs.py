@@ -161,10 +161,10 @@ def read_branches(path, folder):
         several = "select file_id, fromno from arc where fromno > 0 group by 1, 2 having count(distinct tono) > 1"
         ways = f"select file_id, context_id, fromno, tono from arc join ({several}) using (file_id, fromno)"
         for file, context, start, end in data.execute(ways):
-            yield contexts[context], (str(files[file]), start, end)
+            yield contexts.get(context, ""), (str(files[file]), start, end)
         # Functions that have no branch count as one.
         for file, context, start in data.execute("select file_id, context_id, fromno from arc where fromno < 0"):
-            yield contexts[context], (str(files[file]), start, 0)
+            yield contexts.get(context, ""), (str(files[file]), start, 0)
 
 
 def greedy(seconds, gains, start=()):

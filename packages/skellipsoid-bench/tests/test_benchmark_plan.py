@@ -107,29 +107,6 @@ def test_entries_of_a_plan_are_chosen_by_name(folder):
     assert some.plan.methods[0].search == {"C": [0.1, 1.0]}
 
 
-def test_the_defaults_are_the_protocol_of_the_literature():
-    found = plan_of()
-    assert [name for name, *_ in found.data] == ["banking", "oos", "stackoverflow"]
-    assert (found.plan.ratios, found.plan.seeds) == ([0.25, 0.5, 0.75], [0, 1, 2, 3, 4])
-    assert [name for name, _ in found.encoders] == ["head"]
-    assert [name for name, _ in found.methods] == ["ellipsoid"]
-
-
-def test_data_sets_of_a_folder_are_read(intents_folder, tmp_path):
-    data = read(intents_folder, "oos")
-    assert data.is_text
-    assert data.rows[0] == "wake me at six"
-    assert {*data.labels} == {"-1", "alarm", "balance", "light", "weather"}
-    assert np.unique(data.part, return_counts=True)[1].tolist() == [6, 10, 22]
-    for part in ("train", "test"):  # dev rows are optional, and a file may be of another kind
-        content = (intents_folder / f"{part}.tsv").read_text(encoding="utf-8")
-        (tmp_path / f"{part}.csv").write_text(content.replace("\t", ","), encoding="utf-8")
-    without_dev = read(tmp_path, "oos")
-    assert {*without_dev.part} == {"train", "test"}
-    assert without_dev.rows.tolist() == data.rows[data.part != "dev"].tolist()
-    assert without_dev.sha256 != data.sha256
-
-
 def test_the_shipped_corpus_is_a_data_set():
     data = read("assistant")
     assert len(data.rows) == 672 + 448

@@ -495,17 +495,6 @@ def test_threads_and_processor_are_recorded(blobs_plan, tmp_path, monkeypatch):
 # What is kept
 
 
-def test_encoders_are_trained_once_for_all_methods_and_files(text_plan, tmp_path, encoder_calls):
-    run(tmp_path / "a.jsonl", **text_plan, methods=["ellipsoid", "paper"])
-    # The paper's training stops by development texts, which are embedded as well.
-    assert [call[0] for call in encoder_calls] == ["none", "head", "transform", "transform"]
-    run(tmp_path / "b.jsonl", **text_plan)
-    assert len(encoder_calls) == 4
-    # Another seed trains anew, and embeds nothing anew; the closed form is compared without development texts.
-    run(tmp_path / "b.jsonl", **{**text_plan, "seeds": [1]})
-    assert [call[0] for call in encoder_calls[4:]] == ["head", "transform"]
-
-
 @pytest.mark.parametrize("what", ["parameter", "model", "text", "label"])
 def test_nothing_kept_is_taken_for_something_else(
     what, text_plan, intents_folder, build_model, tiny_model, tmp_path, encoder_calls

@@ -8,15 +8,12 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from skellipsoid_bench.datasets import (
     _cache,
     fetch_banking77,
-    fetch_clinc_oos,
     fetch_mattress_bot,
-    fetch_stackoverflow,
 )
 
 FILES = {
@@ -233,29 +230,6 @@ def test_rows_without_exactly_two_fields_are_skipped_and_quotes_kept(tmp_path):
     assert bunch.split.tolist() == ["train"] * 3 + ["dev"] + ["test"] * 2
     assert bunch.target_names == ["cash", "greet"]
     assert [Path(name).name for name in bunch.filenames] == ["train.tsv", "dev.tsv", "test.tsv"]
-
-
-REAL = {
-    fetch_banking77: ("banking", 77, {"train": 9_003, "dev": 1_000, "test": 3_080}),
-    fetch_clinc_oos: ("oos", 150, {"train": 15_000, "dev": 3_000, "test": 5_700}),
-    fetch_stackoverflow: ("stackoverflow", 20, {"train": 12_000, "dev": 2_000, "test": 6_000}),
-}
-
-
-@pytest.mark.parametrize("fetch", REAL)
-def test_real_files(fetch, real_data, without_pooch):
-    folder, n_classes, sizes = REAL[fetch]
-    for subset, n_rows in sizes.items():
-        bunch = fetch(subset=subset, data_home=real_data)
-        assert bunch.data.shape == bunch.target.shape == bunch.split.shape == (n_rows,)
-        assert len(bunch.target_names) == n_classes
-        assert set(bunch.target) - {"-1"} == set(bunch.target_names)
-        assert (bunch.target == "-1").sum() == (1_200 if (folder, subset) == ("oos", "test") else 0)
-        X, y = fetch(subset=subset, data_home=real_data, return_X_y=True)
-        np.testing.assert_array_equal(X, bunch.data)
-        np.testing.assert_array_equal(y, bunch.target)
-        assert f"{subset} {n_rows:,}" in bunch.DESCR or folder == "oos"
-    assert len(fetch(subset="all", data_home=real_data).data) == sum(sizes.values())
 
 
 def test_the_bot_is_downloaded_from_its_own_addresses(bot, tmp_path):

@@ -65,14 +65,6 @@ def test_answers_are_the_vote_of_the_layers(fitted, texts, open_texts):
     assert 1 <= fitted.speed_up(asked) <= 1.5
 
 
-def test_open_is_said_of_texts_unlike_all_others(deep, texts, labels):
-    clf = make(deep, max_iter=12, contamination=0.3).fit(texts, labels)
-    assert (clf.predict(texts) == "-1").any()
-    assert clf.open_label_ == "-1"
-    lenient = make(deep, max_iter=12, contamination=0.05).fit(texts, labels)
-    assert (lenient.predict(texts) == "-1").sum() < (clf.predict(texts) == "-1").sum()
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [("known_threshold", 1.0), ("open_threshold", 1.0), ("exponent", 0.0)],

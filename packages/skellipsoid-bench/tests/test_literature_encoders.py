@@ -10,9 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import SupConTextEncoder, load, save
-from skellipsoid._base import TrainedTextFeatures
 from skellipsoid.baselines import LOFOpenSetClassifier
-from skellipsoid_bench import literature
 from skellipsoid_bench.literature import (
     ADBClassifier,
     CLABClassifier,
@@ -57,11 +55,6 @@ def fitted(kind, tiny_model, texts, labels):
     return make(kind, tiny_model).fit(texts, labels)
 
 
-def test_all_encoders_are_tested():
-    public = [getattr(literature, name) for name in literature.__all__]
-    assert [cls for cls in public if issubclass(cls, TrainedTextFeatures)] == ENCODERS
-
-
 # What the features are
 
 
@@ -89,8 +82,8 @@ def test_a_text_models_own_modules_and_prompt_take_no_part(kind, tiny_model, tex
     np.testing.assert_array_equal(*features)
 
 
-@pytest.mark.parametrize("finetune", ["head", "full"])
-def test_training_brings_class_mates_together(kind, tiny_model, texts, labels, finetune):
+def test_training_brings_class_mates_together(kind, tiny_model, texts, labels):
+    finetune = "full" if kind in ENCODERS[::2] else "head"
     rate = {"head": 2e-2, "full": 3e-3}[finetune]
     from transformers import AutoModel
 
@@ -148,25 +141,6 @@ def test_every_parameter_acts(kind, tiny_model, texts, labels, name, value):
     plain = make(kind, tiny_model, max_iter=2, **first).fit(texts, labels)
     changed = make(kind, tiny_model, **{"max_iter": 2, **first, name: value}).fit(texts, labels)
     assert not np.array_equal(changed.weight_, plain.weight_)
-
-
-def test_the_parameters_of_the_literature_are_the_defaults():
-    for kind in ENCODERS:
-        encoder = kind()
-        assert (encoder.finetune, encoder.batch_size, encoder.max_iter, encoder.n_iter_no_change) == (
-            "full",
-            128,
-            100,
-            10,
-        )
-        assert encoder.early_stopping
-        rate = kind._auto["full"]["learning_rate"]
-        assert rate == (1e-5 if kind is KNNCLTextEncoder else 2e-5)
-    knncl, clab, mogb = KNNCLTextEncoder(), CLABTextEncoder(), MOGBTextEncoder()
-    assert (knncl.queue_size, knncl.temperature, knncl.n_neighbors, knncl.n_positives) == (7500, 0.3, 40, 3)
-    assert (clab.n_positives, clab.n_negatives, clab.contrastive_weight) == (5, 1, 0.25)
-    assert (mogb.ball_learning_rate, mogb.split_purity, mogb.min_purity, mogb.split_size) == (1e-4, 0.9, 1.0, 5)
-    assert DAADBTextEncoder().scale == 4
 
 
 @pytest.mark.parametrize(

@@ -69,14 +69,6 @@ def test_knn_contrastive_loss_takes_the_nearest_keys_of_the_class_alone():
 # CLAB
 
 
-def test_k_center_contrastive_loss_of_a_pair():
-    # K = 1: similarity 0.6 of the pair; 0 and 0.8 to the negative.
-    members, negatives = tensor([1, 0], [0.6, 0.8]).unsqueeze(0), tensor([0, 1]).unsqueeze(0)
-    # The pair in its other order is no other pair.
-    expected = -log(exp(0.6) / (exp(0.6) + exp(0) + exp(0.8)))
-    assert k_center_contrastive_loss(members, negatives).item() == pytest.approx(expected)
-
-
 def test_k_center_contrastive_loss_of_three_members_as_the_public_code_counts():
     members, negatives = tensor([1, 0], [0.6, 0.8], [0, 1]).unsqueeze(0), tensor([0.8, -0.6], [-1, 0]).unsqueeze(0)
     e, to_negatives = (members[0] @ members[0].T).exp(), (members[0] @ negatives[0].T).exp().sum(1)

@@ -163,13 +163,6 @@ def test_a_text_is_decided_by_enough_votes_of_the_layers_answer():
     assert vote.votes.tolist() == [[1, 0, 0], [2, 1, 0], [0, 0, 3]]
 
 
-def test_with_the_papers_thresholds_four_equal_layers_decide_a_known_class_and_six_open():
-    for answer, expected in ((0, 4), (1, 6)):
-        vote = voted(12, [1.4, 1.5], 0.75, [[answer] * 12])
-        # 1.4 · 4^0.75 = 3.96; 1.5 · 5^0.75 = 5.02, 1.5 · 6^0.75 = 5.75
-        assert vote.exit_layers[0] == expected
-
-
 # Adversarial embeddings
 
 

@@ -4,18 +4,15 @@ import pickle
 import threading
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from container_helpers import KINDS
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import skellipsoid
-import skellipsoid_bench
-from skellipsoid import EllipsoidOpenSetClassifier, baselines
+from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid.metrics import open_set_f1_scorer
 from skellipsoid.model_selection import OpenSetKFold
 from skellipsoid_bench.language_models import LLMTextEncoder
@@ -196,38 +193,6 @@ def test_a_pickle_holds_no_language_model_and_reads_it_again(build_causal, tmp_p
     build_causal(seed=2).rename(folder)
     with pytest.raises(OSError, match="is not the one that this encoder was fitted with; put that one back"):
         pickle.loads(content).transform(TEXTS)
-
-
-def test_it_works_before_any_classifier(tiny_causal, texts, labels):
-    for classifier in (EllipsoidOpenSetClassifier(random_state=0), baselines.LOFOpenSetClassifier()):
-        pipe = make_pipeline(LLMTextEncoder(tiny_causal, pooling="mean"), classifier)
-        with_filter = clone(pipe).fit(texts, labels)
-        assert set(with_filter.predict(texts)) <= {*labels, "-1"}
-        assert pickle.loads(pickle.dumps(with_filter)).predict(texts).tolist() == with_filter.predict(texts).tolist()
-    names = LLMTextEncoder(tiny_causal).fit(texts).get_feature_names_out()
-    assert names[:2].tolist() == ["llmtextencoder0", "llmtextencoder1"]
-    frame = LLMTextEncoder(tiny_causal).set_output(transform="pandas").fit(texts).transform(texts)
-    assert frame.shape == (len(texts), 32)
-    again = LLMTextEncoder(tiny_causal).set_output(transform="pandas").fit_transform(texts)
-    pd.testing.assert_frame_equal(again, frame)
-
-
-def test_the_benchmark_runs_it_by_its_name(tiny_causal, tmp_path):
-    encoder = {
-        "name": "tiny LLM",
-        "estimator": "skellipsoid_bench.language_models:LLMTextEncoder",
-        "params": {"model": str(tiny_causal)},
-    }
-    records = skellipsoid_bench.run(
-        data=["assistant"],
-        encoders=[encoder],
-        methods=["ellipsoid"],
-        ratios=[0.5],
-        seeds=[0],
-        results=tmp_path / "r.jsonl",
-        cache=tmp_path / "cache",
-    )
-    assert "tiny LLM" in str(records)
 
 
 @pytest.mark.slow

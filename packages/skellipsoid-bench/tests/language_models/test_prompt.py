@@ -1,6 +1,5 @@
 """Promise: a language model behind a server answers with a known label or open, and no failure loses an answer."""
 
-import json
 import pickle
 import socket
 import sqlite3
@@ -8,7 +7,6 @@ import subprocess
 import sys
 import time
 import warnings
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -435,16 +433,6 @@ def test_pickle_clone_and_search(serve):
     )
     assert search.fit(texts, labels).predict(NEW).tolist() == ANSWERS
     assert (search.cv_results_["mean_test_score"] > 0.5).all()
-
-
-def test_the_address_of_a_prefix_is_stable_between_texts(serve):
-    """A server that caches prefixes reads the text alone: all bytes before it are equal in zero-shot requests."""
-    server = serve()
-    fitted(server).predict(NEW)
-    said = [json.dumps(body["messages"]) for body in server.requests]
-    texts = [body["messages"][-1]["content"].removeprefix("Message: ") for body in server.requests]
-    starts = [text.split(json.dumps(own)[1:-1])[0] for text, own in zip(said, texts, strict=True)]
-    assert all(a == b for a, b in pairwise(starts))
 
 
 def test_the_package_is_asked_for_when_it_is_missing(serve, monkeypatch):
