@@ -49,7 +49,7 @@ for (name, values), colour, style in zip(distances.items(), styles["color"], sty
 ax.axvline(1, color="#888888", linewidth=1)
 ax.annotate("boundary", (1, 0.02), (4, 0), textcoords="offset points", color="#555555")
 ax.set(xlim=(0, 1.05 * distances["open samples"].max()), xlabel="distance to the centre, in radii")
-ax.set(ylim=(0, 1), ylabel="share of samples within this distance")
+ax.set(ylim=(0, 1), ylabel="proportion of samples within this distance")
 ax.set_title("Training samples lie nearer than new ones")
 ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, frameon=False)
 plt.show()

@@ -60,7 +60,7 @@ def is_slow(page):
 @pytest.fixture(scope="session")
 def assistant(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
-    done = run(["bash", "-c", f"{SHELL}\nskellipsoid demo --save assistant --quiet"], cwd=folder)
+    done = run([sys.executable, "-m", "skellipsoid", "demo", "--save", "assistant", "--quiet"], cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder / "assistant"
 
