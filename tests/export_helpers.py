@@ -33,7 +33,7 @@ def remedy(model, *, is_ours=True):
         if is_ours
         else f"move the folder 'onnx' in it elsewhere, and export it with {command}"
     )
-    return f"so the model itself answers, which takes longer to start; {what}.\n"
+    return f"so the model itself is loaded, which takes longer; {what}.\n"
 
 
 def changed_manifest(folder, **changes):

@@ -1,5 +1,5 @@
-"""Training texts from the files of bots: Rasa, Dialogflow, LUIS, fastText, a folder of classes.
+"""Readers of the training files of bots: Rasa, Dialogflow, LUIS, fastText, a folder of classes.
 
-In comes a path. Out come texts, labels and one sentence on what was read and what was not (``bot_reader.py``), or
-nothing if the path is none of these. A reader takes files, of a folder, a zip or a single one (``bot_members.py``).
+``bot_reader.py`` takes a path, and gives texts, labels and one sentence on what was read and what was not, or nothing
+if the path is none of these. Each reader takes the files of a folder, a zip or a single one (``bot_members.py``).
 """

@@ -1,4 +1,4 @@
-"""The files of a folder, of a zip, or a single file, by name; what is too large or cannot be read is one sentence."""
+"""The files of a folder, of a zip, or a single file, by name, within bounds of size and number."""
 
 import os
 import zipfile

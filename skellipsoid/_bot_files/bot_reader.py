@@ -1,4 +1,4 @@
-"""Which bot wrote a file, a folder or a zip, by what it holds; then its texts, and a sentence on what was read."""
+"""Recognises which bot wrote a file, a folder or a zip, and reads its texts with a sentence on what was read."""
 
 from collections import Counter, defaultdict
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a reader of a bot's files finds."""
+"""``BotTexts``: the texts, labels and notes that a reader of a bot's files gives."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Dialogflow's training phrases: agents of ES and of CX, as they are exported."""
+"""Reads the training phrases of exported Dialogflow agents, of ES and of CX."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Utterances of LUIS, of CLU that followed it, and of semantic-router: one JSON object a file."""
+"""Reads the utterances of LUIS, of its successor CLU, and of semantic-router: one JSON object a file."""
 
 import json
 from typing import Any

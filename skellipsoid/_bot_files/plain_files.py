@@ -1,4 +1,4 @@
-"""Lines of fastText, and folders of classes."""
+"""Reads lines of fastText, and folders of one file or folder for each class."""
 
 import re
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Rasa's training texts: YAML of version 2 and later, Markdown and JSON of version 1."""
+"""Reads Rasa's training texts: YAML of version 2 and later, Markdown and JSON of version 1."""
 
 import json
 import re

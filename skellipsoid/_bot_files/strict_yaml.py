@@ -1,4 +1,4 @@
-"""YAML in which every value is the text that was written: ``yes``, ``007`` and ``12:30`` are intents like others."""
+"""Reads YAML with every value as the text that was written: ``yes``, ``007`` and ``12:30`` are intents like others."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 """Checks of training data for possible errors; nothing is changed.
 
-In come texts or features with their labels (``text_check``, ``feature_check``). Out goes a table of ``findings``.
+``text_check`` and ``feature_check`` take texts or features with their labels, and give a table of ``findings``.
 ``duplicate_groups`` gives duplicates as groups.
 """

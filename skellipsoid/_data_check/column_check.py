@@ -1,4 +1,4 @@
-"""Check of columns: constant ones, ones in unlike units, and ones that a projection made."""
+"""Finds columns that are constant, that differ much in scale, or that a projection such as PCA made."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ from .._samples.projections import REMEDY, describe, find_projection
 from .._samples.units import column_units
 from .findings import Finding
 
-#: Units that differ by a smaller factor are no finding: there a fit without them is hardly worse.
+#: Scales that differ by a smaller factor are no finding: a fit that ignores them is hardly worse.
 _UNLIKE_UNITS = 10.0
 
 

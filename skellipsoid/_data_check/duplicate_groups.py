@@ -1,4 +1,4 @@
-"""Duplicates among samples, as groups for any splitter and classifier."""
+"""``find_duplicates``: duplicate samples, as groups for any splitter and classifier."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,7 +40,7 @@ def find_duplicates(X: ArrayLike, y: ArrayLike | None = None) -> NDArray[np.int6
 
     Notes
     -----
-    In d dimensions the share (h / r)^d of the neighbours within a radius r lies within h. The 8th and the 16th
+    In d dimensions the proportion (h / r)^d of the neighbours within a radius r lies within h. The 8th and the 16th
     neighbour of a sample give the local d and r [1]_, and so the probability of a neighbour as near as the nearest.
     Samples are linked at a false discovery rate of 5 % [2]_. A single feature, rounded or binary columns, and fewer
     than nine distinct samples of a label say little: then only clear duplicates are found, or none.

@@ -1,4 +1,4 @@
-"""Check of training features and labels."""
+"""``check_training_features``: possible errors in training features and labels, one sentence each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 _UNLIKE = (4.0, 10.0)
 #: Largest deviation from the norm 1 by rounding, in half precision too.
 _UNIT_ERROR = 1e-2
-#: Rows of different classes are nearly equal within this share of the distance to the 8th neighbour.
+#: Rows of different classes are nearly equal within this fraction of the distance to the 8th neighbour.
 _NEAR = 0.25
 #: Rows of a block that are called nearly equal by chance, at most.
 _BY_CHANCE = 0.05
@@ -221,9 +221,9 @@ def _near_pairs(data: _Data) -> Iterator[Integers]:
         with np.errstate(divide="ignore"):
             growth = np.median(np.log(reach[:, 1] / reach[:, 0]))
         dimension = np.log(farther / nearer) / max(growth, 1e-12)
-        # In this many dimensions the share (h / r)^dimension of the neighbours within r lies within h.
-        share = min(_NEAR, (_BY_CHANCE / (nearer * len(block))) ** (1 / dimension))
-        near = distances <= share * np.minimum(reach[:, :1], reach[:, 0])
+        # In this many dimensions the proportion (h / r)^dimension of the neighbours within r lies within h.
+        proportion = min(_NEAR, (_BY_CHANCE / (nearer * len(block))) ** (1 / dimension))
+        near = distances <= proportion * np.minimum(reach[:, :1], reach[:, 0])
         one, other = np.nonzero(np.triu(near, 1) & (classes[block][:, np.newaxis] != classes[block]))
         yield np.stack([first[block[one]], first[block[other]]], axis=1)
 

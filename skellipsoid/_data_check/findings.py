@@ -1,4 +1,4 @@
-"""Findings of a check, and how their messages name rows."""
+"""The findings of a check as a table, and the names of rows in their messages."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable

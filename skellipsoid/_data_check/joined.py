@@ -1,4 +1,4 @@
-"""Labels of a text with several, which a file wrote in one cell."""
+"""Finds labels that join several others in one cell, such as ``a|b``."""
 
 import re
 from collections import Counter

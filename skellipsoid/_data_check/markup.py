@@ -1,4 +1,4 @@
-"""What training texts hold around the words of users: tags, marks of entities, times, a greeting or a signature."""
+"""Finds what stands around the words of users in training texts: tags, entities, times, greetings, signatures."""
 
 import re
 from collections import Counter
@@ -21,11 +21,11 @@ _QUOTED = re.compile(
     r"|^.{0,80}\d{4}.{0,80}(?:wrote|schrieb|a écrit|escreveu|escribió|ha scritto|написал\(?а?\)?).{0,80}:\s*$",
     re.M,
 )
-#: A kind of markup is told from so large a share of the texts on; at least of so many.
-_SHARE, _FEWEST = 0.1, 3
-#: Words at one end, and the share of the texts that must have the same ones: chance shares few words among a few texts.
+#: A kind of markup is a finding from this proportion of the texts on, and from so many texts.
+_PROPORTION, _FEWEST = 0.1, 3
+#: Words at one end, and the proportion of the texts that must share them: by chance few texts share few words.
 _SHARED = ((3, 0.5), (8, 0.1))
-#: Texts of which more than chance is shared; and of those that share words, the share that a longer part must have.
+#: Fewest texts for this check; and of the texts that share words, the proportion that must share a longer part.
 _FEWEST_SHARED, _ALSO = 20, 0.9
 
 
@@ -39,7 +39,7 @@ def markup(texts: Sequence[str], rows: Sequence[int], place: Callable[[list[int]
         (_QUOTED.search, "quote an earlier message", _CLEAN),
     ):
         found = [row for row in rows if pattern(texts[row].lstrip())]
-        if len(found) >= max(_FEWEST, _SHARE * len(rows)):
+        if len(found) >= max(_FEWEST, _PROPORTION * len(rows)):
             example = pattern(texts[found[0]].lstrip())
             shown = cut(" ".join(example[0].split()) if example else "")
             yield _finding(found, len(rows), f"{what}, such as {shown!r}", remedy, place)
@@ -53,10 +53,10 @@ def markup(texts: Sequence[str], rows: Sequence[int], place: Callable[[list[int]
 def _ends(words: dict[int, list[str]], end: str, place: Callable[[list[int]], str]) -> Iterator[Finding]:
     """Find the longest part that many texts begin with."""
     folded = {row: tuple(map(str.casefold, own)) for row, own in words.items()}
-    for n_words, share in _SHARED:
+    for n_words, proportion in _SHARED:
         counts = Counter(own[:n_words] for own in folded.values() if len(own) > n_words)
         for part, count in counts.most_common(1):
-            if count < share * len(words):
+            if count < proportion * len(words):
                 continue
             found = [row for row, own in folded.items() if own[:n_words] == part and len(own) > n_words]
             while True:

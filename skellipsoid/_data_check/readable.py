@@ -1,4 +1,4 @@
-"""Texts that a text model cannot read: signs, and languages, that its vocabulary does not have."""
+"""Finds texts that an embedding model cannot read: signs and languages that its vocabulary does not have."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -26,7 +26,7 @@ _SHOWN = 40
 
 
 class Unread(NamedTuple):
-    """What a text model cannot read of some texts."""
+    """What an embedding model cannot read of some texts."""
 
     #: Positions of texts of which it knows no letter, digit or sign: their features are zeros.
     rows: list[int]
@@ -35,7 +35,7 @@ class Unread(NamedTuple):
 
 
 def find_unread(texts: Sequence[str], counts: Counts, n_tokens: int) -> Unread:
-    """Find texts of which a text model knows nothing, and a language that is not that of its vocabulary.
+    """Find texts of which an embedding model knows nothing, and a language that is not that of its vocabulary.
 
     Texts of which it knows nothing have one vector, whatever they say.
 
@@ -67,7 +67,7 @@ def _language(texts: Sequence[str], counts: Counts, n_tokens: int) -> str:
     )
     named = f" (they look like the language {found!r})" if found else ""
     return (
-        f"The text model hardly knows the words of these texts{named}: {measured}; take a text model of their language "
+        f"The embedding model hardly knows the words of these texts{named}: {measured}; take one of their language "
         '(see "Other languages" on the page Text of the guide).'
     )
 
@@ -86,9 +86,9 @@ def examples(texts: Sequence[str]) -> Iterator[str]:
 
 
 def unread_message(place: str, texts: Sequence[str]) -> str:
-    """Say of which texts the text model knows nothing."""
+    """Say of which texts the embedding model knows nothing."""
     return (
-        f"The text model reads nothing of {numbered(len(texts), 'text')} in {place}, such as "
+        f"The embedding model reads nothing of {numbered(len(texts), 'text')} in {place}, such as "
         f"{', '.join(examples(texts))}: no letter, digit or emoji that it knows, so that they are all alike to it; "
-        "leave them out, or take a text model that reads them."
+        "leave them out, or take an embedding model that reads them."
     )

@@ -1,4 +1,4 @@
-"""Check of training texts and labels."""
+"""``check_training_texts``: possible errors in training texts and labels, one sentence each."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def check_training_texts(
 ) -> Bunch:
     """Check training texts and labels for possible errors.
 
-    Nothing is changed: each finding names in one sentence the problem, its rows and the remedy. The weights of the text
-    model are not loaded; ten thousand texts take a few seconds.
+    Nothing is changed: each finding names in one sentence the problem, its rows and the remedy. The weights of the
+    embedding model are not loaded; ten thousand texts take a few seconds.
 
     Read more in the :ref:`User Guide <data_check>`.
 
@@ -53,7 +53,7 @@ def check_training_texts(
     y : array-like of shape (n_samples,)
         Labels.
     encoder : SupConTextEncoder or Pipeline that holds one, default=None
-        Fitted or not; its text model sets the limit of the text length. ``None`` is ``SupConTextEncoder()``; if its
+        Fitted or not; its embedding model limits the length of texts. ``None`` is ``SupConTextEncoder()``; if its
         model is not on this machine, lengths are not checked, and nothing is downloaded.
     open_label : int or str, default=None
         Label of real open samples. ``None`` is that of ``encoder``, −1 without an encoder. Cast to the kind of ``y``:
@@ -84,10 +84,10 @@ def check_training_texts(
         - ``"markup"``: a tenth of the texts or more hold HTML or marks of entities, begin with a time, or quote an
           earlier message; or half of them begin or end with the same three words, or a tenth with the same eight, as
           mails do with a greeting, a signature or a disclaimer (:ref:`mails`).
-        - ``"unread_texts"``: texts of which the text model reads nothing, such as ``"??"``, or emoji and letters that
-          its vocabulary does not have: all of them get zeros.
-        - ``"language"``: texts of a language whose words the text model hardly knows.
-        - ``"long_texts"``: texts with more tokens than the limit of the text model.
+        - ``"unread_texts"``: texts of which the embedding model reads nothing, such as ``"??"``, or emoji and letters
+          that its vocabulary does not have: all of them get zeros.
+        - ``"language"``: texts of a language whose words the embedding model hardly knows.
+        - ``"long_texts"``: texts with more tokens than the embedding model reads.
         - ``"exact_duplicates"``: equal texts of one label: the same after case folding, Unicode normalisation (NFKC)
           and white space.
         - ``"near_duplicates"``: texts of one label whose characters are much more similar than those of its other
@@ -103,7 +103,7 @@ def check_training_texts(
         If ``texts`` is not a sequence of strings or is empty, or if ``y`` has another length, mixes numbers and strings
         or has missing labels: the errors of ``SupConTextEncoder.fit``.
     OSError
-        If the text model of ``encoder`` is not found.
+        If the embedding model of ``encoder`` is not found.
 
     See Also
     --------
@@ -205,7 +205,7 @@ class _Data:
             yield Finding("header", [0], label, message)
 
     def _name(self, label: Any) -> Any:
-        """Give what all spellings of a label share."""
+        """Give the common form of all spellings of a label."""
         if not isinstance(label, str):
             return label
         shared, opened = forms(label), forms(str(self.open_label))[0]
@@ -298,7 +298,7 @@ def _empty_texts(data: _Data) -> Iterator[Finding]:
 
 
 def _of_tokenizer(data: _Data, tokenizer: Tokenizer | None) -> Iterator[Finding]:
-    """Find what the text model cannot read."""
+    """Find texts that the embedding model cannot read."""
     if tokenizer is None:
         return
     rows = [row for row in data.rows if data.plain[row]]
@@ -312,7 +312,7 @@ def _of_tokenizer(data: _Data, tokenizer: Tokenizer | None) -> Iterator[Finding]
     if long := [row for row, count in zip(rows, counts.total, strict=True) if count > tokenizer.longest]:
         message = (
             f"The texts in {data.place(long)} have more tokens (up to {counts.total.max()}) than the "
-            f"{tokenizer.longest} that the text model reads, and their ends are cut off; shorten them, or raise "
+            f"{tokenizer.longest} that the embedding model reads, and their ends are cut off; shorten them, or raise "
             "max_length if the model can read more."
         )
         yield Finding("long_texts", long, None, message)
@@ -366,7 +366,7 @@ def _variants(data: _Data) -> Iterator[Finding]:
         message = (
             f"{100 * found.mean():.0f} % of the texts are variants of another text of their class, as 68 to 75 % are "
             "of texts that were written for training, and 4 to 41 % of messages that users wrote: users will word "
-            "theirs otherwise, and more of them will be rejected than a test with such texts foretells; once there "
+            "theirs otherwise, and more of them will be rejected than a test with such texts predicts; once there "
             "are messages, label about 30 and pass them to learn_from_traffic (skellipsoid review, then learn)."
         )
         yield Finding(

@@ -1,5 +1,5 @@
-"""Texts and labels from the files that people have: tab-separated, CSV of any kind, JSON lines, JSON, parquet.
+"""Readers and writers of users' files: CSV and other delimited text, JSON lines, JSON, parquet and workbooks.
 
-In comes a path. Out come rows of texts and labels, with the number of each line (``read``), or a file is written
-(``write``).
+``read`` takes a path, and gives rows of texts and labels with the number of each line; ``write`` adds columns of
+predictions.
 """

@@ -1,4 +1,4 @@
-"""Exports of Prodigy, Label Studio and Argilla: where texts and labels are, by the fields that these tools write."""
+"""Finds texts and labels in exports of Prodigy, Label Studio and Argilla, by the fields that these tools write."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from .text_table import Table
 
 _LABEL_STUDIO_ROW = {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement"}
-#: Argilla's word for an answer that counts; exports that say nothing of it have only such.
+#: Argilla's status of a response that counts; exports without a status have only such.
 _SUBMITTED = {None, "submitted"}
 
 
@@ -14,7 +14,7 @@ def read_annotations(table: Table) -> Table:
     """Name the columns of texts and labels of a tool's export; other tables come back as they are.
 
     What is inside of objects becomes a column: ``data.text`` and ``annotations.sentiment`` of Label Studio,
-    ``fields.text`` and ``responses.label`` of Argilla. A label there is the list of the different answers that count.
+    ``fields.text`` and ``responses.label`` of Argilla. A label there is the list of the different responses that count.
     """
     for tell in (_prodigy, _label_studio, _label_studio_rows, _argilla, _argilla_rows, _argilla_1):
         if found := tell(table):
@@ -31,12 +31,12 @@ def _prodigy(table: Table) -> Table | None:
 
 
 def _label_studio(table: Table) -> Table | None:
-    """Take tasks of the format JSON: each has answers of several people, to one or more questions."""
-    tasks, answers = _column(table, "data", dict), _column(table, "annotations", list)
-    if not tasks or not answers:
+    """Take tasks of the format JSON: each has annotations of several people, to one or more questions."""
+    tasks, annotations = _column(table, "data", dict), _column(table, "annotations", list)
+    if not tasks or not annotations:
         return None
     table, texts = _with_fields(table, "data", tasks)
-    given = [[each for each in row or [] if isinstance(each, dict)] for row in answers]
+    given = [[each for each in row or [] if isinstance(each, dict)] for row in annotations]
     counted = [[_choices(each) for each in row if not each.get("was_cancelled")] for row in given]
     questions = dict.fromkeys(name for row in counted for each in row for name in each)
     cells = {
@@ -108,13 +108,13 @@ def _argilla_1(table: Table) -> Table | None:
 
 
 def _submitted(responses: Any) -> list[Any]:
-    """Give the different answers of Argilla that count."""
+    """Give the different responses of Argilla that count."""
     given = [each for each in _listed(responses) if isinstance(each, dict)]
     return _different(_listed(each.get("value")) for each in given if each.get("status") in _SUBMITTED)
 
 
-def _different(answers: Iterable[list[Any]]) -> list[Any]:
-    return list(dict.fromkeys(value for answer in answers for value in answer if isinstance(value, str | int | float)))
+def _different(values: Iterable[list[Any]]) -> list[Any]:
+    return list(dict.fromkeys(value for each in values for value in each if isinstance(value, str | int | float)))
 
 
 def _listed(value: Any) -> list[Any]:

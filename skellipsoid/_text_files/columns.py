@@ -1,4 +1,4 @@
-"""Which column of a table is the texts, and which the labels: as the user says, by names, or by what they hold."""
+"""Chooses the columns of texts and labels of a table: as the user says, by their names, or by their cells."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Bytes of a file or a stream to lines of text."""
+"""Decodes a file or a stream to lines of text, and guesses its encoding."""
 
 import codecs
 import re
@@ -14,9 +14,9 @@ from .._core.no_text import check_is_text
 from .._core.warn import warn
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-#: Largest share of lines that are not UTF-8 in a file whose other lines are read.
+#: Largest proportion of lines that are not UTF-8 in a file whose other lines are read.
 _MOST_DAMAGED = 0.05
-#: Largest share of bytes beyond ASCII in a text of a language that is written in Windows-1252.
+#: Largest proportion of bytes beyond ASCII in a text of a language that is written in Windows-1252.
 _MOST_ACCENTS = 0.2
 #: Encodings of spreadsheets, as chardet calls them: the fewer, the fewer wrong guesses of short files.
 _ENCODINGS = (

@@ -1,4 +1,4 @@
-"""Lines of a delimited file to a table: its delimiter, its quotes, its header."""
+"""Parses the lines of a delimited file: finds its delimiter, its quotes and its header."""
 
 import csv
 import re
@@ -19,17 +19,17 @@ from .text_table import Table
 _DELIMITERS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}
 #: Lines that the delimiter is chosen by, and letters of a line that a message shows.
 _SAMPLE, _MOST_LETTERS = 500, 100
-#: From so many rows on, a first row of single words is a header if so large a share of the other texts is longer.
-_FEWEST_ROWS, _LONG_SHARE = 10, 0.8
+#: From so many rows on, a first row of single words is a header if this proportion of the other texts is longer.
+_FEWEST_ROWS, _LONG_PROPORTION = 10, 0.8
 #: Delimiters of which one stands in no file: then a line is one cell.
 _NO_DELIMITERS = ("\x1f", "\x1e", "\x1d", "\ue000")
 _TABBED = {".tsv", ".tab", ".txt", ".log"}
-#: Share of short rows from which they are trimmed, and not broken.
-_SHORT_SHARE = 0.1
+#: Proportion of short rows from which they are trimmed, and not broken.
+_SHORT_PROPORTION = 0.1
 #: Rows below a single cell that make a table, if nearly all have the same number of cells.
 _FEWEST_BELOW = 3
-#: Share of rows with one number of cells from which lines are a table, and not messages with commas.
-_TABLE_SHARE = 0.9
+#: Proportion of rows with one number of cells from which lines are a table, and not messages with commas.
+_TABLE_PROPORTION = 0.9
 #: Words of a name of a column at most.
 _MOST_WORDS = 3
 _SPACE = re.compile(r"\s")
@@ -115,7 +115,7 @@ def read_delimited(
 def is_tabbed(lines: list[str]) -> bool:
     """Whether nearly all lines have a tab, so that they are rows and not messages."""
     filled = [line for line in lines if line.strip()]
-    return sum("\t" in line.strip() for line in filled) > _TABLE_SHARE * len(filled)
+    return sum("\t" in line.strip() for line in filled) > _TABLE_PROPORTION * len(filled)
 
 
 @_cells_of_any_length()
@@ -127,8 +127,8 @@ def find_table(lines: list[str], *, below: bool = False) -> str | None:
     """
     sample = [line for line in lines if line.strip()][below : below + _SAMPLE]
     for delimiter, name in _DELIMITERS.items():
-        rows, width, share = _divided(sample, delimiter)
-        if not rows or share < _TABLE_SHARE:
+        rows, width, proportion = _divided(sample, delimiter)
+        if not rows or proportion < _TABLE_PROPORTION:
             continue
         is_named = len(rows[0]) == width and max(max(rank_text(cell), rank_label(cell)) for cell in rows[0]) == 2
         if below and len(rows) >= _FEWEST_BELOW:
@@ -155,11 +155,11 @@ def _find_delimiter(lines: list[str], *, is_csv: bool) -> str:
     best = max(fit.values())
     if not best:
         return "," if is_csv else "\t"
-    return next(delimiter for delimiter, share in fit.items() if share == best)
+    return next(delimiter for delimiter, proportion in fit.items() if proportion == best)
 
 
 def _divided(lines: list[str], delimiter: str) -> tuple[list[list[str]], int, float]:
-    """Rows of lines, their most frequent number of cells from two on, and the share of the rows that have it."""
+    """Rows of lines, their most frequent number of cells from two on, and the proportion of the rows that have it."""
     rows = []
     with suppress(csv.Error):  # a cell that is too long; the reader says so again
         for row in csv.reader(lines, delimiter=delimiter):
@@ -249,7 +249,7 @@ def _are_trimmed(rows: _Rows, short: list[int], *, is_partial: bool) -> bool:
     shortest = min(len(rows[place][1]) for place in short)
     are_empty_elsewhere = any(not any(cell.strip() for cell in row[shortest:]) for row in whole)
     is_last = is_partial and shortest == width - 1
-    return is_last or are_empty_elsewhere or len(short) >= max(2, _SHORT_SHARE * len(rows))
+    return is_last or are_empty_elsewhere or len(short) >= max(2, _SHORT_PROPORTION * len(rows))
 
 
 def _other_width(number: int, row: list[str], rows: _Rows, path: Path, delimiter: str, *, quoted: bool) -> ValueError:
@@ -318,7 +318,7 @@ def _stands_out(rest: list[list[str]], text: int, label: int) -> bool:
     """Whether a first row of two single words is unlike all others: their labels come back, most texts are longer."""
     counts = Counter(row[label] for row in rest)
     n_long = sum(bool(_SPACE.search(row[text])) for row in rest)
-    return min(counts.values()) > 1 and n_long >= _LONG_SHARE * len(rest)
+    return min(counts.values()) > 1 and n_long >= _LONG_PROPORTION * len(rest)
 
 
 def _occurs_again(first: list[str], rest: list[list[str]]) -> bool:

@@ -1,4 +1,4 @@
-"""Usual names of columns of texts and of labels."""
+"""Ranks names of columns by how usual they are for texts and for labels."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Rows that somebody labelled are found in the log that they are of: by the digests of their messages.
+"""Finds the rows of a labelling file in the log that they were drawn from, by the digests of their messages.
 
 Whatever a spreadsheet or a browser makes of a message, its text is taken from the log.
 """

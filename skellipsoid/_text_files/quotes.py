@@ -1,4 +1,4 @@
-"""Whether quotes around cells are those of the file, or part of the texts."""
+"""Decides whether quotes around cells are those of the file format, or part of the texts."""
 
 import csv
 import re

@@ -1,4 +1,4 @@
-"""Texts and labels of a user's file."""
+"""Reads texts and labels of a user's file of any kind."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Records of JSON lines, of a JSON array and of parquet to a table."""
+"""Reads JSON lines, a JSON array or parquet as a table, with paths into nested objects."""
 
 import importlib
 import json

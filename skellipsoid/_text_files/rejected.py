@@ -1,4 +1,4 @@
-"""Rows whose label the annotator has rejected, by what tools of annotation write beside it."""
+"""Finds rows whose label the annotator rejected, by the columns that annotation tools write beside it."""
 
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""A file as a table: rows of cells, and the names of its columns where it has some."""
+"""``Table``: the rows of a file as cells, with the names of its columns where it has some."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple

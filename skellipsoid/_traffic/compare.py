@@ -189,11 +189,11 @@ class Comparison:
         return self.n_changed / self.n_samples if self.n_samples else float("nan")
 
     def __repr__(self) -> str:
-        return f"<Comparison: {self.n_changed} of {self.n_samples} answers changed>"
+        return f"<Comparison: {self.n_changed} of {self.n_samples} predictions changed>"
 
     def __str__(self) -> str:
         """Write the report: shares, the most frequent changes with examples, the classes that changed most."""
-        lines = [f"{self.n_changed:,} of {self.n_samples:,} answers changed ({self.share_changed:.2%})."]
+        lines = [f"{self.n_changed:,} of {self.n_samples:,} predictions changed ({self.share_changed:.2%})."]
         if self.repeat_shares:
             least, most = min(self.repeat_shares), max(self.repeat_shares)
             lines.append(f"Training again with other seeds changes {least:.2%} to {most:.2%}.")
@@ -202,7 +202,7 @@ class Comparison:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        head = f"<p>{self.n_changed:,} of {self.n_samples:,} answers changed</p>"
+        head = f"<p>{self.n_changed:,} of {self.n_samples:,} predictions changed</p>"
         return head + html_table(self.pairs) if self.n_changed else head
 
     def _pair_lines(self) -> list[str]:
@@ -220,11 +220,11 @@ class Comparison:
         rows = [row for row in zip(*self.classes.values(), strict=True) if row[3] or row[4]]
         names = [printable(row[0]) for row in rows[:_N_PAIRS]]
         width = max(map(len, names))
-        lines = ["Answers that changed most:", f"{'':>{width + 2}}  before   after    lost  gained"]
+        lines = ["Predictions that changed most:", f"{'':>{width + 2}}  before   after    lost  gained"]
         lines += [
             f"  {name:<{width}}" + "".join(f"{n:>8,}" for n in row[1:]) for name, row in zip(names, rows, strict=False)
         ]
-        return [*lines, f"  and {len(rows) - _N_PAIRS} other answers"] if len(rows) > _N_PAIRS else lines
+        return [*lines, f"  and {len(rows) - _N_PAIRS} other predictions"] if len(rows) > _N_PAIRS else lines
 
 
 def _shorten(text: str) -> str:

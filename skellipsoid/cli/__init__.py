@@ -19,10 +19,10 @@ from .._core.warn import LossWarning
 from ._options import build_parser
 from ._values import Commands, plot_file, seed, with_suffix
 
-#: What the command of another distribution is made of.
+#: What the command of another package uses.
 __all__ = ["Commands", "main", "plot_file", "run_program", "seed", "with_suffix"]
 
-#: Exit status of an alarm.
+#: Exit code of an alarm.
 _ALARM = 3
 #: Modules of the commands that are not named as they are.
 _MODULE_OF = {
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns
     -------
-    status : int
+    exit_code : int
         0; 2 after an error, which is one sentence on standard error; 3 after an alarm of ``monitor``; 130 after an
         interrupt; 143 if it was terminated.
     """
@@ -54,40 +54,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_program(
     parser: argparse.ArgumentParser, do: Callable[[argparse.Namespace], int], arguments: Sequence[str] | None
 ) -> int:
-    """Do what the words of a command line say; its errors and notes are one sentence each.
+    """Run a command line; its errors and notes are one sentence each.
 
     Parameters
     ----------
     parser : ArgumentParser
         Has the option ``quiet``.
     do : callable
-        Takes the options, and gives the status.
+        Takes the options, and gives the exit code.
     arguments : sequence of str or None
 
     Returns
     -------
-    status : int
+    exit_code : int
     """
     from ._output import OutputError, all_output, check_output
 
-    status = 0
+    exit_code = 0
     with all_output():
         options = parser.parse_args(arguments)
         try:
             with _notes(parser.prog, quiet=options.quiet), _tidy_termination():
-                status = do(options)
+                exit_code = do(options)
             sys.stdout.flush()
             check_output()
         except (OSError, ValueError, TypeError, MemoryError, ImportError) as error:
             if isinstance(error, OutputError) and error.is_closed:  # its reader has enough
-                return status
+                return exit_code
             _say(parser.prog, str(error) or type(error).__name__)
             return 2
         except _Terminated:
             return 143
         except KeyboardInterrupt:
             return 130
-        return status
+        return exit_code
 
 
 def _say(program: str, message: str) -> None:
@@ -125,7 +125,7 @@ def _run(options: argparse.Namespace) -> int:
     name = options.command.replace("-", "_")
     command = getattr(import_module(f"._{_MODULE_OF.get(name, name)}", __name__), name)
     with _bars_shown() if name in _SHOW_BARS and not options.quiet else nullcontext():
-        return _ALARM if command(options) else 0  # of all commands monitor alone gives an answer
+        return _ALARM if command(options) else 0  # monitor alone returns whether there is an alarm
 
 
 def _bars_shown() -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""What is wrong with the options and files of a command, said before torch and scikit-learn are imported: seconds."""
+"""Checks of the options and files of a command, before torch and scikit-learn are imported, which takes seconds."""
 
 import argparse
 import os
@@ -24,7 +24,7 @@ from ._beside import FOLDER
 from ._given import read_by
 from ._pages.page import SUFFIX as PAGE
 
-#: Commands whose model is changed, and so no model of the hub.
+#: Commands that change their model, which so cannot be one of the hub.
 _CHANGE = {"add", "remove", "merge", "learn", "set-threshold"}
 #: Commands that read lines of standard input where there is no file.
 _LINES = {"predict", "traffic", "set-threshold", "review", "monitor", "compare"}
@@ -62,11 +62,11 @@ def _check_model(folder: Path, options: argparse.Namespace) -> None:
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
-    """Refuse outputs that would be elsewhere than where the user says, or in a form that the name does not say."""
+    """Refuse outputs that cannot be written where the user says, or in the format of that name."""
     save, state = getattr(options, "save", None), getattr(options, "state", None)
     if options.command in ("review", "traffic", "compare"):
         if save is not None:
-            _check_sheet(save, options)
+            _check_table(save, options)
         if save is not None and options.command != "compare":
             check_unlabelled(save)
     elif options.command == "predict":
@@ -83,7 +83,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
         raise NotADirectoryError(f"--out {str(out)!r} is a file, where a folder is to be; name a folder.")
 
 
-def _check_sheet(path: Path, options: argparse.Namespace) -> None:
+def _check_table(path: Path, options: argparse.Namespace) -> None:
     """Refuse a name to which no table, workbook or page can be written."""
     checks = {} if options.command == "compare" else {SUFFIX: check_workbook, PAGE: check_place}
     checks.get(path.suffix.lower(), check_spreadsheet)(path)
@@ -144,7 +144,7 @@ def _check_predict(options: argparse.Namespace) -> None:
     if options.texts and options.data is not None:
         msg = "There are texts on the command line and in the file of --data; leave one of them out."
     elif options.out is not None and options.data is None:
-        msg = "--out takes the answers to the files of --data; pass a file or a pattern, or leave --out out."
+        msg = "--out takes the predictions for the files of --data; pass a file or a pattern, or leave --out out."
     elif options.save is not None and (problem := _save_problem(options, others)):
         msg = problem
     elif not options.keep_columns:
@@ -163,7 +163,7 @@ def _check_predict(options: argparse.Namespace) -> None:
 
 
 def _save_problem(options: argparse.Namespace, others: list[str]) -> str | None:
-    """Say why the answers cannot be saved in a workbook, if they cannot."""
+    """Say why the predictions cannot be saved in a workbook, if they cannot."""
     save: Path = options.save
     if options.data is None:
         return "--save writes the rows of the file of --data; pass a file, or leave --save out."
@@ -184,17 +184,17 @@ def _check_threshold(options: argparse.Namespace) -> None:
     n_ways = of_log + (options.rejection_rate is not None) + options.undo
     if n_ways != 1 and not (n_ways == 0 and options.miss_rate is not None):
         raise ValueError(
-            "set-threshold sets one threshold; pass --data with a log and the proportion of new texts or labels, "
-            "--open-share, --rejection-rate or --undo."
+            "set-threshold sets one threshold; pass --data with a log and --label-column or "
+            "--open-share, or one of --open-share, --rejection-rate and --undo."
         )
     if options.miss_rate is not None and options.rejection_rate is not None:
         raise ValueError(
-            "--miss-rate asks by a model of the traffic, which --rejection-rate does without; leave one of them out."
+            "--miss-rate needs a model of the traffic, which --rejection-rate does not fit; leave one of them out."
         )
     if options.data is not None and options.label_column is None and options.open_share is None:
         raise ValueError(
             "A log without labels does not say where the threshold belongs, since known texts that are worded unlike "
-            "the training texts look like new ones; pass --label-column with labels of about 30 of its texts, or "
+            "the training texts look like open ones; pass --label-column with labels of about 30 of its texts, or "
             "--open-share."
         )
 
@@ -205,7 +205,7 @@ def _check_export(options: argparse.Namespace) -> None:
     is_beside = options.out is None or options.out.resolve() == beside
     if options.quantize and is_beside:
         msg = (
-            "--quantize changes answers a little, and predict never uses such an export by itself; pass --out with "
+            "--quantize changes predictions a little, and predict never uses such an export by itself; pass --out with "
             f"{'a' if options.out is None else 'another'} folder for it, or leave --quantize out."
         )
     elif options.out is None and options.overwrite:
@@ -261,7 +261,7 @@ def _check_replaced(folder: Path, *, overwrite: bool | None) -> str:
 
 
 def check_unlabelled(path: Path) -> None:
-    """Refuse to overwrite what somebody has labelled; of a page, a browser knows it alone."""
+    """Refuse to overwrite labels; those of a page are kept by a browser alone, so no page is overwritten."""
     if path.suffix.lower() == PAGE:
         if os.path.lexists(path):
             raise FileExistsError(

@@ -1,4 +1,4 @@
-"""The export beside a model: ``predict`` answers with it, and imports neither torch nor scikit-learn."""
+"""The ONNX export beside a model: ``predict`` uses it, and imports neither torch nor scikit-learn."""
 
 import argparse
 import hashlib
@@ -24,37 +24,37 @@ from ..persistence._folder import read_manifest
 
 #: The folder in that of the model.
 FOLDER = "onnx"
-#: The file of the model that names its export: who can write the export alone changes no answer.
+#: The file of the model that names its export: who can write the export alone changes no prediction.
 NAMES_EXPORT = f"{FOLDER}.sha256"
-#: What answers with an export.
+#: Packages that run an export.
 _NEEDED = ("onnxruntime", "tokenizers")
-#: What a model answers first: whatever is made at the first use is there then.
-FIRST_CALL = ["the first call builds the text model"]
+#: The first text of a model: it builds whatever is built at the first use.
+FIRST_CALL = ["the first call builds the embedding model"]
 #: Texts that are worth a thread of their own.
 _FEWEST_TEXTS = 16
 
 
-class Answering(NamedTuple):
-    """A model as ``predict`` uses it: whichever it is, its answers are written in the same way."""
+class Predictor(NamedTuple):
+    """A model as ``predict`` uses it, saved or exported: both give the same records."""
 
     #: Hash of the manifest of the saved model.
     model_sha256: str
     open_label: Any
     #: One record for each of some lines, its text last.
-    answer: Callable[[list[str]], Iterator[dict[str, Any]]]
+    predict: Callable[[list[str]], Iterator[dict[str, Any]]]
 
 
 @dataclass(eq=False)
 class _Trained:
-    """What the warning of unlike norms reads of a classifier."""
+    """The attribute that the warning of unlike norms reads of a classifier."""
 
     _norm_range: NDArray[np.float64]
 
 
-def answering_beside(options: argparse.Namespace) -> Answering | None:
-    """Take the export beside a model, or ``None`` where the model itself has to answer.
+def exported_predictor(options: argparse.Namespace) -> Predictor | None:
+    """Take the export beside a model, or ``None`` where the model itself has to predict.
 
-    The export is used only if the model names it, and if it was made of the model as it is now and answers as it does.
+    The export is used only if the model names it, if it was made of the model as it is now, and if it is not quantized.
 
     Warns
     -----
@@ -71,7 +71,7 @@ def answering_beside(options: argparse.Namespace) -> Answering | None:
         return None
     try:
         manifest = read_export(folder)
-        if manifest["quantized"]:  # its answers are others, so whoever put it there uses it otherwise
+        if manifest["quantized"]:  # its predictions differ, so whoever put it there uses it otherwise
             return None
         made_of, is_ours = manifest["made_of"], is_of_export(manifest)
         if made_of.get("manifest_sha256") != present:
@@ -85,7 +85,7 @@ def answering_beside(options: argparse.Namespace) -> Answering | None:
         if manifest["sha256"] != _named_export(options.model):
             _warn(f"The export in {str(folder)!r} is not the one that the model names", options, is_ours=is_ours)
             return None
-        return _answering(model, made_of) if model.takes_texts else None
+        return _predictor(model, made_of) if model.takes_texts else None
     except (ImportError, OSError, ValueError) as error:
         _warn(str(error).rpartition("; ")[0] or str(error).rstrip("."), options, is_ours=is_ours)
         return None
@@ -100,14 +100,14 @@ def _named_export(model: Path) -> str | None:
 
 
 def _warn(problem: str, options: argparse.Namespace, *, is_ours: bool) -> None:
-    """Say why the model itself answers, and what to do; ``is_ours``: whether ``export`` would replace the export."""
+    """Say why the model itself predicts, and what to do; ``is_ours``: whether ``export`` would replace the export."""
     command = f"skellipsoid export --model {options.model}"
     remedy = (
         f"export it again with {command}, or remove the folder {FOLDER!r} in it"
         if is_ours
         else f"move the folder {FOLDER!r} in it elsewhere, and export it with {command}"
     )
-    warn(f"{problem}, so the model itself answers, which takes longer to start; {remedy}.")
+    warn(f"{problem}, so the model itself is loaded, which takes longer; {remedy}.")
 
 
 def warn_of_stale_export(model: Path) -> None:
@@ -147,20 +147,20 @@ def read_export(folder: Path) -> dict[str, Any]:
 
 
 class UnreadNote:
-    """Says once of which messages the text model reads nothing, so that they are open."""
+    """Warns once of messages of which the embedding model reads nothing, so that they are predicted open."""
 
     def __init__(self) -> None:
         self._is_said = False
 
     def __call__(self, lines: list[str], unread: Any) -> None:
-        """Look at some more messages; of an empty one there is nothing to be said."""
+        """Look at some more messages; an empty one needs no warning."""
         found = [line for line, is_unread in zip(lines, unread, strict=True) if is_unread and line.strip()]
         if found and not self._is_said:
             self._is_said = True
             named = ", ".join(repr(cut(line)) for line in [*dict.fromkeys(found)][:3])
             warn(
-                "Messages of which the text model reads nothing, no letter, digit or emoji that it knows, are open, "
-                f"such as {named}."
+                "Messages of which the embedding model reads nothing, no letter, digit or emoji that it knows, are "
+                f"open, such as {named}."
             )
 
 
@@ -169,8 +169,8 @@ def is_of_export(manifest: dict[str, Any]) -> bool:
     return bool(manifest["made_of"]) and not manifest["quantized"]
 
 
-def _answering(model: Any, made_of: dict[str, Any]) -> Answering:
-    """Let an exported model answer as the saved one does: each text once, and with the same warning."""
+def _predictor(model: Any, made_of: dict[str, Any]) -> Predictor:
+    """Let an exported model predict as the saved one does: each text once, and with the same warning."""
     usual = made_of.get("norm_range")
     trained = None if usual is None else _Trained(np.array(usual, dtype=np.float64))
     pool, note = ThreadPoolExecutor(machine.n_cores()), UnreadNote()
@@ -181,18 +181,18 @@ def _answering(model: Any, made_of: dict[str, Any]) -> Answering:
         size = max(_FEWEST_TEXTS, -(-len(texts) // machine.n_cores()))
         parts = [texts[start : start + size] for start in range(0, len(texts), size)]
         run: Any = map if len(parts) == 1 else pool.map
-        answers = [*run(model.answers, parts)]
-        found = np.concatenate([each["label"] for each in answers])
-        if lines is not FIRST_CALL and all("unread" in each for each in answers):
-            note(texts, np.concatenate([each["unread"] for each in answers]))
+        predictions = [*run(model.answers, parts)]
+        found = np.concatenate([each["label"] for each in predictions])
+        if lines is not FIRST_CALL and all("unread" in each for each in predictions):
+            note(texts, np.concatenate([each["unread"] for each in predictions]))
         if trained is not None:
-            warn_of_unlike_norms(trained, norms(np.concatenate([each["features"] for each in answers])[rows]))
+            warn_of_unlike_norms(trained, norms(np.concatenate([each["features"] for each in predictions])[rows]))
         labels: list[Any] = found[rows].tolist()
         return labels
 
-    def answer(lines: list[str]) -> Iterator[dict[str, Any]]:
+    def predict(lines: list[str]) -> Iterator[dict[str, Any]]:
         for label, line in zip(labels_of(lines), lines, strict=True):
             yield {"label": label, "text": line}
 
     labels_of(FIRST_CALL)
-    return Answering(made_of["manifest_sha256"], model.open_label_, answer)
+    return Predictor(made_of["manifest_sha256"], model.open_label_, predict)

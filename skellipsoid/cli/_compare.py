@@ -1,4 +1,4 @@
-"""The command ``compare``: which answers change from one model to the next."""
+"""The command ``compare``: which predictions change from one model to the next."""
 
 import argparse
 
@@ -9,7 +9,7 @@ from ._use import load_model
 
 
 def compare(options: argparse.Namespace) -> None:
-    """Report the answers that differ between two models, on lines from standard input or the texts of a file."""
+    """Report the predictions that differ between two models, on lines from standard input or the texts of a file."""
     given = texts_of_file(options)
     before, after = (load_model(folder, options)[0] for folder in (options.before, options.after))
     texts = with_content(given)
@@ -23,4 +23,4 @@ def compare(options: argparse.Namespace) -> None:
         margins = [[f"{margin:.4f}" for margin in column] for column in columns[2:4]]
         texts = [" ".join(text.split()) for text in columns[4]]
         write_spreadsheet(options.save, names, zip(*columns[:2], *margins, texts, strict=True))
-        print(f"\nThe changed answers are in {options.save}")
+        print(f"\nThe changed predictions are in {options.save}")

@@ -1,4 +1,4 @@
-"""The command ``demo``: answers for sentences, and what to expect of new texts in one line."""
+"""The command ``demo``: train, predict a few sentences with their nearest training texts, and report a test."""
 
 import argparse
 import sys
@@ -31,7 +31,7 @@ _SENTENCES = (
     "what does it cost to send a parcel to Spain",
     "who won the match last night",
 )
-#: Training texts that are shown as the reason of an answer, and the letters that are shown of each.
+#: Training texts that are shown as the reason of a prediction, and the letters that are shown of each.
 _NEIGHBORS, _LONGEST = ("nearest training text", "the next one"), 60
 
 
@@ -45,7 +45,7 @@ class _Known(NamedTuple):
 
 @embedding_once()
 def demo(options: argparse.Namespace) -> None:
-    """Train on the shipped corpus or a user's file, classify sentences, and say how new texts are answered."""
+    """Train on the shipped corpus or a user's file, classify sentences, and say what to expect of new texts."""
     replaced = check_folder(options.save, overwrite=options.overwrite)
     if options.data is None:
         _check_no_columns(options)
@@ -71,7 +71,7 @@ def demo(options: argparse.Namespace) -> None:
 def _print_test(split: Split, tested: Tested | None, classifier: Any, options: argparse.Namespace) -> None:
     print()
     if tested is not None:
-        print("Of texts by the same hand:")
+        print("On the in-distribution test set:")
         print(summarize(split.test_labels, tested.predicted, options.open_label))
     if (sentence := forecast_sentence(classifier)) is not None:
         print(sentence)
@@ -87,22 +87,19 @@ def _print_test(split: Split, tested: Tested | None, classifier: Any, options: a
 
 
 def summarize(truth: NDArray[Any], predicted: NDArray[Any], open_label: str) -> str:
-    """Say in one sentence how known and unknown texts are answered: of 100, or of all where there are fewer."""
+    """Say in one sentence how known and open texts are predicted: of 100, or of all where there are fewer."""
     known = truth != open_label
-    right, to_person = (predicted == truth)[known].sum(), (predicted == open_label)[known].sum()
+    right, handed_over = (predicted == truth)[known].sum(), (predicted == open_label)[known].sum()
     parts = []
     if n_known := int(known.sum()):
-        counts = of_hundred([right, n_known - right - to_person, to_person])
-        parts.append(
-            f"of {sum(counts)} known requests {counts[0]} are answered right, {counts[1]} wrong, {counts[2]} go to a "
-            "person"
-        )
+        counts = of_hundred([right, n_known - right - handed_over, handed_over])
+        parts.append(f"of {sum(counts)} known texts {counts[0]} are right, {counts[1]} wrong, {counts[2]} handed over")
     if n_open := int((~known).sum()):
-        noticed = int((predicted == open_label)[~known].sum())
-        counts = of_hundred([noticed, n_open - noticed])
-        parts.append(f"of {sum(counts)} unknown {'ones' if parts else 'requests'} {counts[0]} are noticed")
+        detected = int((predicted == open_label)[~known].sum())
+        counts = of_hundred([detected, n_open - detected])
+        parts.append(f"of {sum(counts)} open {'ones' if parts else 'texts'} {counts[0]} are detected")
     else:
-        parts.append("how many unknown ones are noticed is not tested")
+        parts.append("how many open ones are detected is not tested")
     sentence = "; ".join(parts)
     return f"{sentence[0].upper()}{sentence[1:]}."
 
@@ -127,7 +124,7 @@ def _shipped() -> Split:
 
 
 def _show(model: Pipeline, known: _Known, with_scores: bool, sentences: Sequence[str]) -> None:
-    """Print for each sentence its answer and the nearest training texts."""
+    """Print for each sentence the prediction and the nearest training texts."""
 
     def named(label: Any) -> str:
         return "open" if label == model[-1].open_label_ else printable(label)

@@ -1,4 +1,4 @@
-"""The command ``evaluate``: report on the texts of a file."""
+"""The command ``evaluate``: metrics of a model on the labelled texts of a file."""
 
 import argparse
 from collections import Counter
@@ -23,7 +23,7 @@ _NO_OPEN = "all of intents that the model knows: open rejection is not measured"
 
 
 def evaluate(options: argparse.Namespace) -> None:
-    """Report on the texts of a file, and draw the confusion matrix."""
+    """Report on the texts of a file; with ``--plot`` draw the confusion matrix."""
     if options.plot is not None:
         require_matplotlib("--plot")
     pipeline = load_model(options.model, options)[0]
@@ -60,7 +60,7 @@ def evaluate(options: argparse.Namespace) -> None:
 
 
 def read_labelled(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[np.object_], NDArray[Any]]:
-    """Texts and labels of ``--data``; the labels of a model are none that mark missing values."""
+    """Read texts and labels of ``--data``; a label of the model never counts as a missing value."""
     kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
     how = {"label_column": options.label_column, "language": options.language, **read_by(options)}
     found = read_table(options.data, kept=kept, **how)
@@ -75,24 +75,24 @@ def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str
 
 
 def _asked(classifier: Any, truth: NDArray[Any], found: Any) -> str:
-    """Say what becomes of texts where a question can be asked."""
+    """Say what becomes of the texts if the bot asks back."""
     figures = asking_report(truth, found, open_label=classifier.open_label_, labels=classifier.classes_)
-    shares = {name: 100 * share for name, share in figures.items()}
+    percent = {name: 100 * proportion for name, proportion in figures.items()}
     known = truth != classifier.open_label_
     lines = ["With questions (predict --ask):"]
     if known.any():
-        helped = abs(100 - shares["missed"] - shares["served"])
-        to_person = 100 - shares["served"] - shares["wrong"] - shares["asked"]
+        helped = abs(100 - percent["missed"] - percent["served"])
+        handed_over = 100 - percent["served"] - percent["wrong"] - percent["asked"]
         lines.append(
-            f"of 100 known texts {shares['served']:.0f} are answered right, {shares['wrong']:.0f} wrong, "
-            f"{shares['asked']:.0f} are asked about ({helped:.0f} with the right label among the candidates), "
-            f"{abs(to_person):.0f} go to a person"
+            f"of 100 known texts {percent['served']:.0f} are right, {percent['wrong']:.0f} wrong, "
+            f"{percent['asked']:.0f} asked about ({helped:.0f} with the right label among the candidates), "
+            f"{abs(handed_over):.0f} handed over"
         )
     if not known.all():
-        to_person = 100 - shares["open_asked"] - shares["open_answered"]
+        handed_over = 100 - percent["open_asked"] - percent["open_answered"]
         lines.append(
-            f"of 100 new ones {shares['open_answered']:.0f} are answered, {shares['open_asked']:.0f} are asked about, "
-            f"{abs(to_person):.0f} go to a person"
+            f"of 100 open ones {percent['open_answered']:.0f} get a known label, {percent['open_asked']:.0f} are asked "
+            f"about, {abs(handed_over):.0f} are handed over"
         )
     return "\n".join(lines)
 

@@ -37,12 +37,12 @@ def export(options: argparse.Namespace) -> None:
     if is_beside and is_reduced:
         raise ValueError(
             f'The encoder of the model in {str(options.model)!r} has dtype="bfloat16", but an export computes in '
-            'single precision, so that answers near the limit differ; set dtype="float32" and save the model again, or '
-            "pass --out with another folder."
+            'single precision, so that predictions near the threshold differ; set dtype="float32" and save the model '
+            "again, or pass --out with another folder."
         )
     use_once(model, options.model)
     made_of = _made_of(model, manifest)
-    # Wherever it is moved to, predict uses no export whose answers differ.
+    # Wherever it is moved to, predict uses no export whose predictions differ.
     named = None if is_reduced else made_of
     files = exported_files(model, target, quantize=options.quantize, overwrite=overwrite, made_of=named)
     if is_beside:
@@ -53,10 +53,10 @@ def export(options: argparse.Namespace) -> None:
 
 
 def _say_where(folder: Path, n_bytes: int, *, is_beside: bool) -> None:
-    """Say where the export is, and what answers with it."""
+    """Say where the export is, and which command uses it."""
     said = f"The export is in {folder} ({n_bytes / 1e6:.1f} MB)"
     if is_beside:
-        print(f"{said}; predict answers with it as with the model, and starts sooner.")
+        print(f"{said}; predict uses it with equal predictions, and starts sooner.")
         return
     print(f"{said}; serve it with: skellipsoid-serve --model {folder}")
     if not all(map(find_spec, _SERVER)):
@@ -80,12 +80,12 @@ def _check_replaced(model: Path) -> None:
 
 
 def _is_reduced(model: Any) -> bool:
-    """Whether a model answers by less than single precision, and so not as its graph."""
+    """Whether a model computes in half precision, and so not as its graph."""
     return any(isinstance(step, SupConTextEncoder) and step.dtype == "bfloat16" for step in split_estimator(model)[0])
 
 
 def _made_of(model: Any, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Say of which saved model an export is made, and what else ``predict`` needs to answer as it does."""
+    """Say of which saved model an export is made, and what else ``predict`` needs to predict as it does."""
     usual = getattr(split_estimator(model)[1], "_norm_range", None)
     return {
         "manifest_sha256": manifest["manifest_sha256"],

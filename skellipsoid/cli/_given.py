@@ -1,4 +1,4 @@
-"""Texts that a command is given: lines of standard input, or those of a file."""
+"""Texts that a command reads: lines of standard input, or those of a file."""
 
 import argparse
 import sys
@@ -11,10 +11,10 @@ from .._text_files.decode import decode_lines
 from .._text_files.delimited import find_table
 from .._text_files.read import read_texts
 
-#: Lines that are answered at a time when they come from a file or a pipe.
+#: Lines that are predicted at a time when they come from a file or a pipe.
 LINES = 1024
 #: What is said of a file or an input without a line.
-NO_TEXT = "holds no text, and nothing is answered"
+NO_TEXT = "holds no text, and nothing is predicted"
 #: What to do with a table on standard input.
 _REMEDY = "pass the table as a file with --data, or only its column of texts"
 
@@ -55,12 +55,12 @@ def with_content(given: list[str] | None) -> list[str]:
 
 
 def noted(lines: Iterator[str]) -> Iterator[str]:
-    """Warn if lines of a pipe are a table: each is answered with all its cells."""
+    """Warn if lines of a pipe are a table: each is predicted with all its cells."""
     first = list(islice(lines, LINES))
     if not first:
         warn(f"The input {NO_TEXT}.")
     if table := find_table(first):
-        warn(f"The input is {table}, and each line is answered as one text; {_REMEDY}.")
+        warn(f"The input is {table}, and each line is predicted as one text; {_REMEDY}.")
     return chain(first, lines)
 
 

@@ -1,4 +1,4 @@
-"""What of a log came since the last call: of one that grows, that was rotated, or of another one."""
+"""The messages of a log since the last call: of one that grows, that was rotated, or of another one."""
 
 import hashlib
 from collections.abc import Iterator

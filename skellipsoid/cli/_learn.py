@@ -1,4 +1,4 @@
-"""The commands of the first hour in production: ``review`` gives messages to label, ``learn`` takes the labels."""
+"""The commands ``review``, which samples messages of a log to label, and ``learn``, which updates the model by them."""
 
 import argparse
 from collections import Counter
@@ -34,12 +34,12 @@ from ._pages.page import SUFFIX as PAGE
 from ._pages.page import saved_by
 from ._reviewed import COLUMNS, Chosen, one_line, write_chosen
 from ._trade_off import before_and_after
-from ._use import answered, load_model, tokenizer_of, weights_of
+from ._use import load_model, prediction_records, tokenizer_of, weights_of
 
 
 @embedding_once()
 def review(options: argparse.Namespace) -> None:
-    """Write messages of a log to a file, to be labelled."""
+    """Write messages of a log to a labelling file."""
     model = load_model(options.model, options)[0]
     names, cells, texts, numbers = _log(options)
     if not texts:
@@ -66,7 +66,7 @@ def _how(options: argparse.Namespace, model: Any) -> str:
 
 
 def _chosen(model: Any, texts: list[str], *, with_neighbours: bool) -> list[Chosen]:
-    """Give the messages with what the model makes of them."""
+    """Give the messages with the prediction, the candidates and the nearest training texts."""
     classifier, features = read_estimator(model, texts, MEMBERS, "review")
     candidates = classifier.classes_[first_classes(classifier, features)[0]]
     is_asked = np.zeros(len(texts), dtype=bool)
@@ -74,12 +74,12 @@ def _chosen(model: Any, texts: list[str], *, with_neighbours: bool) -> list[Chos
         is_asked = predict_set(classifier, features).action == ASK
     encoder = split_estimator(model)[0][0]
     keeps = with_neighbours and isinstance(encoder, TextFeatures) and len(getattr(encoder, "training_texts_", ())) > 0
-    answers = answered(model, texts, scores=False, n_neighbors=int(keeps))
+    records = prediction_records(model, texts, scores=False, n_neighbors=int(keeps))
     nearest = nearest_of_classes(model, texts, candidates) if keeps else np.full(candidates.shape, "")
     return [
-        Chosen(None, text, "" if asked else answer["label"], names, of_names, answer.get("neighbor_1", ""), 0, [])
-        for text, asked, answer, names, of_names in zip(
-            texts, is_asked.tolist(), answers, candidates.tolist(), nearest.tolist(), strict=True
+        Chosen(None, text, "" if asked else record["label"], names, of_names, record.get("neighbor_1", ""), 0, [])
+        for text, asked, record, names, of_names in zip(
+            texts, is_asked.tolist(), records, candidates.tolist(), nearest.tolist(), strict=True
         )
     ]
 
@@ -100,7 +100,7 @@ def _log(options: argparse.Namespace) -> tuple[list[str], list[list[Any]], list[
 
 
 def learn(options: argparse.Namespace) -> None:
-    """Learn from a reviewed file, and from the log that it is of."""
+    """Learn from a labelling file, and from the log that it was drawn from."""
     model, manifest = load_model(options.model)
     classifier = split_estimator(model)[1]
     log = None
@@ -124,7 +124,7 @@ def learn(options: argparse.Namespace) -> None:
 
 
 def _say_unread(model: Any, texts: list[str], options: argparse.Namespace) -> None:
-    """Say of which labelled messages the text model reads nothing, and that it hardly knows their words."""
+    """Warn of labelled messages that the embedding model cannot read, and of a language that it hardly knows."""
     tokenizer = tokenizer_of(model)
     found = find_unread(texts, tokenizer.counts(texts), len(tokenizer.tokenizer))
     if found.rows:
@@ -136,7 +136,7 @@ def _say_unread(model: Any, texts: list[str], options: argparse.Namespace) -> No
 def _reviewed(
     options: argparse.Namespace, classifier: Any, log: LabelledLog | None
 ) -> tuple[list[str], NDArray[np.object_], NDArray[np.float64] | None]:
-    """Messages of a reviewed file, their labels, ``None`` where there is none, and their weights."""
+    """Read a labelling file: messages, their labels, ``None`` where there is none, and their weights."""
     path, known = options.data, {str(label): label for label in classifier.classes_.tolist()}
     kept = {*known, str(classifier.open_label_)}
     familiar = kept if log is None else kept.union(log.texts)
@@ -180,15 +180,15 @@ def _reviewed(
 
 def _say_skipped(n_skipped: int, n_labelled: int) -> None:
     if n_skipped:
-        share = 100 * n_skipped / (n_skipped + n_labelled)
+        percent = 100 * n_skipped / (n_skipped + n_labelled)
         print(
             f"{numbered(n_skipped, 'message')} of {n_skipped + n_labelled} {'was' if n_skipped == 1 else 'were'} "
-            f"skipped: the share of new messages may be off by as much, {share:.0f} points."
+            f"skipped: the proportion of open messages may be off by as much, {percent:.0f} points."
         )
 
 
 def _beside(log: list[str], reviewed: list[str]) -> tuple[list[str], int]:
-    """Messages of the log beside those of the review, and how many of them are copies of one of these."""
+    """Give the messages of the log that were not reviewed, and how many of them are copies of a reviewed one."""
     left, found, n_copies = Counter(map(one_line, reviewed)), [], 0
     for text in filter(str.strip, log):
         name = one_line(text)
@@ -201,7 +201,7 @@ def _beside(log: list[str], reviewed: list[str]) -> tuple[list[str], int]:
 
 
 def _told(classifier: Any, n_others: int, folder: Path) -> list[str]:
-    """Say what was learned, in numbers that can be checked."""
+    """Write what was learned: counts, the proportion of open messages, and the forecasts before and after."""
     change, learned = classifier.changes_[-1], classifier.traffic_
     n_learned, others = change["n_samples"], "other " if change["n_trained"] else ""
     n_open = int(np.sum(classifier._learned.labels[-n_learned:] == classifier.open_label_))
@@ -209,15 +209,15 @@ def _told(classifier: Any, n_others: int, folder: Path) -> list[str]:
     lines = [
         f"Learned {numbered(n_learned, 'message')}, {n_open} of them open, beside {n_others} without a label. The "
         f"model in {folder} knows {len(classifier.classes_)} classes{new}.",
-        f"Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % of the {others}messages are new.",
+        f"Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % of the {others}messages are open.",
     ]
     if said := said_of_trained(change["n_trained"]):
         lines.append(said)
     if change["rejected"] is not None:
         lines.append(
-            f"Of the labelled known messages {100 * change['rejected']:.0f} % went to a person; "
-            f"{100 * change['foretold']:.0f} % of the training samples did."
+            f"Of the labelled known messages {100 * change['rejected']:.0f} % were handed over; "
+            f"{100 * change['foretold']:.0f} % of the training texts were."
         )
     if not n_others:
-        lines.append("What is foretold stands on these labels alone; with --log it is of the log, too.")
+        lines.append("This forecast uses these labels alone; with --log it uses the log, too.")
     return [*lines, before_and_after(change["before"], change["after"])]

@@ -1,4 +1,4 @@
-"""``predict --out``: the answers to many files, each in a file of its own, so that an interrupted run goes on."""
+"""``predict --out``: the predictions for many files, each in its own file, so that an interrupted run goes on."""
 
 import argparse
 import json
@@ -17,18 +17,18 @@ from .._text_files.workbooks.write_workbook import SUFFIX
 from .._torch.progress import progress_bar
 from ..persistence._folder import locked
 
-#: What was asked of the run whose answers a folder holds, and which answers belong to which content of a file.
-_REQUEST, _ANSWERED = "predict.json", "predict.answered"
-#: Options that say where the model, the texts and the answers are, and what is printed beside them.
-_CHANGE_NO_ANSWER = {"command", "model", "revision", "data", "texts", "save", "out", "quiet"}
+#: The options of the run whose predictions a folder holds, and which predictions belong to which content of a file.
+_REQUEST, _JOURNAL = "predict.json", "predict.answered"
+#: Options that change no prediction: where model, texts and predictions are, and what is printed.
+_CHANGE_NO_PREDICTION = {"command", "model", "revision", "data", "texts", "save", "out", "quiet"}
 #: A file that is being written, as ``replacing`` names it.
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 
 
-def answer_files(
-    options: argparse.Namespace, model_sha256: str, answers: Callable[[Path], Iterable[str] | Iterable[bytes]]
+def predict_files(
+    options: argparse.Namespace, model_sha256: str, predict: Callable[[Path], Iterable[str] | Iterable[bytes]]
 ) -> None:
-    """Answer each file of ``--data`` that has no answers yet, or that has changed since.
+    """Predict each file of ``--data`` that has no predictions yet, or that has changed since.
 
     Another run on the same folder waits. What a run that was killed left half written is removed.
 
@@ -36,9 +36,9 @@ def answer_files(
     ----------
     options : Namespace
     model_sha256 : str
-        Hash of the model that answers, as it was loaded: the folder of ``--model`` may hold another one by now.
-    answers : callable
-        Gives the lines of the answers to a file, or all bytes.
+        Hash of the model, as it was loaded: the folder of ``--model`` may hold another one by now.
+    predict : callable
+        Gives the lines of the predictions for a file, or all bytes.
     """
     files = _files(options.data)
     _check_targets(files, options)
@@ -49,16 +49,16 @@ def answer_files(
             for left in filter(lambda path: _TEMPORARY.fullmatch(path.name), folder.iterdir()):
                 left.unlink()
         records = _records(folder)
-        waiting = [path for path in files if not _has_answers(_target(folder, path, options), path, records)]
+        waiting = [path for path in files if not _has_predictions(_target(folder, path, options), path, records)]
         with progress_bar(len(files), "Files", "file", verbose=not options.quiet) as progress:
             progress.update(len(files) - len(waiting))
             for path in waiting:
                 source = _digest(path)
-                _write_answers(_target(folder, path, options), answers(path), source)
+                _write_predictions(_target(folder, path, options), predict(path), source)
                 progress.update()
     done = len(files) - len(waiting)
-    there = f"; {done} had their answers already" if done else ""
-    print(f"The answers to {numbered(len(waiting), 'file')} are in {folder}{there}")
+    there = f"; {done} had their predictions already" if done else ""
+    print(f"The predictions for {numbered(len(waiting), 'file')} are in {folder}{there}")
 
 
 def _files(data: Path) -> list[Path]:
@@ -79,15 +79,15 @@ def _files(data: Path) -> list[Path]:
 
 
 def _check_targets(files: list[Path], options: argparse.Namespace) -> None:
-    """Refuse files whose answers would be in one file, also where a file system does not tell letters of two cases."""
+    """Refuse files whose predictions would be in one file, also where a file system ignores the case of letters."""
     names: dict[str, Path] = {}
     for path in files:
         other = names.setdefault(_target(Path(), path, options).name.casefold(), path)
         if other != path:
             what = "have the same name" if other.name == path.name else "differ too little in their names"
             raise ValueError(
-                f"{str(other)!r} and {str(path)!r} {what}, and the answers to both would be in one file; answer each "
-                "with an --out of its own."
+                f"{str(other)!r} and {str(path)!r} {what}, and the predictions for both would be in one file; "
+                "give each an --out of its own."
             )
 
 
@@ -105,25 +105,25 @@ def _digest(path: Path) -> str:
 
 
 def _records(folder: Path) -> dict[str, list[dict[str, str]]]:
-    """Read which answers belong to which content of a file, by the name of the answers."""
+    """Read which predictions belong to which content of a file, by the name of their file."""
     found = defaultdict(list)
-    path = folder / _ANSWERED
+    path = folder / _JOURNAL
     for line in path.read_bytes().splitlines() if path.exists() else ():
         try:
             record = json.loads(line)
             found[record["file"]].append(record)
-        except (ValueError, KeyError, TypeError):  # cut off by a kill, before its answers were there
+        except (ValueError, KeyError, TypeError):  # cut off by a kill, before its predictions were there
             continue
     return found
 
 
-def _has_answers(target: Path, source: Path, records: dict[str, list[dict[str, str]]]) -> bool:
-    """Whether a file has answers to what it now holds.
+def _has_predictions(target: Path, source: Path, records: dict[str, list[dict[str, str]]]) -> bool:
+    """Whether a file has predictions for what it now holds.
 
     Raises
     ------
     ValueError
-        If its answers are not as they were written: nothing says whether they can be replaced.
+        If its predictions are not as they were written: nothing says whether they can be replaced.
     """
     if not target.exists():
         return False
@@ -132,20 +132,20 @@ def _has_answers(target: Path, source: Path, records: dict[str, list[dict[str, s
     if not sources:
         raise ValueError(
             f"{str(target)!r} is not as predict wrote it ({target.stat().st_size} bytes; it was cut off or edited); "
-            "remove it to have its texts answered again, or move it elsewhere."
+            "remove it to predict its texts again, or move it elsewhere."
         )
     return _digest(source) in sources
 
 
 def _request(options: argparse.Namespace, model_sha256: str) -> dict[str, Any]:
-    """Give all that the answers depend on: the model, and every option that is not known to change none."""
+    """Give all that the predictions depend on: the model, and every option that is not known to change none."""
     return {"model_sha256": model_sha256} | {
-        name: value for name, value in vars(options).items() if name not in _CHANGE_NO_ANSWER
+        name: value for name, value in vars(options).items() if name not in _CHANGE_NO_PREDICTION
     }
 
 
 def _check_request(folder: Path, request: dict[str, Any]) -> None:
-    """Note the request in a new folder; an old one must hold answers of the same model with the same options.
+    """Note the request in a new folder; an old one must hold predictions of the same model with the same options.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
     if not path.exists():
         if any(not entry.name.startswith(".") for entry in folder.iterdir()):
             raise ValueError(
-                f"--out {str(folder)!r} is not empty, and holds no answers of predict --out; choose a new folder."
+                f"--out {str(folder)!r} is not empty, and holds no predictions of predict --out; choose a new folder."
             )
         with replacing(path) as partial:
             partial.write_text(f"{json.dumps(request)}\n", encoding="utf-8")
@@ -174,12 +174,12 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
             if isinstance(before, dict) and before.get("model_sha256") != request["model_sha256"]
             else "other options"
         )
-        raise ValueError(f"--out {str(folder)!r} holds answers of {what}; choose a new folder, or remove that one.")
+        raise ValueError(f"--out {str(folder)!r} holds predictions of {what}; choose a new folder, or remove that one.")
 
 
-def _write_answers(target: Path, lines: Iterable[str] | Iterable[bytes], source: str) -> None:
-    """Write a file at once, after a record of the content that it answers."""
-    written, journal = sha256(), target.parent / _ANSWERED
+def _write_predictions(target: Path, lines: Iterable[str] | Iterable[bytes], source: str) -> None:
+    """Write a file at once, after a record of the content that it is for."""
+    written, journal = sha256(), target.parent / _JOURNAL
     with replacing(target) as partial:
         with partial.open("xb") as file:
             for line in lines:

@@ -1,4 +1,4 @@
-"""The command ``monitor``: whether more of the traffic looks new than at first, from one call to the next."""
+"""The command ``monitor``: a test by betting of whether more messages look open than in a reference log."""
 
 import argparse
 import json
@@ -43,19 +43,19 @@ def monitor(options: argparse.Namespace) -> bool:
 
 
 def _described(watching: OpenShareMonitor, path: Path) -> str:
-    """Tell the state in one line; the shares of open answers are those of the present limit."""
+    """Tell the state in one line; the proportions predicted open are those of the present threshold."""
     classifier = split_estimator(watching.estimator)[1]
     scores = less_class_offsets(classifier, watching._scores, watching.classes_[watching._codes])
     is_open, n_first = scores < classifier.offset_, watching.n_reference_
-    shares = f"{100 * is_open[:n_first].mean():.0f} % of the reference are answered open"
+    said = f"{100 * is_open[:n_first].mean():.0f} % of the reference are predicted open"
     if watching.n_seen_:
-        shares += f", {100 * is_open[n_first:].mean():.0f} % of the {watching.n_seen_} texts since"
+        said += f", {100 * is_open[n_first:].mean():.0f} % of the {watching.n_seen_} texts since"
     if not watching.alarm_:
         evidence, enough = 10**watching.log10_evidence_, 1 / watching.false_alarm_rate
-        return f"No alarm (evidence {evidence:.2g}, an alarm from {enough:.0f} on): {shares}."
+        return f"No alarm (evidence {evidence:.2g}, an alarm from {enough:.0f} on): {said}."
     named = ", ".join(printable(str(label)) for label in watching.class_alarm_at_)
     return (
-        f"Alarm since text {watching.alarm_at_}: {shares}{f'; near {named}' if named else ''}. Review about 30 of "
+        f"Alarm since text {watching.alarm_at_}: {said}{f'; near {named}' if named else ''}. Review about 30 of "
         f"them, and remove {path} once you know what came: the next log is then the new reference."
     )
 

@@ -1,4 +1,4 @@
-"""The options of the command line. An invalid option raises an error with its name, before anything is loaded."""
+"""The options of all commands. An invalid option raises an error with its name, before anything is loaded."""
 
 import argparse
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 from .._version import __version__
 from ._file_options import add_columns, add_encoding, add_lines, add_text_column
 from ._parser import Parser
-from ._values import Commands, ReadShare, count, page_file, plot_file, seed, share
+from ._values import Commands, ReadProportion, count, page_file, plot_file, proportion, seed
 
-#: The open label of a file whose owner says nothing else.
+#: The default open label of a file.
 OPEN_LABEL = "-1"
 #: What a file of ``--data`` and a folder of ``--model`` can be, for the help.
 _TABLE = (
@@ -39,13 +39,13 @@ def build_parser() -> argparse.ArgumentParser:
     commands.metavar = " | ".join(commands.choices)
     for command in commands.choices.values():
         command.add_argument(
-            "--quiet", action="store_true", help="no progress bars, and no notes but of what is left out"
+            "--quiet", action="store_true", help="no progress bars, and of the notes only those on what is left out"
         )
     return parser
 
 
 def _add_demo(commands: Commands) -> None:
-    demo = commands.add_parser("demo", help="train on a corpus, report on held-out texts, classify sentences")
+    demo = commands.add_parser("demo", help="train on a corpus, report on a test set, classify sentences")
     demo.add_argument("sentences", nargs="*", metavar="SENTENCE", help="classify these, instead of a few of our own")
     demo.add_argument("--data", type=Path, metavar="FILE", help=f"your own corpus, {_TABLE}")
     add_columns(demo)
@@ -74,25 +74,25 @@ def _add_train(commands: Commands) -> None:
     _add_report_page(train)
     train.add_argument(
         "--rejection-rate",
-        type=share,
-        metavar="SHARE",
-        help="share of new texts of known intents that may be answered open, such as 0.05; set on a fifth of the texts "
-        "that a first model is trained without, then kept by the model that is trained on all; takes twice as long "
-        "(default: the boundary as it is fitted)",
+        type=proportion,
+        metavar="PROPORTION",
+        help="proportion of new texts of known intents that may be predicted open, such as 0.05; the threshold is set "
+        "on a fifth of the texts that a first model is trained without, and kept by the model that is trained on all; "
+        "takes twice as long (default: the threshold as it is fitted)",
     )
     train.add_argument(
         "--finetune",
         choices=("auto", "none", "head", "full"),
         default="auto",
-        help="what is trained: nothing, a linear layer on the text model, or the text model too; auto is none or head, "
-        "by the texts per intent (default: auto)",
+        help="what is trained: nothing, a linear layer on the embedding model, or the embedding model too; auto is "
+        "none or head, by the texts per intent (default: auto)",
     )
     train.add_argument(
         "--keep-texts",
         action="store_true",
         help="keep the training texts in the model, for predict --explain; whoever has the model can read them",
     )
-    train.add_argument("--model-name", metavar="MODEL", help="folder or name of another text model")
+    train.add_argument("--model-name", metavar="MODEL", help="folder or name of another embedding model")
     _add_training(train)
 
 
@@ -101,7 +101,7 @@ def _add_report_page(command: argparse.ArgumentParser) -> None:
         "--save-report",
         type=page_file,
         metavar="FILE.html",
-        help="write the figures to a page with pictures, too",
+        help="also write the figures to a page with pictures",
     )
 
 
@@ -144,7 +144,7 @@ def _add_predict(commands: Commands) -> None:
     predict.add_argument(
         "--scores",
         action="store_true",
-        help="label, nearest class, margin (negative outside of the boundary), p-value of being known, runner-up, text",
+        help="label, nearest class, margin (negative: predicted open), conformal p-value, runner-up, text",
     )
     predict.add_argument(
         "--ask",
@@ -161,8 +161,8 @@ def _add_predict(commands: Commands) -> None:
     predict.add_argument(
         "--keep-columns",
         action="store_true",
-        help="write the rows of --data in its format, CSV for CSV, with further columns: answer, margin, p-value, "
-        "nearest class, and the nearest training text if the model keeps them",
+        help="write the rows of --data in its format, CSV for CSV, with the columns answer, margin, p_value, "
+        "nearest_class, and the nearest training text if the model keeps them",
     )
     predict.add_argument(
         "--save",
@@ -170,12 +170,12 @@ def _add_predict(commands: Commands) -> None:
         metavar="FILE.xlsx",
         help="write the rows of --data with these columns to a workbook, whatever the format of --data",
     )
-    predict.add_argument("--open-only", action="store_true", help="write the texts alone that are answered open")
+    predict.add_argument("--open-only", action="store_true", help="write the texts alone that are predicted open")
     predict.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",
-        help="write the answers to each file of --data, which may be a pattern in quotes, to a file in a folder; a run "
+        help="write the predictions for each file of --data, which may be a pattern in quotes, to a folder; a run "
         "that was interrupted goes on with the files that have none",
     )
 
@@ -202,7 +202,7 @@ def _add_changed_model(command: argparse.ArgumentParser) -> None:
 
 
 def _add_traffic(commands: Commands) -> None:
-    traffic = commands.add_parser("traffic", help="how much of a log is new; lines from standard input")
+    traffic = commands.add_parser("traffic", help="estimate how much of a log is open; lines from standard input")
     _add_model(traffic)
     add_lines(traffic, "read the texts of a file instead")
     _add_labels(traffic)
@@ -210,7 +210,7 @@ def _add_traffic(commands: Commands) -> None:
         "--save",
         type=Path,
         metavar="FILE",
-        help="group the texts that are answered open; write a line for each group, to be labelled, to a .xlsx, with "
+        help="group the texts that are predicted open; write a line for each group, to be labelled, to a .xlsx, with "
         "the texts on a second sheet, or a .tsv or .csv, with FILE-members beside it, or a .html, a page with "
         "all of them",
     )
@@ -226,39 +226,39 @@ def _add_labels(command: argparse.ArgumentParser) -> None:
 
 
 def _add_set_threshold(commands: Commands) -> None:
-    limit = commands.add_parser(
+    threshold = commands.add_parser(
         "set-threshold",
-        help="move the limit of a model: for a log, a share of new texts, or a share of known ones",
-        description="Say in one sentence what another limit changes, and save the model with it. The training stays.",
+        help="move the threshold of a model: for a log, a proportion of open texts, or of known ones",
+        description="Print what another threshold changes, and save the model with it. The training stays.",
     )
-    _add_changed_model(limit)
-    add_lines(limit, "the limit for this log; needs --label-column or --open-share")
-    _add_labels(limit)
-    limit.add_argument(
+    _add_changed_model(threshold)
+    add_lines(threshold, "the threshold for this log; needs --label-column or --open-share")
+    _add_labels(threshold)
+    threshold.add_argument(
         "--open-share",
-        type=share,
+        type=proportion,
         nargs="+",
-        action=ReadShare,
-        metavar="SHARE",
-        help="the limit for this share of new texts, such as 0.05, or for one between two limits, such as 0.02 0.1",
+        action=ReadProportion,
+        metavar="PROPORTION",
+        help="the threshold for this proportion of open texts, such as 0.05, or for an interval, such as 0.02 0.1",
     )
-    limit.add_argument(
+    threshold.add_argument(
         "--rejection-rate",
-        type=share,
-        metavar="SHARE",
-        help="the limit that answers this share of known texts open, such as 0.05, by texts that the training held out",
+        type=proportion,
+        metavar="PROPORTION",
+        help="the threshold that rejects this proportion of the known texts that the training held out, such as 0.05",
     )
-    limit.add_argument(
+    threshold.add_argument(
         "--miss-rate",
-        type=share,
-        metavar="SHARE",
-        help="of known texts at most this share, such as 0.05, gets neither the right answer nor a question that "
-        "offers the right label (predict --ask); alone it leaves the limit where it is",
+        type=proportion,
+        metavar="PROPORTION",
+        help="at most this proportion of known texts, such as 0.05, gets neither the right label nor a question that "
+        "offers it (predict --ask); alone it leaves the threshold as it is",
     )
-    limit.add_argument(
+    threshold.add_argument(
         "--undo",
         action="store_true",
-        help="the limit that the training, or the last learn, has placed; one of train --rejection-rate is dropped",
+        help="back to the threshold of the training or of the last learn; one of train --rejection-rate is dropped",
     )
 
 
@@ -266,9 +266,8 @@ def _add_review(commands: Commands) -> None:
     review = commands.add_parser(
         "review",
         help="choose messages of a log to label, and write them to a file with what the model proposes",
-        description="Thirty labelled messages tell where the limit belongs. They are drawn along the score. The "
-        "column weight undoes that: it says, in thousandths, for how many messages of the log each stands; leave it as "
-        "it is.",
+        description="Thirty labelled messages tell where the threshold belongs. They are drawn along the score. The "
+        "column weight, in thousandths, says for how many messages of the log each one stands; leave it as it is.",
     )
     _add_model(review)
     add_lines(review, "read the texts of a file instead of lines from standard input; its other columns are kept")
@@ -288,9 +287,9 @@ def _add_review(commands: Commands) -> None:
 def _add_learn(commands: Commands) -> None:
     learn = commands.add_parser(
         "learn",
-        help="learn from messages that were labelled, without training the text model again",
+        help="learn from labelled messages, without training the embedding model again",
         description="Known messages join the training, names that the model does not know become intents where five "
-        "messages have them, and the limit is placed for the log.",
+        "messages have them, and the threshold is placed for the log.",
     )
     learn.add_argument(
         "--data", type=Path, required=True, metavar="FILE", help="the file of review, with its column label filled in"
@@ -314,7 +313,7 @@ def _add_learn(commands: Commands) -> None:
 def _add_monitor(commands: Commands) -> None:
     monitor = commands.add_parser(
         "monitor",
-        help="say whether more of a log looks new than of the first one; the exit status is 3 on alarm",
+        help="test whether more of a log looks open than of the first one; the exit code is 3 on alarm",
         description="The first log is the reference. Give each later one once: the texts since the last call, in their "
         "order. What was read is kept in a file.",
     )
@@ -337,7 +336,7 @@ def _add_changes(commands: Commands) -> None:
     for command in (add, remove, merge):
         _add_changed_model(command)
         command.add_argument(
-            "--refresh", action="store_true", help="choose the shares and the size of the boundaries anew, too"
+            "--refresh", action="store_true", help="also choose shrinkage and size of the boundaries anew"
         )
     _add_table(add, _TABLE)
     add.add_argument(
@@ -353,20 +352,20 @@ def _add_changes(commands: Commands) -> None:
 
 def _add_compare(commands: Commands) -> None:
     compare = commands.add_parser(
-        "compare", help="report which answers to lines from standard input change from one model to the next"
+        "compare", help="report which predictions for lines from standard input change from one model to the next"
     )
     for name, what in (("before", "the present model"), ("after", "the model that is to replace it")):
         compare.add_argument(f"--{name}", type=Path, required=True, metavar="FOLDER", help=f"{what}: {_MODEL}, {_HUB}")
     add_lines(compare, "take the texts of a file instead")
     compare.add_argument(
-        "--save", type=Path, metavar="FILE.tsv", help="write the changed answers with margins and texts to a file"
+        "--save", type=Path, metavar="FILE.tsv", help="write the changed predictions with margins and texts to a file"
     )
 
 
 def _add_export(commands: Commands) -> None:
     export = commands.add_parser(
         "export",
-        help="write a model as one ONNX graph, with which predict starts without torch and answers the same",
+        help="write a model as one ONNX graph, with which predict starts without torch, with equal predictions",
         description="Without --out the export is written beside the model, in its folder onnx, and replaces an "
         "earlier one of this command when it is complete. predict uses it where onnxruntime is installed.",
     )
@@ -377,7 +376,8 @@ def _add_export(commands: Commands) -> None:
     export.add_argument(
         "--quantize",
         action="store_true",
-        help="8-bit integers: faster and smaller, but other answers; for --out and a model of train --keep-texts",
+        help="INT8 quantization: faster and smaller, but predictions change a little; for --out and a model of train "
+        "--keep-texts",
     )
     export.add_argument(
         "--overwrite",

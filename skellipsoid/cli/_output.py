@@ -1,4 +1,4 @@
-"""The one place that all output of a command passes: any letter can be printed, and a failed write stops no work."""
+"""Standard output and error of a command: any letter can be printed, and a failed write stops no work."""
 
 import io
 import os

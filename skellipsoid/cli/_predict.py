@@ -1,6 +1,6 @@
 """The command ``predict``: label lines from standard input, or the texts of files.
 
-Nothing here imports torch or scikit-learn; where the export beside a model answers, nothing else does.
+Nothing here imports torch or scikit-learn; where the export beside a model is used, nothing else does.
 """
 
 import argparse
@@ -19,12 +19,12 @@ from .._core.warn import warn
 from .._text_files.read import read_rows, read_texts
 from .._text_files.write import save_rows, write_rows
 from .._torch import machine
-from ._beside import Answering, answering_beside
+from ._beside import Predictor, exported_predictor
 from ._given import LINES, NO_TEXT, in_groups, lines_of_input, noted, read_by, texts_of_file
-from ._many_files import answer_files
+from ._many_files import predict_files
 from ._output import check_output
 
-#: Names of the columns that answers add to a file, by those of ``--json``.
+#: Names of the columns that predictions add to a file, by those of ``--json``.
 _ADDED = {
     "label": "answer",
     "margin": "margin",
@@ -48,47 +48,47 @@ def predict(options: argparse.Namespace) -> None:
         given = read(options.data) if options.keep_columns else texts_of_file(options)
         if options.data is not None and not (given[1] if options.keep_columns else given):
             warn(f"{str(options.data)!r} {NO_TEXT}.")
-    model = answering_beside(options) or _whole(options)
+    model = exported_predictor(options) or _whole(options)
     size = 1 if given is None and options.out is None and machine.is_terminal(sys.stdin) else LINES
 
     def records(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-        for row, record in enumerate(chain.from_iterable(map(model.answer, in_groups(lines, size)))):
+        for row, record in enumerate(chain.from_iterable(map(model.predict, in_groups(lines, size)))):
             if not options.open_only or record["label"] == model.open_label:
                 yield row, record
 
-    def answers(path: Path, given: Any) -> Iterator[str] | Iterator[bytes]:
+    def predictions(path: Path, given: Any) -> Iterator[str] | Iterator[bytes]:
         if not options.keep_columns:
             return (_written(record, as_json=options.json) for _, record in records(given))
         table, texts, _ = given
         added = ((row, _added(record)) for row, record in records(texts))
-        return write_rows(path, table, _added(next(model.answer([""]))), added)
+        return write_rows(path, table, _added(next(model.predict([""]))), added)
 
     if options.save is not None:
         table, texts, _ = given
         added = ((row, _added(record)) for row, record in records(texts))
-        save_rows(options.save, options.data, table, _added(next(model.answer([""]))), added)
-        print(f"The answers to {numbered(len(texts), 'row')} are in {options.save}")
+        save_rows(options.save, options.data, table, _added(next(model.predict([""]))), added)
+        print(f"The predictions for {numbered(len(texts), 'row')} are in {options.save}")
         return
     if options.out is not None:
-        answer_files(options, model.model_sha256, lambda path: answers(path, read(path)))
+        predict_files(options, model.model_sha256, lambda path: predictions(path, read(path)))
         return
     written = _on_terminal if machine.is_terminal(sys.stdout) else str
     if given is None:
         given = lines_of_input() if machine.is_terminal(sys.stdin) else noted(lines_of_input())
-    for line in answers(options.data, given):
+    for line in predictions(options.data, given):
         print(written(line), flush=size == 1)
         check_output()
 
 
-def _whole(options: argparse.Namespace) -> Answering:
+def _whole(options: argparse.Namespace) -> Predictor:
     """Load the saved model itself."""
-    from ._use import answering
+    from ._use import saved_predictor
 
-    return answering(options)
+    return saved_predictor(options)
 
 
 def _added(record: dict[str, Any]) -> dict[str, Any]:
-    """Columns that an answer adds to the row of a file."""
+    """Columns that a prediction adds to the row of a file."""
     return {name: record[key] for key, name in _ADDED.items() if key in record}
 
 

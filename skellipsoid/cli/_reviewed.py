@@ -1,4 +1,4 @@
-"""The messages of ``review`` as somebody labels them: in a workbook, in a table of text, or on a page."""
+"""The labelling file of ``review``: a workbook, a table of text, or an HTML page."""
 
 import argparse
 import shlex

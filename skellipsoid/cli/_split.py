@@ -1,4 +1,4 @@
-"""A split of a user's texts without copies on both sides."""
+"""A random split of a user's texts into training and test, with copies of a text on one side and open classes."""
 
 from typing import Any, NamedTuple
 
@@ -10,8 +10,8 @@ from .._core.messages import named
 from .._core.pipelines import duplicate_groups
 from .._samples.folds import validation_rows
 
-#: Share of each label's distinct texts that is test, and of the intents that are held out as open.
-_TEST_SHARE, _OPEN_SHARE = 0.25, 0.2
+#: Proportion of each label's distinct texts that is test, and of the intents that are held out as open.
+_TEST_PROPORTION, _OPEN_PROPORTION = 0.25, 0.2
 
 
 class Split(NamedTuple):
@@ -42,9 +42,9 @@ def split_table(texts: NDArray[np.object_], labels: NDArray[Any], open_label: st
     if is_intent.all():
         testable = intents[n_texts > 1]
         most = min(len(intents) - 2, len(testable) - 1)  # two to tell apart, one of them to test
-        n_unknown = min(max(1, int(_OPEN_SHARE * len(intents))), max(0, most))
+        n_unknown = min(max(1, int(_OPEN_PROPORTION * len(intents))), max(0, most))
         unknown = np.sort(rng.choice(testable, n_unknown, replace=False))
-    is_test = validation_rows(codes, _TEST_SHARE, rng, groups)
+    is_test = validation_rows(codes, _TEST_PROPORTION, rng, groups)
     is_unknown = np.isin(labels, unknown)
     train = ~is_test & ~is_unknown
     truth = np.where(is_unknown, open_label, labels)[is_test]

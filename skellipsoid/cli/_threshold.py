@@ -1,4 +1,4 @@
-"""The command ``set-threshold``: move the limit of a saved model."""
+"""The command ``set-threshold``: move the threshold of a saved model to another operating point."""
 
 import argparse
 from copy import copy
@@ -23,12 +23,12 @@ from ._change import save_where_asked
 from ._trade_off import before_and_after, too_few
 from ._use import load_model, log_of_file, weights_of
 
-#: Limits beyond are those of the rates 0 and 1.
+#: Thresholds beyond are those of the rates 0 and 1.
 _ALL = 1e30
 
 
 def set_threshold(options: argparse.Namespace) -> None:
-    """Say in one sentence what another limit changes, and save the model with it."""
+    """Print what another threshold changes, and save the model with it."""
     model, manifest = load_model(options.model)
     classifier, log = open_set_classifier(model), None
     texts, labels, columns = log_of_file(options, classifier)
@@ -44,53 +44,53 @@ def set_threshold(options: argparse.Namespace) -> None:
             set_operating_point(classifier)
         set_operating_point(
             classifier, log, labels, open_share=options.open_share, sample_weight=weights, miss_rate=options.miss_rate
-        )  # with nothing, as fitted; with a rate of misses alone, the limit stays
+        )  # with nothing, as fitted; with a miss rate alone, the threshold stays
     stays = classifier.offset_ == offset and np.array_equal(classifier.class_offsets_, of_classes)
     if stays and _state(classifier) == _state(former) and options.save is None:
-        print(f"The limit stays {_named(offset)}; nothing is written.")
+        print(f"The threshold stays {_named(offset)}; nothing is written.")
         return
-    dropped = ", and limits of single intents are dropped" if of_classes.any() else ""
-    moves = f"The limit moves from {_named(offset)} to {_named(classifier.offset_)}{dropped}"
+    dropped = ", and thresholds of single intents are dropped" if of_classes.any() else ""
+    moves = f"The threshold moves from {_named(offset)} to {_named(classifier.offset_)}{dropped}"
     if stays:
-        moves = f"The limit stays {_named(offset)}"
+        moves = f"The threshold stays {_named(offset)}"
     change = _change_of(before, _effect(classifier, log))
     save_where_asked(model, manifest, options)
-    of_log = change if log is not None else ""  # a share that somebody told is no finding
+    of_log = change if log is not None else ""  # a proportion that the user gave is no finding
     found = _learned(classifier, labels) if options.open_share is None else ""
     print(f"{moves}{of_log}.{found}{_asked(classifier, options.miss_rate)}")
     lines = [] if log is None else [said_of_trained(int((find_trained(classifier, log) >= 0).sum()), len(log))]
-    lines.append(_foretold(classifier, (log, labels, weights), options.open_share, former))
+    lines.append(_forecast(classifier, (log, labels, weights), options.open_share, former))
     print(*filter(None, [*lines, change if log is None and not stays else None]), sep="\n")
 
 
 def _state(classifier: Any) -> tuple[Any, Any]:
-    """Give what was learned of the traffic, and where the zones are."""
+    """Give what was learned of the traffic, and the zones of ``predict_set``."""
     return getattr(classifier, "traffic_", None), getattr(classifier, "asking_", None)
 
 
 def _asked(classifier: Any, miss_rate: float | None) -> str:
-    """Tell what the zones of a rate do."""
+    """Say what the zones for a miss rate do."""
     if miss_rate is None:
         return ""
     asking = classifier.asking_
     return (
-        f" Of known texts about {100 * asking['served']:.0f} % get the right answer, {100 * asking['asked']:.0f} % a "
-        f"question, and {100 * asking['missed']:.0f} % neither the right answer nor a question that offers it; of new "
-        f"ones {100 * asking['open_asked']:.0f} % get a question."
+        f" Of known texts about {100 * asking['served']:.0f} % are right, {100 * asking['asked']:.0f} % asked about, "
+        f"and {100 * asking['missed']:.0f} % get neither the right label nor a question that offers it; of open ones "
+        f"{100 * asking['open_asked']:.0f} % are asked about."
     )
 
 
 def _learned(classifier: Any, labels: Any) -> str:
-    """Say what share labels tell."""
+    """Say which proportion of open messages the labels give."""
     n_labels = 0 if labels is None else sum(label is not None for label in labels)
     if not n_labels:
         return ""
     low, high = (100 * classifier.traffic_[name] for name in ("low", "high"))
-    return f" Between {low:.0f} and {high:.0f} % are new, by {n_labels} labels and the log."
+    return f" Between {low:.0f} and {high:.0f} % are open, by {n_labels} labels and the log."
 
 
-def _foretold(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: Any) -> str | None:
-    """Tell what the former and the present limit do, by the same model of the traffic; ``None`` if nothing says it."""
+def _forecast(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: Any) -> str | None:
+    """Forecast what both thresholds do, by one model of the traffic; ``None`` if the model holds nothing for it."""
     try:
         held = ReferenceScores.of(classifier, "set-threshold")
     except (TypeError, ValueError):
@@ -105,12 +105,12 @@ def _foretold(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: 
 
 
 def _set_rate(classifier: Any, rate: float) -> None:
-    """Reject a share of known texts, by those that the fit held out."""
+    """Reject a proportion of known texts, by those that the fit held out."""
     scores = getattr(classifier, "held_out_scores_", None)
     if scores is None:
         raise ValueError(
-            f"--rejection-rate {rate} is a share of texts that the training held out, but this model has none; pass "
-            "--data with a log, or train it with more texts of each intent."
+            f"--rejection-rate {rate} is a proportion of the texts that the training held out, but this model has "
+            "none; pass --data with a log, or train it with more texts of each intent."
         )
     warn_of_few("--rejection-rate", rate, len(scores))
     set_operating_point(classifier)
@@ -124,7 +124,7 @@ def _named(offset: float) -> str:
 
 
 def _effect(classifier: Any, log: Any) -> list[float]:
-    """Percent of a log that are answered open; without a log, of known and of unknown texts, by held-out ones.
+    """Percent of a log that is predicted open; without a log, of known and of open texts, by held-out ones.
 
     Empty if no intent was held out of the fit.
     """
@@ -136,18 +136,17 @@ def _effect(classifier: Any, log: Any) -> list[float]:
     except (TypeError, ValueError):
         return []
     offset = np.array([rows.pop("offset")])
-    rejected, noticed, _ = trade_off_at(read_closed_set_rows(**rows), offset)
-    return [100 * float(rejected[0]), 100 * float(noticed[0])]
+    rejected, detected, _ = trade_off_at(read_closed_set_rows(**rows), offset)
+    return [100 * float(rejected[0]), 100 * float(detected[0])]
 
 
 def _change_of(before: list[float], after: list[float]) -> str:
-    """Tell two effects side by side."""
+    """Write two effects side by side."""
     if not before:
         return ""
     if len(before) == 1:
-        return f": {after[0]:.1f} % of these texts are answered open instead of {before[0]:.1f} %"
+        return f": {after[0]:.1f} % of these texts are predicted open instead of {before[0]:.1f} %"
     return (
-        f"Of 100 training texts that the fit held out {after[0]:.0f} instead of {before[0]:.0f} go to a person, of 100 "
-        f"of intents that it held out {after[1]:.0f} instead of {before[1]:.0f} are noticed: users' messages lie "
-        "farther out."
+        f"Of 100 held-out training texts {after[0]:.0f} instead of {before[0]:.0f} are handed over, of 100 of held-out "
+        f"intents {after[1]:.0f} instead of {before[1]:.0f} are detected: scores of users' messages are lower."
     )

@@ -1,4 +1,4 @@
-"""The command that reads a log: ``traffic``."""
+"""The command ``traffic``: estimate the proportion of open messages in a log, and group them."""
 
 import argparse
 import shlex
@@ -26,7 +26,7 @@ _N_INTENTS = 5
 
 
 def traffic(options: argparse.Namespace) -> None:
-    """Print how much of a log is new."""
+    """Print the estimated proportion of open messages, and write their groups."""
     pipeline = load_model(options.model, options)[0]
     texts, labels, columns = log_of_file(options, split_estimator(pipeline)[1])
     if texts is None:
@@ -91,30 +91,30 @@ def _write_page(groups: DiscoveredClasses, options: argparse.Namespace, classifi
             for group in groups._in_order()
         ],
     }
-    write_page(options.save, "groups", f"{groups.n_groups} groups of what is new", data)
+    write_page(options.save, "groups", f"{groups.n_groups} groups of open messages", data)
 
 
 def describe(classifier: Any, features: Any, labels: Any = None, weights: Any = None) -> list[str]:
-    """Tell the open share, the most frequent intents, and how much the limit rejects."""
+    """Write the proportion of open messages, the most frequent intents, and how much the threshold rejects."""
     found = estimate_open_share(classifier, features, labels, sample_weight=weights)
     frequent = [code for code in np.argsort(-found.class_shares)[:_N_INTENTS] if found.class_shares[code] >= 0.005]
     intents = [
         f"{printable(str(classifier.classes_[code]))} {100 * found.class_shares[code]:.0f} %" for code in frequent
     ]
     return [
-        f"New: at least {100 * found.low:.0f} %, about {100 * found.share:.0f} %, at most {100 * found.high:.0f} %",
+        f"Open: at least {100 * found.low:.0f} %, about {100 * found.share:.0f} %, at most {100 * found.high:.0f} %",
         *([found.note] if found.note else []),
         f"Most frequent intents: {', '.join(intents) or 'none'}",
-        f"The limit of this model rejects {_counted(classifier.predict(features) == classifier.open_label_)}",
+        f"The threshold of this model rejects {_counted(classifier.predict(features) == classifier.open_label_)}",
     ]
 
 
 def _described_groups(groups: DiscoveredClasses, path: Path) -> str:
     n_open, n_grouped = int(groups.is_open.sum()), int(groups.sizes.sum())
     if not groups.n_groups:
-        return f"No group was found among the {n_open} texts that are answered open; {path} has none"
+        return f"No group was found among the {n_open} texts that are predicted open; {path} has none"
     names = ", ".join(printable(groups.names[group]) for group in groups._in_order()[:_N_INTENTS])
-    found = f"{n_grouped} of the {n_open} texts that are answered open are in {numbered(groups.n_groups, 'group')}"
+    found = f"{n_grouped} of the {n_open} texts that are predicted open are in {numbered(groups.n_groups, 'group')}"
     found += f", the largest: {names}"
     if n_parts := int(groups.is_part.sum()):
         n_texts = numbered(int(groups.sizes[groups.is_part].sum()), "text")

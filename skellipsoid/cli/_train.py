@@ -1,4 +1,4 @@
-"""The command ``train``, and the steps that ``demo`` shares with it."""
+"""The command ``train``: check the texts, fit encoder and classifier, test, forecast and save."""
 
 import argparse
 import os
@@ -37,8 +37,8 @@ from ._split import Split, split_table
 from ._trade_off import MEMBERS, forecasts, held_out_trade_off, tested_rows, tested_trade_off, traffic_forecast
 from ._use import explained
 
-#: Share of each intent's texts that sets the limit.
-_TUNING_SHARE = 0.2
+#: Proportion of each intent's texts that sets the threshold of ``--rejection-rate``.
+_TUNING_PROPORTION = 0.2
 #: The kind of finding that needs nothing to be done: equal texts count once.
 _COPIES = "exact_duplicates"
 #: Findings of one kind that are printed at most.
@@ -46,14 +46,14 @@ _MOST_SHOWN = 5
 
 
 class Tested(NamedTuple):
-    """Answers for the test texts of a split, the report on them, other limits, and the seconds of its own training."""
+    """Predictions for the test texts of a split, the report on them, other thresholds, and the seconds of training."""
 
     predicted: NDArray[Any]
     report: str
     trade_off: str | None
     seconds: float | None
     classifier: Any
-    #: Labels, answers and scores; ``None`` without known and open texts.
+    #: Labels, predictions and scores; ``None`` without known and open texts.
     rows: dict[str, Any] | None
 
 
@@ -74,7 +74,7 @@ def train(options: argparse.Namespace) -> None:
     pipeline = fit(texts, labels, options)
     if options.report and (table := intents(pipeline["clf"])):
         print(f"\n{table}", flush=True)
-    # One forecast: what was tested is not estimated as well.
+    # What was tested is not estimated as well.
     estimated = held_out_trade_off(pipeline["clf"])
     trade_off = trade_off or estimated
     if trade_off and not options.quiet:
@@ -109,9 +109,9 @@ def _save_report(
 
 
 def _check_text_model(name: str | None) -> None:
-    """Refuse a text model that cannot be used, before anything is read or trained."""
+    """Refuse an embedding model that cannot be used, before anything is read or trained."""
     if name is not None:
-        with catch_warnings(), explained(f"The text model {name!r}", OSError, ValueError):
+        with catch_warnings(), explained(f"The embedding model {name!r}", OSError, ValueError):
             simplefilter("ignore")  # the training repeats them
             SupConTextEncoder(name, finetune="none", device="cpu").fit(["the first text"])
 
@@ -172,7 +172,7 @@ def _check_texts(given: LabelledTexts, options: argparse.Namespace) -> tuple[dic
 def run_test(
     split: Split, options: argparse.Namespace, facts: dict[str, Any], pipeline: Pipeline | None = None
 ) -> Tested | None:
-    """Answer the test texts, with a model of the training part if none is given; ``None`` without test texts.
+    """Predict the test texts, with a model of the training part if none is given; ``None`` without test texts.
 
     The report and its metrics are added to ``facts``.
     """
@@ -190,7 +190,7 @@ def run_test(
     predicted = classifier.predict(features)
     facts["report"] = report(classifier, split.test_labels, predicted)
     facts["metrics"] = metrics(classifier, split.test_labels, predicted)
-    trade_off = tested_trade_off(classifier, features, split.test_labels, "--rejection-rate sets a limit")
+    trade_off = tested_trade_off(classifier, features, split.test_labels, "--rejection-rate sets the threshold")
     rows = tested_rows(classifier, features, split.test_labels)
     return Tested(predicted, facts["report"], trade_off, seconds, classifier, rows)
 
@@ -201,13 +201,13 @@ def print_report(tested: Tested | None) -> None:
         print("There is no report, because no text is left to test.")
         return
     trained = "" if tested.seconds is None else f"Trained in {tested.seconds:.0f} s. "
-    print(f"\n{trained}On the test texts, which the same hand wrote:\n\n{tested.report}", flush=True)
+    print(f"\n{trained}On the in-distribution test set:\n\n{tested.report}", flush=True)
 
 
 def fit(
     texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace, *, says: bool = True
 ) -> Pipeline:
-    """Fit encoder and classifier as the options say; ``says``: print how the limit was set.
+    """Fit encoder and classifier as the options say; ``says``: print how the threshold was set.
 
     With ``--rejection-rate`` it is set on texts that were held out. Without training of the encoder these are all
     texts, which the fit leaves out one at a time. An encoder that is trained has seen them; then a first model without
@@ -217,7 +217,7 @@ def fit(
         return fit_with_features(texts, labels, options)[0]
     codes, is_known = np.unique(labels, return_inverse=True)[1], labels != options.open_label
     copies = duplicate_groups(texts, np.zeros(len(texts)))
-    held_out = validation_rows(codes, _TUNING_SHARE, np.random.default_rng(options.seed), copies)
+    held_out = validation_rows(codes, _TUNING_PROPORTION, np.random.default_rng(options.seed), copies)
     if not (held_out & is_known).any():
         raise ValueError(
             f"--rejection-rate {options.rejection_rate} needs texts to hold out, but every intent has a single text; "
@@ -226,7 +226,7 @@ def fit(
     pipeline = fit_with_features(texts, labels, options)[0]
     scores, how = pipeline["clf"].held_out_scores_, "that were left out one at a time"
     if scores is None or pipeline["enc"].finetune_ != "none":
-        progress_line(f"Training without {held_out.sum()} texts, whose scores set the limit.", not options.quiet)
+        progress_line(f"Training without {held_out.sum()} texts, whose scores set the threshold.", not options.quiet)
         with catch_warnings():
             simplefilter("ignore", UserWarning)  # it is trained on a part of the same texts
             first = fit_with_features(texts[~held_out], labels[~held_out], options)[0]
@@ -235,7 +235,7 @@ def fit(
     offset = pipeline["clf"].offset_ = rejection_offset(scores, options.rejection_rate)
     rejected = np.mean(scores < offset)
     if says:
-        print(f"Limit: of {len(scores)} known texts {how}, {rejected:.1%} are answered open.")
+        print(f"Threshold: of {len(scores)} known texts {how}, {rejected:.1%} are predicted open.")
     return pipeline
 
 

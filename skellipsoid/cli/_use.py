@@ -1,4 +1,4 @@
-"""A saved model as the commands use it: loaded, used once, and as it answers lines."""
+"""A saved model as the commands use it: loaded, used once, and its predictions as records."""
 
 import argparse
 from collections import Counter
@@ -24,7 +24,7 @@ from .._traffic.explain import explain
 from .._traffic.predict_set import predict_set
 from ..persistence._folder import CachedModel, shown
 from ..persistence._load import find, load_with_manifest
-from ._beside import FIRST_CALL, Answering, UnreadNote
+from ._beside import FIRST_CALL, Predictor, UnreadNote
 from ._given import read_by
 
 _DIGITS = 4
@@ -35,7 +35,7 @@ _N_NEIGHBORS = 2
 def log_of_file(
     options: argparse.Namespace, classifier: Any
 ) -> tuple[list[str] | None, NDArray[np.object_] | None, dict[str, list[str]]]:
-    """Texts of ``--data``, their labels with ``--label-column``, ``None`` where nobody has labelled, and the rest."""
+    """Read ``--data``: texts, labels with ``--label-column`` (``None`` where there is none), and the other columns."""
     if options.data is None:
         return None, None, {}
     if options.label_column is None:
@@ -91,7 +91,7 @@ def load_model(
     """Load a model that takes texts, and use it once; the second result is the manifest that it was loaded by.
 
     With the options of a command that leaves the model as it is, the model may be on the hub. A command that may refuse
-    the model calls ``use_once`` itself: before it embeds a text, there is nothing to be said about the processor.
+    the model calls ``use_once`` itself: before it embeds a text, there is nothing to say about the processor.
     """
     with explained(f"The model in {str(folder)!r}", OSError, ValueError):
         source: Path | CachedModel = folder
@@ -110,13 +110,13 @@ def load_model(
 
 
 def use_once(pipeline: Any, folder: Path) -> None:
-    """Let a model answer, so that one that cannot is named."""
+    """Let a model predict, so that one that cannot is named."""
     with explained(f"The model in {str(folder)!r}"):
         pipeline.predict(FIRST_CALL)
 
 
-def answering(options: argparse.Namespace) -> Answering:
-    """Load the model of ``predict``, as its options ask it."""
+def saved_predictor(options: argparse.Namespace) -> Predictor:
+    """Load the saved model for ``predict``, with the columns that its options ask for."""
     pipeline, manifest = load_model(options.model, options)
     _check_explained(pipeline, options)
     classifier = split_estimator(pipeline)[1]
@@ -126,18 +126,18 @@ def answering(options: argparse.Namespace) -> Answering:
         n_neighbors = 0
     if options.ask:
         ReferenceScores.of(classifier, "--ask")  # or an error
-    answer = partial(answered, pipeline, scores=scores, n_neighbors=n_neighbors, asks=options.ask)
+    predict = partial(prediction_records, pipeline, scores=scores, n_neighbors=n_neighbors, asks=options.ask)
     tokenizer, note = tokenizer_of(pipeline), UnreadNote()
 
     def noted(lines: list[str]) -> Iterator[dict[str, Any]]:
-        records = list(answer(lines))
+        records = list(predict(lines))
         opened = [
             line for line, record in zip(lines, records, strict=True) if record["label"] == classifier.open_label_
         ]
         note(opened, tokenizer.counts(opened).readable <= 0)
         yield from records
 
-    return Answering(manifest["manifest_sha256"], classifier.open_label_, noted)
+    return Predictor(manifest["manifest_sha256"], classifier.open_label_, noted)
 
 
 def tokenizer_of(pipeline: Any) -> Tokenizer:
@@ -162,7 +162,7 @@ def _without_bars() -> Iterator[None]:
 
 
 def _check_explained(pipeline: Any, options: argparse.Namespace) -> None:
-    """Refuse a model whose answers cannot be explained as they are to be."""
+    """Refuse a model whose predictions cannot be explained as the options ask."""
     classifier, folder = split_estimator(pipeline)[1], str(options.model)
     asked = [name for name in ("scores", "explain") if getattr(options, name)]
     if asked and not isinstance(classifier, EllipsoidOpenSetClassifier):
@@ -210,7 +210,7 @@ def explained(what: str, *sentences: type[Exception]) -> Iterator[None]:
         ) from error
 
 
-def answered(
+def prediction_records(
     pipeline: Any, lines: list[str], *, scores: bool, n_neighbors: int, asks: bool = False
 ) -> Iterator[dict[str, Any]]:
     """Give one record for each line, its text last."""

@@ -24,23 +24,23 @@ def count(text: str) -> int:
     return int(text)
 
 
-def share(text: str) -> float:
-    """Read a share."""
+def proportion(text: str) -> float:
+    """Read a proportion."""
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0 <= value < 1:
-        raise ArgumentTypeError(f"{text!r} is not a share; use a number from 0 to below 1, such as 0.05")
+        raise ArgumentTypeError(f"{text!r} is not a proportion; use a number from 0 to below 1, such as 0.05")
     return value
 
 
-class ReadShare(argparse.Action):
-    """Keep a share, or the two limits of an interval."""
+class ReadProportion(argparse.Action):
+    """Keep a proportion, or the two ends of an interval."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
         if len(values) > 2:
-            parser.error(f"argument {self.option_strings[0]}: pass one share, or the two limits of an interval")
+            parser.error(f"argument {self.option_strings[0]}: pass one proportion, or the two ends of an interval")
         setattr(namespace, self.dest, values[0] if len(values) == 1 else tuple(values))
 
 

@@ -1,4 +1,4 @@
-"""Synthetic features with a known optimal boundary."""
+"""``make_open_blobs``: Gaussian classes in a wide Gaussian cloud, with a known optimal boundary."""
 
 from numbers import Integral, Real
 from typing import Any, TypeAlias
@@ -39,9 +39,9 @@ def make_open_blobs(
     n_features : int, default=2
         The number of features.
     n_known : int, default=3
-        The number of known classes, which share the samples that are not open evenly.
+        The number of known classes, which share the other samples evenly.
     open_share : float in [0, 1), default=0.25
-        The share of open samples.
+        The proportion of open samples.
     class_sep : float, default=6.0
         Separation of the classes: their centres are distributed over a cube with the volume
         ``class_sep ** n_features`` per class. A class's standard deviations along its axes have the geometric mean 1.
@@ -55,7 +55,7 @@ def make_open_blobs(
     shuffle : bool, default=True
         If false, the samples come class by class, the open ones last.
     random_state : int, RandomState instance or None, default=None
-        Determines the distribution and the draw. An int makes both repeatable; the distribution does not depend on
+        Determines the distribution and the samples. An int makes both repeatable; the distribution does not depend on
         ``n_samples``, ``open_share`` and ``shuffle``, save for the prior.
     return_distribution : bool, default=False
         If true, also return the distribution.

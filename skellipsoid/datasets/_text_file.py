@@ -1,4 +1,4 @@
-"""Texts and labels of a user's file."""
+"""``load_text_file``: texts and labels of a user's file."""
 
 import os
 import re
@@ -38,7 +38,7 @@ def load_text_file(
     text_column, label_column : str, default=None
         Name of a column, or its number from 1. ``None`` guesses, and says what it takes.
     sheet_name : str or int, default=None
-        Sheet of a workbook: its name, or its number from 1. ``None`` is the first that one sees.
+        Sheet of a workbook: its name, or its number from 1. ``None`` is the first visible one.
     encoding : str, default=None
         Encoding of a text file, by a name that Python knows; ``None``: UTF-8, UTF-16 with a mark, or Windows-1252.
     language : str, default=None

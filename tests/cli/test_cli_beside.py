@@ -96,7 +96,10 @@ def test_a_run_over_many_files_goes_on_with_the_other_way(model, alone, tmp_path
         (model / name).write_bytes(weights[name])
     (tmp_path / "4.txt").write_text("lights off", encoding="utf-8")
     status, out, _ = run(capsys, *words, tmp_path / "out", "--model", model)
-    assert (status, out) == (0, f"The answers to 1 file are in {tmp_path / 'out'}; 4 had their answers already\n")
+    assert (status, out) == (
+        0,
+        f"The predictions for 1 file are in {tmp_path / 'out'}; 4 had their predictions already\n",
+    )
     assert run(capsys, *words, tmp_path / "whole", "--model", alone)[0] == 0
     written = [
         {name: text for name, text in content_of(tmp_path / name).items() if name.endswith("l")}

@@ -23,7 +23,7 @@ def test_changed_answers_are_reported_and_written(saved, stricter, texts, tmp_pa
     file = tmp_path / "changed.tsv"
     assert main(["compare", "--before", str(saved), "--after", str(stricter), "--save", str(file)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(f"{len(changed)} of {len(texts)} answers changed")
+    assert out.startswith(f"{len(changed)} of {len(texts)} predictions changed")
     rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines(), delimiter="\t"))
     assert sorted((row["before"], row["after"], row["text"]) for row in rows) == sorted(changed)
     assert all(float(row["margin_after"]) < 0 for row in rows)
@@ -31,4 +31,4 @@ def test_changed_answers_are_reported_and_written(saved, stricter, texts, tmp_pa
 
 def test_a_model_changes_nothing_against_itself(saved, table, capsys):
     assert main(["compare", "--before", str(saved), "--after", str(saved), "--data", str(table), "--quiet"]) == 0
-    assert capsys.readouterr().out == "0 of 32 answers changed (0.00%).\n"
+    assert capsys.readouterr().out == "0 of 32 predictions changed (0.00%).\n"

@@ -37,11 +37,11 @@ def test_demo_answers_first_and_keeps_the_model(tiny_command, table, tmp_path, t
         assert near[0].partition(": ")[2] != near[1].partition(": ")[2]
     assert lines[1] == "    nearest training text: 'wake me at six' (alarm)"
     assert lines[6] == ""
-    counts = r"Of 6 known requests (\d) are answered right, (\d) wrong, (\d) go to a person"
-    found = re.fullmatch(rf"{counts}; of 2 unknown ones \d are noticed\.", lines[8])
+    counts = r"Of 6 known texts (\d) are right, (\d) wrong, (\d) handed over"
+    found = re.fullmatch(rf"{counts}; of 2 open ones \d are detected\.", lines[8])
     assert sum(map(int, found.groups())) == 6
     assert re.fullmatch(
-        r"A bot that asks back \(predict --ask\) asks about \d+ to \d+ of 100 known .* of 100 new ones\.", lines[10]
+        r"A bot that asks back \(predict --ask\) asks about \d+ to \d+ of 100 known .* of 100 open ones\.", lines[10]
     )
     assert lines[11] == "(Tested on 8 texts that it was not trained on; --report prints all results.)"
     assert lines[13] == f"The model is in {folder}; label lines with: skellipsoid predict --model {folder}"
@@ -53,15 +53,15 @@ def test_demo_answers_first_and_keeps_the_model(tiny_command, table, tmp_path, t
     assert "false rejection rate" in provenance["report"]
 
 
-_OF_100 = "Of 100 known requests {} are answered right, {} wrong, {} go to a person; "
+_OF_100 = "Of 100 known texts {} are right, {} wrong, {} handed over; "
 
 
 @pytest.mark.parametrize(
     ("known", "opened", "sentence"),
     [
-        ((80, 8, 28), (91, 10), _OF_100.format(69, 7, 24) + "of 100 unknown ones 90 are noticed."),
-        ((40, 40, 40), (0, 0), _OF_100.format(34, 33, 33) + "how many unknown ones are noticed is not tested."),
-        ((0, 0, 0), (1, 299), "Of 100 unknown requests 0 are noticed."),
+        ((80, 8, 28), (91, 10), _OF_100.format(69, 7, 24) + "of 100 open ones 90 are detected."),
+        ((40, 40, 40), (0, 0), _OF_100.format(34, 33, 33) + "how many open ones are detected is not tested."),
+        ((0, 0, 0), (1, 299), "Of 100 open texts 0 are detected."),
     ],
 )
 def test_one_sentence_for_a_manager(tiny_command, tmp_path, monkeypatch, capsys, known, opened, sentence):

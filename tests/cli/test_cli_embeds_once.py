@@ -22,5 +22,5 @@ def test_each_text_is_embedded_once_and_every_step_is_said(
     assert said[0] == f"Checking {len(texts)} texts."
     assert any(line.endswith("others.") for line in said)
     assert f"Training on all {len(texts)} texts." in said
-    assert any(line.endswith("set the limit.") for line in said) == ("--rejection-rate" in more)
+    assert any(line.endswith("set the threshold.") for line in said) == ("--rejection-rate" in more)
     assert load(tmp_path / "model").predict(["wake me at six"]).shape == (1,)

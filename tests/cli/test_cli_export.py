@@ -174,5 +174,5 @@ def test_an_encoder_in_bfloat16_has_no_export_beside_it(words, reduced, capsys):
     found = f'The encoder of the model in {str(reduced)!r} has dtype="bfloat16", but an export computes in single'
     remedy = 'set dtype="float32" and save the model again, or pass --out with another folder.'
     assert (status, out) == (2, "")
-    assert err == f"skellipsoid: {found} precision, so that answers near the limit differ; {remedy}\n"
+    assert err == f"skellipsoid: {found} precision, so that predictions near the threshold differ; {remedy}\n"
     assert content_of(reduced) == before

@@ -110,7 +110,7 @@ def test_files_of_a_folder_keep_their_format_and_the_run_goes_on(saved, tmp_path
     (tmp_path / "b.json").write_text(json.dumps([{"text": "rain"}]), encoding="utf-8")
     (tmp_path / "c.log").write_text("wake me, please\n", encoding="utf-8")
     out = tmp_path / "out"
-    for done in ("", "; 3 had their answers already"):
+    for done in ("", "; 3 had their predictions already"):
         assert answered(capsys, saved, tmp_path / "*.*", "--out", out).endswith(f"are in {out}{done}\n")
     names = sorted(path.name for path in out.iterdir())
     assert names == ["a.csv", "b.jsonl", "c.log", "predict.answered", "predict.json"]
@@ -118,7 +118,7 @@ def test_files_of_a_folder_keep_their_format_and_the_run_goes_on(saved, tmp_path
     assert (out / "c.log").read_text(encoding="utf-8").startswith("wake me, please\t")
     words = ["predict", "--model", str(saved), "--data", str(tmp_path / "*.csv"), "--out", str(out)]
     assert main(words) == 2
-    assert "holds answers of other options" in capsys.readouterr().err
+    assert "holds predictions of other options" in capsys.readouterr().err
 
 
 def test_the_labelling_queue_holds_open_texts_alone(saved, texts, open_texts, tmp_path, capsys, give_input):
@@ -144,7 +144,7 @@ def test_the_labelling_queue_holds_open_texts_alone(saved, texts, open_texts, tm
     [
         (["--json"], "--keep-columns writes all scores in the format of the file; leave --json out."),
         (["--explain"], "--keep-columns writes all scores in the format of the file; leave --explain out."),
-        ([], "has a column 'answer' already, which the answers need; rename it in the file."),
+        ([], "has a column 'answer' already, which the predictions need; rename it in the file."),
     ],
 )
 def test_what_cannot_be_kept_is_one_sentence(saved, tmp_path, capsys, options, sentence):

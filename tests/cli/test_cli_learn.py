@@ -108,13 +108,11 @@ def test_review_and_learn_are_those_of_python(folder, log, tmp_path, capsys):
         f"Learned 20 messages, {n_open} of them open, beside {len(others)} without a label. The mo"
     )
     told = found[-1].changes_[-1]
-    assert out[2].startswith(f"Of the labelled known messages {100 * told['rejected']:.0f} % went to a person; ")
+    assert out[2].startswith(f"Of the labelled known messages {100 * told['rejected']:.0f} % were handed over; ")
     assert out[3].startswith("Of 100 known messages to come (± a standard deviation), right: ")
     assert out[3].count(" ± ") == 8
-    assert out[4].startswith(
-        "Asked about by predict --ask, of 100 known: {:.0f} ± ".format(100 * told["before"]["asked"][0])
-    )
-    assert f"; of 100 new: {100 * told['before']['open_asked'][0]:.0f} ± " in out[4]
+    assert out[4].startswith("With predict --ask, known asked: {:.0f} ± ".format(100 * told["before"]["asked"][0]))
+    assert f"; open asked: {100 * told['before']['open_asked'][0]:.0f} ± " in out[4]
     assert "learn (20 samples)" in (folder / "README.md").read_text(encoding="utf-8")
 
 
@@ -172,7 +170,7 @@ def test_messages_that_cannot_be_read_are_named(folder, texts, labels, tmp_path,
         csv.writer(file).writerows([("message", "label"), *rows, ("?!", "-1"), ("👍", "-1")])
     assert main(["learn", "--model", str(folder), "--data", str(path)]) == 0
     said = capsys.readouterr().err
-    assert f"The text model reads nothing of 2 texts in {str(path)!r}, such as '?!', '👍'" in said
+    assert f"The embedding model reads nothing of 2 texts in {str(path)!r}, such as '?!', '👍'" in said
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -56,7 +56,9 @@ def test_a_run_goes_on_with_files_that_are_new_or_changed(answer, parts, texts, 
     later = time.time() + 10
     os.utime(parts.parent / "part-3.parquet", (later, later))
     assert answer("--json") == 0
-    assert capsys.readouterr().out.endswith(f"The answers to 2 files are in {out}; 2 had their answers already\n")
+    assert capsys.readouterr().out.endswith(
+        f"The predictions for 2 files are in {out}; 2 had their predictions already\n"
+    )
     after = {path.name: path.stat().st_mtime_ns for path in out.glob("part-*")}
     assert before.keys() == after.keys()
     assert {name for name in before if before[name] != after[name]} == {"part-1.parquet.jsonl", "part-2.parquet.jsonl"}
@@ -88,11 +90,11 @@ def test_answers_are_filed_under_the_model_that_gave_them(when, answer, saved, t
         written = (tmp_path / "out" / f"part-{i}.parquet.tsv").read_text(encoding="utf-8").splitlines()
         assert [line.split("\t")[0] for line in written] == old.predict(chunk).tolist()
     assert answer("--model", folder) == 2
-    assert "holds answers of another model" in capsys.readouterr().err
+    assert "holds predictions of another model" in capsys.readouterr().err
     shutil.rmtree(folder)
     shutil.copytree(saved, folder)
     assert answer("--model", folder) == 0
-    assert "3 had their answers already" in capsys.readouterr().out
+    assert "3 had their predictions already" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("damage", ["cut", "edited", "without a record"])
@@ -108,7 +110,7 @@ def test_answers_that_are_not_as_they_were_written_are_refused(damage, answer, t
     assert answer() == 2
     assert capsys.readouterr().err == (
         f"skellipsoid: {str(path)!r} is not as predict wrote it ({path.stat().st_size} bytes; it was cut off or "
-        "edited); remove it to have its texts answered again, or move it elsewhere.\n"
+        "edited); remove it to predict its texts again, or move it elsewhere.\n"
     )
     path.unlink()
     assert answer() == 0
@@ -141,9 +143,9 @@ def test_a_killed_run_goes_on(saved, parts, texts, tmp_path, fresh_environment):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--scores"], "holds answers of other options; choose a new folder, or remove that one."),
-        (["--json"], "holds answers of other options"),
-        (["--ask"], "holds answers of other options"),
+        (["--scores"], "holds predictions of other options; choose a new folder, or remove that one."),
+        (["--json"], "holds predictions of other options"),
+        (["--ask"], "holds predictions of other options"),
     ],
 )
 def test_answers_of_other_options_are_not_mixed(options, sentence, answer, capsys):
@@ -158,7 +160,7 @@ def test_files_that_cannot_be_told_apart_or_are_not_there_are_refused(saved, tmp
         (tmp_path / name / "part.txt").write_text("where is my parcel\n")
     command = ["predict", "--model", str(saved), "--out", str(tmp_path / "out")]
     assert main([*command, "--data", str(tmp_path / "*" / "part.txt")]) == 2
-    assert "have the same name, and the answers to both would be in one file" in capsys.readouterr().err
+    assert "have the same name, and the predictions for both would be in one file" in capsys.readouterr().err
     for one, other in (("a.json", "a.jsonl"), ("B.txt", "b.txt")):
         (tmp_path / "c").mkdir(exist_ok=True)
         for name in (one, other):
@@ -169,7 +171,7 @@ def test_files_that_cannot_be_told_apart_or_are_not_there_are_refused(saved, tmp
     assert main([*command, "--data", str(tmp_path / "none-*.txt")]) == 2
     assert "names no file; pass a file or a pattern in quotes" in capsys.readouterr().err
     assert main(command) == 2
-    assert "--out takes the answers to the files of --data" in capsys.readouterr().err
+    assert "--out takes the predictions for the files of --data" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -177,7 +179,7 @@ def test_a_folder_of_something_else_is_left_alone(answer, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").touch()
     assert answer() == 2
-    assert "is not empty, and holds no answers of predict --out; choose a new folder." in capsys.readouterr().err
+    assert "is not empty, and holds no predictions of predict --out; choose a new folder." in capsys.readouterr().err
     assert names(tmp_path / "out") == ["mine.txt"]
 
 
@@ -202,6 +204,6 @@ def test_answers_of_another_model_are_not_mixed(answer, tmp_path, capsys):
     request = tmp_path / "out" / "predict.json"
     request.write_text(request.read_text().replace('"model_sha256": "', '"model_sha256": "0'))
     assert answer() == 2
-    assert re.search("--out '.*out' holds answers of another model; choose a new folder", capsys.readouterr().err)
+    assert re.search("--out '.*out' holds predictions of another model; choose a new folder", capsys.readouterr().err)
     request.write_text("{")
     assert answer() == 2

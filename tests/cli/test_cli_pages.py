@@ -74,9 +74,9 @@ def test_a_report_holds_the_figures_of_the_text(tiny_command, table, saved, text
     command = f"train --data {table} --save model --finetune none --report --save-report train.html"
     assert tiny_command(command.split()) == 0
     text, data = capsys.readouterr().out, data_of(Path("train.html"))
-    limits = [[row[name] for name in ("right", "wrong", "rejected", "noticed")] for row in data["limit"]["rows"]]
-    assert [limit for limit in limits if f"{limit[0]:7}{limit[1]:8}{limit[2]:14}{limit[3]:12}" not in text] == []
-    assert limits
+    rows = [[row[name] for name in ("right", "wrong", "rejected", "detected")] for row in data["threshold"]["rows"]]
+    assert [row for row in rows if f"{row[0]:7}{row[1]:8}{row[2]:14}{row[3]:12}" not in text] == []
+    assert rows
     for row in data["forecasts"]:
         for mean, low, high in row["figures"].values():
             assert f"{mean} ({low}-{high})" in text
@@ -95,9 +95,9 @@ def test_a_report_holds_the_figures_of_the_text(tiny_command, table, saved, text
             wrong[label].append([text_, answer])
     assert {row["name"]: row["missed"] for row in data["classes"]} == {name: wrong[name] for name in {*labels}}
     assert data["opened"]["missed"] == wrong["-1"]
-    assert data["opened"]["noticed"] == len(open_texts) - len(wrong["-1"])
-    limits = [[row[name] for name in ("right", "wrong", "rejected", "noticed")] for row in data["limit"]["rows"]]
-    assert [limit for limit in limits if f"{limit[0]:7}{limit[1]:8}{limit[2]:14}{limit[3]:12}" not in text] == []
+    assert data["opened"]["detected"] == len(open_texts) - len(wrong["-1"])
+    rows = [[row[name] for name in ("right", "wrong", "rejected", "detected")] for row in data["threshold"]["rows"]]
+    assert [row for row in rows if f"{row[0]:7}{row[1]:8}{row[2]:14}{row[3]:12}" not in text] == []
     right = [row["right"] for row in data["classes"]]
     assert right == sorted(right)
 
@@ -182,7 +182,7 @@ def test_thirty_labels_by_keyboard_arrive_to_the_letter(browser, reviewed, saved
     with other.expect_file_chooser() as chooser:
         other.get_by_role("button", name="Open saved labels").click()
     chooser.value.set_files(reviewed.parent / data["saves"])
-    other.get_by_text("36 answers read").wait_for()
+    other.get_by_text("36 messages read").wait_for()
     assert downloaded(other, reviewed.parent / "again.jsonl") == records
 
     command = f"learn --model {saved} --data {data['saves']} --log {log} --text-column text --save learned --yes"
@@ -224,7 +224,7 @@ def test_groups_are_named_on_a_page(browser, saved, log, tmp_path, monkeypatch, 
     page.context.close()
 
 
-def test_tables_of_a_report_are_sorted_and_its_limit_moves(browser, tiny_command, saved, tmp_path):
+def test_tables_of_a_report_are_sorted_and_its_threshold_moves(browser, tiny_command, saved, tmp_path):
     lines = [
         ("wake me at six", "alarm"),
         ("balance", "balance"),
@@ -235,13 +235,13 @@ def test_tables_of_a_report_are_sorted_and_its_limit_moves(browser, tiny_command
     Path("test.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in lines), encoding="utf-8")
     assert tiny_command(f"evaluate --model {saved} --data test.tsv --save-report {tmp_path / 'eval.html'}".split()) == 0
     page = opened(browser, tmp_path / "eval.html")
-    table = page.get_by_role("region", name="How each class fares")
+    table = page.get_by_role("region", name="Results of each class")
     for order in (False, True):
         table.get_by_role("button", name="class").click()
         names = table.locator("tbody tr td:first-child").all_text_contents()
         assert names == sorted(["alarm", "balance", "light", "weather"], reverse=order)
     before = page.locator("output").text_content()
-    page.get_by_label("Move the limit").fill("100")
+    page.get_by_label("Move the threshold").fill("100")
     assert page.locator("output").text_content() != before
     assert page.wrong == []
     page.context.close()
@@ -265,12 +265,12 @@ def test_pages_fit_the_screen_and_can_be_read_aloud(browser, reviewed, width, sc
             for i in range(5)
         ],
         "title": "report", "facts": [["data", HOSTILE[0]]], "tested": 3, "forecasts": [
-            {"name": "as fitted", "figures": {name: [50, 20, 70] for name in ("right", "wrong", "noticed")}}
+            {"name": "as fitted", "figures": {name: [50, 20, 70] for name in ("right", "wrong", "detected")}}
         ],
-        "limit": {"edges": [-1, 0, 1], "known": [0.2, 0.8], "open": [0.9, 0.1], "offset": 0,
+        "threshold": {"edges": [-1, 0, 1], "known": [0.2, 0.8], "open": [0.9, 0.1], "offset": 0,
                   "curve": [[-1, 90, 10, 0, 20], [0, 80, 5, 15, 70], [1, 0, 0, 100, None]],
-                  "rows": [{"name": "a", "right": 1, "wrong": 2, "rejected": 3, "noticed": 4, "is_own": True}]},
-        "opened": {"texts": 9, "noticed": 3, "missed": [[text, "a"] for text in HOSTILE]},
+                  "rows": [{"name": "a", "right": 1, "wrong": 2, "rejected": 3, "detected": 4, "is_of_model": True}]},
+        "opened": {"texts": 9, "detected": 3, "missed": [[text, "a"] for text in HOSTILE]},
         "pairs": [["a", "<b>", 3]], "findings": HOSTILE,
     }  # fmt: skip
     classes = [

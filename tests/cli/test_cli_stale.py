@@ -87,7 +87,7 @@ def test_the_note_of_a_stale_export_says_what_it_is(changes, holds, again, model
     [
         ("model.onnx", "The file 'model.onnx' of the model in {} is damaged (its SHA-256 differs), so the model"),
         ("tokenizer.json", "The file 'tokenizer.json' of the model in {} is damaged (its SHA-256 differs), so the"),
-        (MANIFEST, f"{MANIFEST}' is damaged (its SHA-256 differs), so the model itself answers"),
+        (MANIFEST, f"{MANIFEST}' is damaged (its SHA-256 differs), so the model itself is loaded"),
     ],
 )
 @pytest.mark.parametrize("damage", ["some bytes", "half", "gone"])
@@ -143,7 +143,7 @@ def test_a_damaged_model_is_the_error_that_it_was(model, alone, give_input, caps
 
 def test_a_command_that_writes_nothing_leaves_the_export_in_use(model, give_input, capsys):
     status, out, _ = run(capsys, "set-threshold", "--model", model, "--undo")
-    assert (status, out) == (0, "The limit stays 0.000 (as fitted); nothing is written.\n")
+    assert (status, out) == (0, "The threshold stays 0.000 (as fitted); nothing is written.\n")
     damage(model)
     give_input("wake me at six\n")
     assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")

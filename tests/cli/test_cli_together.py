@@ -91,7 +91,7 @@ def test_of_two_changes_at_once_one_is_done_and_the_other_refused(
     results = finish(start(commands[one]), start(commands[other]))
     (_, done, _), (_, out, err) = sorted(results)
     assert (sorted(result[0] for result in results), out) == ([0, 2], "")
-    assert done.startswith(("Added", "The limit moves", "Removed", "Merged"))
+    assert done.startswith(("Added", "The threshold moves", "Removed", "Merged"))
     assert err == (
         f"skellipsoid: The model in {str(folder)!r} was changed meanwhile, and this change is not written; run the "
         "command again, to change the model as it is now.\n"

@@ -41,9 +41,11 @@ def test_texts_that_are_answered_open_are_grouped_in_files(
     wanted = discover_classes(model, log)
     assert (wanted.n_groups == 0) == accepts
     if accepts:
-        assert out[-1] == f"No group was found among the 0 texts that are answered open; {path} has none"
+        assert out[-1] == f"No group was found among the 0 texts that are predicted open; {path} has none"
     else:
-        found = f"{(wanted.labels >= 0).sum()} of the {len(log)} texts that are answered open are in {wanted.n_groups} "
+        found = (
+            f"{(wanted.labels >= 0).sum()} of the {len(log)} texts that are predicted open are in {wanted.n_groups} "
+        )
         assert out[-2].startswith(found)
         assert out[-1] == f"Label the groups in {path}, a line for each; add reads it"
     (tmp_path / "other").mkdir()
@@ -139,7 +141,7 @@ def test_a_table_on_standard_input_is_noticed(saved, capsys, give_input, lines, 
     out, err = capsys.readouterr()
     assert [line.partition("\t")[2] for line in out.splitlines()] == lines
     assert err.startswith(
-        f"skellipsoid: The input is a table of {table} between them, and each line is answered as one"
+        f"skellipsoid: The input is a table of {table} between them, and each line is predicted as one"
     )
 
 
@@ -158,7 +160,7 @@ def test_labels_of_a_log_are_read_where_they_are(saved, texts, open_texts, tmp_p
     y = [*(label if i % 2 else None for i, label in enumerate(labels)), "-1", "-1"]
     found = estimate_open_share(load(saved), [*texts, *open_texts[:2]], y)
     numbers = [100 * found[name] for name in ("low", "share", "high")]
-    assert told[1] == "New: at least {:.0f} %, about {:.0f} %, at most {:.0f} %".format(*numbers)
+    assert told[1] == "Open: at least {:.0f} %, about {:.0f} %, at most {:.0f} %".format(*numbers)
     assert found.note is None or told[2] == found.note
     path.write_text("message\tintent\nwake me\t\n", encoding="utf-8")
     assert main(["traffic", "--model", str(saved), "--data", str(path), "--label-column", "intent"]) == 2
@@ -219,7 +221,7 @@ def test_training_texts_in_a_log_are_said(tiny_model, texts, labels, open_texts,
     assert main(["learn", *model, "--data", str(sheet), "--yes"]) == 0
     out = capsys.readouterr().out
     assert f"{n_trained} {said}" in out
-    assert "% of the other messages are new." in out
+    assert "% of the other messages are open." in out
     # A limit beyond all scores is finite, and is named in words.
     beyond = load(tmp_path / "model")
     learned = beyond[-1].offset_
@@ -227,7 +229,7 @@ def test_training_texts_in_a_log_are_said(tiny_model, texts, labels, open_texts,
     assert beyond.predict(texts).tolist() == ["-1"] * len(texts)
     save(beyond, tmp_path / "model", overwrite=True)
     assert main(["set-threshold", *model, "--undo"]) == 0
-    assert f"The limit moves from where every message is open to {learned:.3f}.\n" in capsys.readouterr().out
+    assert f"The threshold moves from where every message is open to {learned:.3f}.\n" in capsys.readouterr().out
 
 
 def find_trained_texts(folder, lines):
@@ -268,28 +270,28 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
     if option == "labels":
         said.pop(0)  # of labels that are no class
     told, both, asked, *training = said  # every limit is told by the forecast of the traffic
-    assert asked.startswith("Asked about by predict --ask, of 100 known: ")
+    assert asked.startswith("With predict --ask, known asked: ")
     assert asked.count(" ± ") == 4
     assert both.startswith("Of 100 known messages to come (± a standard deviation), right: ")
-    assert both.count(" ± ") == 8  # of right, wrong, to a person and noticed, before and now
+    assert both.count(" ± ") == 8  # of right, wrong, handed over and detected, before and now
     fitted = " (as fitted)" if offset == 0 else ""
-    assert told.startswith(f"The limit moves from -0.500 to {offset:.3f}{fitted}")
+    assert told.startswith(f"The threshold moves from -0.500 to {offset:.3f}{fitted}")
     if option == "labels":
-        limits = f" Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % are new"
+        limits = f" Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % are open"
         assert told.endswith(f".{limits}, by {sum(label is not None for label in y)} labels and the log.")
     else:
-        assert "are new" not in told  # it was told
+        assert "are open, by" not in told  # it was told
     assert len(training) == ("--data" not in options)
     if "--data" in options:
         shares = [100 * np.mean(each.predict(lines) == "-1") for each in (found, model)]
-        assert ": {:.1f} % of these texts are answered open instead of {:.1f} %.".format(*shares) in told
+        assert ": {:.1f} % of these texts are predicted open instead of {:.1f} %.".format(*shares) in told
     else:
         rows = found[-1].held_out_
         rejected = 100 * np.average(rows.score < offset, weights=rows.weight * ~rows.is_open)
-        noticed = 100 * np.average(rows.score < offset, weights=rows.weight * rows.is_open)
-        assert training[0].startswith("Of 100 training texts that the fit held out ")
+        detected = 100 * np.average(rows.score < offset, weights=rows.weight * rows.is_open)
+        assert training[0].startswith("Of 100 held-out training texts ")
         numbers = [float(number) for number in re.findall(r" (\d+) instead", training[0])]
-        assert numbers == pytest.approx([rejected, noticed], abs=0.5)
+        assert numbers == pytest.approx([rejected, detected], abs=0.5)
     assert main(["set-threshold", "--model", str(folder), "--undo"]) == 0
     assert np.mean(load(folder).predict(lines) == "-1") == before
     assert load(folder)[-1].traffic_ is None
@@ -302,7 +304,7 @@ def test_a_rate_of_misses_keeps_the_limit_and_with_undo_goes_back(folder, capsys
     assert main(["set-threshold", "--model", str(folder), "--miss-rate", "0.5"]) == 0
     learned = model[-1].traffic_
     said = capsys.readouterr().out
-    assert said.startswith(f"The limit stays {model[-1].offset_:.3f}. Of known texts about ")
+    assert said.startswith(f"The threshold stays {model[-1].offset_:.3f}. Of known texts about ")
     assert said.count("\n") == 3  # and the forecast
     found = load(folder)[-1]
     assert (found.offset_, found.traffic_) == (model[-1].offset_, learned)
@@ -320,7 +322,7 @@ def test_a_rate_of_misses_keeps_the_limit_and_with_undo_goes_back(folder, capsys
         (["--undo", "--open-share", "0.2"], "set-threshold sets one threshold"),
         (["--data", "log.txt", "--rejection-rate", "0.2"], "set-threshold sets one threshold"),
         (["--data", "log.txt"], "A log without labels does not say where the threshold belongs"),
-        (["--open-share", "0.3", "0.1"], "is not a share; use a number from 0 to 1, or two"),
+        (["--open-share", "0.3", "0.1"], "; use a number from 0 to 1, or two"),
         (["--open-share", "0.3", "--label-column", "label"], "--label-column names a column of the file of --data"),
     ],
 )
@@ -351,7 +353,7 @@ def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp
     reference.update(texts)
     shares = [100 * reference.reference_open_share_, 100 * reference.open_share_]
     evidence = f"{10**reference.log10_evidence_:.2g}"
-    known = f"{shares[0]:.0f} % of the reference are answered open, {shares[1]:.0f} % of the {len(texts)} texts since"
+    known = f"{shares[0]:.0f} % of the reference are predicted open, {shares[1]:.0f} % of the {len(texts)} texts since"
     assert (
         capsys.readouterr().out.splitlines() == [f"No alarm (evidence {evidence}, an alarm from 20 on): {known}."] * 2
     )

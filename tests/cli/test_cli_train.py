@@ -28,23 +28,23 @@ def test_train_keeps_a_model_of_all_texts(tiny_model, table, texts, labels, tmp_
     table_, _, last = out.rpartition("\n\n")
     assert last == f"The model is in {folder}; label lines with: skellipsoid predict --model {folder}\n"
     title, _, *rows = table_.strip().splitlines()
-    assert title.startswith("What other limits cost, estimated with held-out texts and held-out intents")
-    at = next(i for i, row in enumerate(rows) if row.startswith("asked (predict --ask)"))
+    assert title.startswith("Other thresholds, estimated with held-out texts and held-out intents")
+    at = next(i for i, row in enumerate(rows) if row.startswith("predict --ask, of 100:"))
     rows, forecast, questions = rows[:7], rows[8 : at - 1], rows[at + 1 :]
     assert forecast[0].startswith("What to expect of users' messages, each with an interval of 90 %.")
     told = [re.findall(r"(\d+) \((\d+)-(\d+)\)", row) for row in forecast[-4:]]
     assert [row.split("  ")[0] for row in forecast[-4:]] == [
         "as fitted",
-        *(f"limit for {n} % new" for n in (5, 20, 50)),
+        *(f"threshold for {n} % open" for n in (5, 20, 50)),
     ]
-    figures = np.array(told, dtype=int)  # (n_limits, right wrong rejected noticed, mean low high)
+    figures = np.array(told, dtype=int)  # (n_thresholds, right wrong rejected detected, mean low high)
     assert figures.shape == (4, 4, 3)
     assert ((figures[..., 1] <= figures[..., 0]) & (figures[..., 0] <= figures[..., 2])).all()
     assert (abs(figures[:, :3, 0].sum(axis=1) - 100) <= 2).all()
-    assert (np.diff(figures[1:, 2, 0]) >= 0).all()  # more is rejected where more is new
-    assert [row[:18] for row in questions] == [row[:18] for row in forecast[-4:]]
+    assert (np.diff(figures[1:, 2, 0]) >= 0).all()  # more is rejected where more is open
+    assert [row[:24] for row in questions] == [row[:24] for row in forecast[-4:]]
     asked = np.array([re.findall(r"(\d+) \((\d+)-(\d+)\)", row) for row in questions], dtype=int)
-    assert asked.shape == (4, 2, 3)  # (n_limits, known open, mean low high)
+    assert asked.shape == (4, 2, 3)  # (n_thresholds, known open, mean low high)
     assert ((asked[..., 1] <= asked[..., 0]) & (asked[..., 0] <= asked[..., 2])).all()
     assert "\r" not in err
     loaded = load(folder)
@@ -54,12 +54,12 @@ def test_train_keeps_a_model_of_all_texts(tiny_model, table, texts, labels, tmp_
     assert len(loaded["clf"].groups_) == len(texts)
     assert loaded["clf"].offset_ == 0
     (present,) = [row for row in rows if row.endswith("<- this model")]
-    name, (right, wrong, rejected, noticed) = present[:19].strip(), map(int, present[19:].split()[:4])
+    name, (right, wrong, rejected, detected) = present[:19].strip(), map(int, present[19:].split()[:4])
     held_out = loaded["clf"].held_out_
     assert name == "as fitted"
     assert right + wrong + rejected == 100
     assert rejected == pytest.approx(100 * np.mean(held_out.score[~held_out.is_open] < 0), abs=1)
-    assert noticed == pytest.approx(100 * np.mean(held_out.score[held_out.is_open] < 0), abs=0.5)
+    assert detected == pytest.approx(100 * np.mean(held_out.score[held_out.is_open] < 0), abs=0.5)
     assert [int(row[19:].split()[2]) for row in rows[2:]] == sorted(int(row[19:].split()[2]) for row in rows[2:])
 
 
@@ -108,7 +108,7 @@ def test_the_rejection_rate_holds_on_texts_that_were_held_out(tiny_model, table,
         assert train(tiny_model, table, "--save", folder, "--rejection-rate", rate, "--finetune", "head") == 0
         # A fifth of eight texts of each of four intents are held out, two of each.
         found = capsys.readouterr().out.splitlines()[0]
-        share = found.removeprefix("Limit: of 8 known texts that a first model was trained without, ")
+        share = found.removeprefix("Threshold: of 8 known texts that a first model was trained without, ")
         assert float(share.partition("%")[0]) <= 100 * rate
         model = load(folder)
         offsets[rate] = model["clf"].offset_
@@ -125,10 +125,10 @@ def test_of_few_texts_nothing_is_promised(tiny_model, texts, labels, tmp_path, c
     path.write_text("\n".join(rows), encoding="utf-8")
     assert train(tiny_model, path, "--save", folder, "--finetune", "none") == 0
     out = capsys.readouterr().out
-    assert "What users will see is not forecast: the training held out 6 texts, and fewer than 20 do not tell it" in out
+    assert "There is no forecast for users' messages: the training held out 6 texts, and a forecast needs 20;" in out
     assert main(["set-threshold", "--model", str(folder), "--open-share", "0.1"]) == 0
     said = capsys.readouterr().out
-    assert "is not forecast" in said
+    assert "There is no forecast" in said
     assert "±" not in said
 
 

@@ -135,7 +135,7 @@ def test_messages_that_cannot_be_read_are_named(saved, texts, give_input, capsys
     give_input("\n".join([texts[0], "?!", "左", "?!"]))
     assert main(["predict", "--model", str(saved)]) == 0
     said = capsys.readouterr().err
-    assert said.count("the text model reads nothing") == 1
+    assert said.count("the embedding model reads nothing") == 1
     assert "such as '?!', '左'." in said
 
 
@@ -248,7 +248,7 @@ def test_evaluate_reports_on_a_file(saved, test_table, texts, labels, open_texts
     expected = "38 texts, 6 of them open, because the model does not know the labels '-1' (4), 'joke' (2)"
     assert counts == expected
     predicted = load(saved).predict([*texts, *open_texts])
-    report, _, costs = report.partition("\n\nWhat other limits cost on these texts")
+    report, _, costs = report.partition("\n\nOther thresholds on these texts")
     report, _, asked = report.partition("\n\nWith questions (predict --ask):\n")
     truth = np.array([*labels, *["-1"] * 6])
     known, opened = (list(map(int, re.findall(r"\d+", line.partition("100")[2]))) for line in asked.splitlines())
@@ -378,7 +378,7 @@ def test_the_first_use_of_a_model_is_explained(saved, monkeypatch, give_input, c
         *(
             (
                 ["train", "--data", "d", "--save", "s", "--rejection-rate", rate],
-                f"argument --rejection-rate: '{rate}' is not a share; use a number from 0 to below 1, such as 0.05",
+                f"argument --rejection-rate: '{rate}' is not a proportion; use a number from 0 to below 1",
             )
             for rate in ("2", "1", "-0.1", "nan", "5%")
         ),

@@ -70,4 +70,4 @@ def test_predict_says_that_a_file_is_empty(way, saved, tmp_path, capsys, give_in
     words["rows"] = [*words["file"], "--keep-columns"]
     assert main(["predict", "--model", str(saved), *words[way]]) == 0
     out, err = capsys.readouterr()
-    assert (out, err.count("holds no text, and nothing is answered.")) == ("", 1)
+    assert (out, err.count("holds no text, and nothing is predicted.")) == ("", 1)

@@ -154,8 +154,8 @@ def test_texts_beyond_the_limit_are_found(check, texts, labels):
     findings = check([*texts, *long], [*labels, "weather", "weather", "light"])
     assert of_kind(findings, "long_texts") == [(None, (33, 34))]
     assert findings.message[findings.kind.tolist().index("long_texts")] == (
-        "The texts in rows 33, 34 have more tokens (up to 101) than the 64 that the text model reads, and their ends "
-        "are cut off; shorten them, or raise max_length if the model can read more."
+        "The texts in rows 33, 34 have more tokens (up to 101) than the 64 that the embedding model reads, and their "
+        "ends are cut off; shorten them, or raise max_length if the model can read more."
     )
 
 
@@ -377,9 +377,9 @@ def test_texts_of_which_the_text_model_knows_nothing_are_named(minilm, texts, la
     found = only(check_training_texts([*texts, *lost], [*labels, *labels[:5]]), "unread_texts")
     assert found.rows == tuple(range(32, 37))
     assert found.message == (
-        "The text model reads nothing of 5 texts in rows 32, 33, 34, 35, 36, such as '👍', '🎉🎉', "
+        "The embedding model reads nothing of 5 texts in rows 32, 33, 34, 35, 36, such as '👍', '🎉🎉', "
         "'ยกเลิกคำสั่งซื้อ': no letter, digit or emoji that it knows, so that they are all alike to it; leave them out, "
-        "or take a text model that reads them."
+        "or take an embedding model that reads them."
     )
 
 

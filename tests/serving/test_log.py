@@ -53,7 +53,7 @@ def test_a_line_says_when_which_model_answered_what(serve, tmp_path, exported, t
 def test_traffic_reads_it(written, saved, capsys):
     assert main(["traffic", "--model", str(saved), "--data", str(written), "--quiet"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("228 texts, 38 of them different\nNew: at least ")
+    assert out.startswith("228 texts, 38 of them different\nOpen: at least ")
     n_open = sum(line["answer"] == "-1" for line in lines_of(written))
     assert f"rejects {n_open} of 228 texts" in out
 

@@ -1,7 +1,7 @@
-"""Answers of a model that ``skellipsoid.export_onnx`` wrote, without torch: NumPy, onnxruntime and tokenizers alone.
+"""Predictions of a model that ``skellipsoid.export_onnx`` wrote, without torch: NumPy, onnxruntime and tokenizers.
 
-What ``skellipsoid`` needs, too, stands here, in NumPy alone: checks of texts and vectors (``_containers``), answers by
-scores (``_answers``), the hub (``_hub``), what a tokenizer may hold (``_rule_limits``).
+What ``skellipsoid`` imports from here needs NumPy alone: checks of texts and vectors (``_containers``), p-values and
+actions by scores (``_answers``), the hub (``_hub``), bounds of a tokenizer (``_rule_limits``).
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Answers by scores, in NumPy alone: p-values, the zones in which a model asks back, and the classes that it offers."""
+"""Conformal p-values of scores, the action of each sample by the zones of ``predict_set``, and the classes offered."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ MOST_CLASSES = 3
 
 
 def p_values(held_out_scores: NDArray[Any], scores: NDArray[Any]) -> NDArray[np.float64]:
-    """Conformal p-value of each score, (n_samples,), by ascending scores of held-out samples."""
+    """Conformal p-values (1 + rank) / (n + 1) of scores, (n_samples,), by ascending scores of n held-out samples."""
     as_low = np.searchsorted(held_out_scores, scores, side="right")
     return np.asarray((1 + as_low) / (len(held_out_scores) + 1))
 
@@ -33,14 +33,14 @@ def actions(
     class_offsets: NDArray[np.float64],
     unread: NDArray[np.bool_] | bool = False,
 ) -> NDArray[np.str_]:
-    """Say what is done with each sample, (n_samples,): answer, ask or open.
+    """Give the action of each sample, (n_samples,): answer, ask or open.
 
     Parameters
     ----------
     is_open : ndarray of shape (n_samples,)
-        What ``predict`` says.
+        Whether ``predict`` gives the open label.
     scores, gaps, class_offsets : ndarray of shape (n_samples,)
-        The score, how much the second class is farther than the first, and the offset of the nearest class.
+        The score, the gap between the first and the second class, and the offset of the nearest class.
     zones : mapping
         ``low`` and ``high`` of the score, and ``gap``.
     unread : ndarray of shape (n_samples,) or bool

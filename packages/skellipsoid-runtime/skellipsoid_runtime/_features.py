@@ -1,4 +1,4 @@
-"""Features that are given, as numbers; and the nearest of those that are kept."""
+"""Checks of a table of features, and the nearest kept training samples by Euclidean distance."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
 def nearest(
     candidates: NDArray[Any], features: NDArray[Any], n_neighbors: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Distances and numbers of the nearest candidates, nearest first, (n_samples, n_neighbors)."""
+    """Euclidean distances and rows of the nearest candidates, nearest first, (n_samples, n_neighbors)."""
     # Differences from the median: distances are found by squares, which are rounding alone far from 0.
     centre = np.median(candidates.astype(np.float64), axis=0)
     others, squares = candidates - centre, np.square(candidates - centre).sum(axis=1)

@@ -1,4 +1,4 @@
-"""The folder of an exported model: a manifest, and the files that it names by SHA-256."""
+"""Reads the folder of an exported model: a manifest, and the files that it names with their SHA-256."""
 
 import errno
 import hashlib

@@ -1,4 +1,4 @@
-"""What a graph may hold: operators alone, without loops, functions, and files beside it.
+"""Checks an ONNX graph: it may hold operators alone, without loops, functions and files beside it.
 
 Read off the bytes of ``model.onnx``, whose format is that of protocol buffers: fields, each with its number and its
 kind. The numbers are those of ``onnx.proto``.

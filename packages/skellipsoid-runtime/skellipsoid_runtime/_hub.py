@@ -1,4 +1,4 @@
-"""Files of a repository on the Hugging Face hub, by the hub's own client: its cache, its settings, its log-in."""
+"""Downloads files of a repository on the Hugging Face hub with the hub's client, and its cache, settings and log-in."""
 
 import hashlib
 import os
@@ -195,7 +195,7 @@ def is_offline(error: BaseException | None) -> bool:
 
 
 def reason_of(error: BaseException) -> tuple[str, int | None]:
-    """Give the first line of what is behind an error of the hub's client, and the status of the answer, if any."""
+    """Give the first line of what is behind an error of the hub's client, and the HTTP status, if any."""
     while error.__cause__ is not None and getattr(error, "response", None) is None:
         error = error.__cause__
     answer = getattr(error, "response", None)

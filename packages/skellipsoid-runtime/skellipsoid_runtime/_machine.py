@@ -1,9 +1,9 @@
-"""What depends on the machine. No other module of the runtime asks it."""
+"""Counts the cores and the open files that this process may use. No other module of the runtime asks the machine."""
 
 import os
 from pathlib import Path
 
-#: What a control group of Linux says of processor time: microseconds, and of how many.
+#: The quota of CPU time of a control group of Linux: microseconds, and of how many.
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 

@@ -1,4 +1,4 @@
-"""Texts of similar length together, so that little is padding."""
+"""Batches of texts of similar length, so that little is padding."""
 
 from math import inf
 

@@ -1,4 +1,4 @@
-"""A model that was exported, as an object that answers."""
+"""``OnnxPipeline``: the predictions of an exported model, by onnxruntime."""
 
 import io
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from ._texts import SETTINGS, WINDOW, TextReader, padded
 
 #: Padded tokens in one run of the graph: enough to keep the matrix products busy, few enough for the caches.
 PIECE_TOKENS = 512
-#: What a graph gives.
+#: Outputs of every graph.
 OUTPUTS = ("label", "nearest_class", "score", "margins", "features")
-#: What a graph gives besides that can ask back.
+#: Further outputs of the graph of a model that can ask back.
 TO_ASK = ("first_classes", "gap")
-#: What a graph gives besides that was exported since version 0.1.0: whether nothing is read of a text, which is open.
+#: A further output since version 0.1.0: whether nothing is read of a text, which is open then.
 UNREAD = "unread"
 #: More than any machine has use for, and started in seconds.
 MOST_THREADS = 1024
@@ -52,13 +52,13 @@ class OnnxPipeline:
     classes_ : ndarray of shape (n_classes,)
         The known classes.
     open_label_ : int, float or str
-        What ``predict`` answers for open.
+        The label that ``predict`` gives to open samples.
     offset_ : float
     class_offsets_ : ndarray of shape (n_classes,)
         The operating point: a sample is open if its score is below the sum of both for its class. It is part of the
         graph; to move it, export again.
     held_out_scores_ : ndarray of shape (n_held_out,) or None
-        What ``known_p_value`` compares scores with.
+        The scores that ``known_p_value`` compares with.
     asks : bool
         Whether the model can ask back (``predict_set``).
     takes_texts : bool
@@ -127,7 +127,7 @@ class OnnxPipeline:
         return np.asarray(features)
 
     def _check_answers(self) -> None:
-        """Answer once, so that what does not fit is found here; of two texts one is padded."""
+        """Predict once, so that a graph that does not fit is found here; of two texts one is padded."""
         given = np.zeros((2, self.n_features_)) if self._reader is None else ["one text", "a text that is longer"]
         found = self._run(given, *OUTPUTS, *self._besides())
         n_classes = len(self.classes_)
@@ -144,7 +144,7 @@ class OnnxPipeline:
         if not all(0 <= label <= n_classes for label in found["label"]) or not all(
             0 <= nearest < n_classes for nearest in found["nearest_class"]
         ):
-            raise ValueError("the graph answers with a class that the manifest does not name")
+            raise ValueError("the graph predicts a class that the manifest does not name")
         if self._training_features is not None and self._training_features.shape[1] != found["features"].shape[1]:
             raise ValueError("training_features.npy has other features than the graph")
 
@@ -189,7 +189,7 @@ class OnnxPipeline:
         return np.asarray(self._answers[self._run(X, "label")["label"]])
 
     def predict_set(self, X: ArrayLike, *, max_classes: int = MOST_CLASSES) -> dict[str, NDArray[Any]]:
-        """Answer each sample, ask which of a few classes it is, or leave it open.
+        """Give a class for each sample, a few classes to ask about, or none (open).
 
         Parameters
         ----------
@@ -264,7 +264,7 @@ class OnnxPipeline:
         return p_values(self.held_out_scores_, self._run(X, "score")["score"])
 
     def answers(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
-        """All answers at once: the text model runs once for them.
+        """All outputs at once: the embedding model runs once for them.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ class OnnxPipeline:
             ``margins`` (n_samples, n_classes), ``features`` (n_samples, n_features) that the classifier sees,
             ``p_value`` if the model has held-out scores, and, if it ``asks``, ``action`` (n_samples,) and
             ``candidates`` (n_samples, 3) of ``predict_set``; and ``unread`` (n_samples,), whether a text is open
-            because the text model reads nothing of it, unless the model was exported by an older version.
+            because the embedding model reads nothing of it, unless the model was exported by an older version.
         """
         found = self._run(X, *OUTPUTS, *self._besides())
         if self.asks:

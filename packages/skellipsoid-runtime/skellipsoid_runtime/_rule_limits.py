@@ -1,4 +1,4 @@
-"""What the rules of a tokenizer may be, as in its JSON: none ends the process, hangs it, or fills its memory."""
+"""Bounds for the rules of a tokenizer's JSON, so that none ends the process, hangs it, or fills its memory."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""A session of onnxruntime that answers by a graph."""
+"""Opens a checked ONNX graph as a session of onnxruntime."""
 
 from ._graph import check_graph
 from ._onnxruntime import onnxruntime

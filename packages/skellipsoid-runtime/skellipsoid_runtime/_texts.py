@@ -1,4 +1,4 @@
-"""Texts to token ids: no more of a long text than counts."""
+"""Tokenization of texts, which reads no more of a long text than the model does."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from ._rule_limits import check_rules
 _LETTERS_PER_TOKEN = 32
 #: Letters at the end of a piece of a text whose tokens may change with what follows.
 _UNSURE = 200
-#: What the manifest says of the tokenizer.
+#: Settings of the tokenizer in the manifest.
 SETTINGS = ("max_length", "pad_token_id", "lowers", "prompt", "truncation_side", "split_special_tokens")
 #: Letters of a prompt, and tokens of a vocabulary.
 _LONGEST_PROMPT, _MOST_TOKENS = 10_000, 2**24
@@ -32,7 +32,7 @@ class TextReader:
         self._cut = Tokenizer.from_str(json.dumps(parsed))
         self._whole: Tokenizer | None = None  # the same without a limit, made for the first long text
         if len(settings["prompt"]) > _LONGEST_PROMPT or not 0 <= settings["pad_token_id"] < _MOST_TOKENS:
-            raise ValueError("a prompt or a padding token that no text model has")
+            raise ValueError("a prompt or a padding token that no embedding model has")
         self.longest: int = settings["max_length"]
         self.padding: int = settings["pad_token_id"]
         self._lowers: bool = settings["lowers"]

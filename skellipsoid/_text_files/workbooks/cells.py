@@ -1,4 +1,4 @@
-"""Cells of a workbook as text, and what is said of those that are none."""
+"""Cells of a workbook as text, with warnings about numbers, dates, errors and formulas."""
 
 import re
 from collections.abc import Collection

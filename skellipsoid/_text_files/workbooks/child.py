@@ -1,4 +1,4 @@
-"""The cells of a workbook, read in a process of its own, whose end is no end of this one.
+"""Reads the cells of a workbook in a child process, so that a crash of the library does not end the command.
 
 A damaged workbook ends some versions of the library, or takes all memory. This file is run by its path, and imports
 nothing of the package.
@@ -12,7 +12,7 @@ from typing import Any
 
 #: Memory of the process, and cells of a sheet: ten columns of as many rows as Excel has.
 MOST_MEMORY, MOST_CELLS = 4 << 30, 10 << 20
-#: First bytes of an answer: what the library prints is none.
+#: First bytes of the result: whatever the library prints stands before.
 PREFIX = b"skellipsoid\n"
 
 
@@ -67,7 +67,7 @@ def read_cells(content: bytes, wanted: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer what standard input asks: names as JSON, a line feed, the workbook."""
+    """Read names as JSON, a line feed and the workbook from standard input, and write the cells as JSON."""
     _limit_memory()
     names, _, content = sys.stdin.buffer.read().partition(b"\n")
     try:

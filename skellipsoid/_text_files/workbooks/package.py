@@ -1,4 +1,4 @@
-"""What a workbook is by its first bytes, and its members within bounds."""
+"""Recognises a workbook by its first bytes, and unpacks its members within bounds."""
 
 import zipfile
 from io import BytesIO

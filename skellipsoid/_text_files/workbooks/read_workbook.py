@@ -1,4 +1,4 @@
-"""A workbook to a table: which sheets, where the header is, which row is which."""
+"""Reads the sheets of a workbook as a table: chooses sheets, finds the header, numbers the rows."""
 
 import importlib.util
 import json
@@ -214,8 +214,8 @@ def _cells(content: bytes, names: list[str], path: Path) -> dict[str, Any]:
     asked = json.dumps(names).encode() + b"\n" + content
     try:
         done = subprocess.run(command, input=asked, capture_output=True, timeout=_MOST_SECONDS, check=False)
-        answer = done.stdout.partition(child.PREFIX)[2]
-        found: dict[str, Any] = json.loads(answer) if done.returncode == 0 else {"error": "end"}
+        written = done.stdout.partition(child.PREFIX)[2]
+        found: dict[str, Any] = json.loads(written) if done.returncode == 0 else {"error": "end"}
     except (subprocess.TimeoutExpired, ValueError):
         found = {"error": "end"}
     if "too_large" in found:

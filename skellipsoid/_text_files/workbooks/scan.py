@@ -1,7 +1,7 @@
-"""What the XML of a sheet says beside the values of its cells, read as a stream.
+"""Scans the XML of a sheet as a stream, before its cells are read.
 
-The last cell, which tells how much memory a reader of cells takes; cells that look empty to it and are not; what is
-merged in an OpenDocument.
+It gives the last cell, which tells how much memory the reader of cells takes, the cells that only look empty to it,
+and the merged cells of an OpenDocument.
 """
 
 import re

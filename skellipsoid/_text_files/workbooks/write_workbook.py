@@ -1,4 +1,4 @@
-"""Tables for people in a workbook: every cell is text, and labels are chosen from a list."""
+"""Writes tables to a workbook: every cell is text, and labels are chosen from a list."""
 
 import importlib
 import importlib.util

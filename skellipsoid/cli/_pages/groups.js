@@ -1,4 +1,4 @@
-// Name the groups of a log: each with all of its messages.
+// The page of discovered groups: each with all of its messages, to be named.
 const groups = data.groups;
 let work = groups.map(() => ({ label: "", dropped: [] }));
 let isSaved = true;
@@ -120,7 +120,7 @@ const before = draft.read();
 if (Array.isArray(before) && before.length === groups.length) work = before;
 document.body.prepend(
   make("header", {},
-    make("h1", {}, `${counted(groups.length, "group")} of what is new`),
+    make("h1", {}, `${counted(groups.length, "group")} of open messages`),
     make("p", { class: "quiet" }, data.notice),
     storage,
     make("p", { class: "row" }, count, make("button", { type: "button", class: "main", click: save }, "Save"),

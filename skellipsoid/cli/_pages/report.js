@@ -32,9 +32,9 @@ function table(caption, names, rows) {
     make("table", {}, make("caption", { class: "quiet" }, caption), make("thead", {}, make("tr", {}, ...heads)), body));
 }
 
-// A share with its interval: 72 (61–80), and a line from 0 to 100.
+// A percentage with its interval: 72 (61–80), and a line from 0 to 100.
 function interval([mean, low, high]) {
-  const at = (share) => 4 + 1.12 * share;
+  const at = (percentage) => 4 + 1.12 * percentage;
   const picture = draw("svg", { width: 120, height: 14, viewBox: "0 0 120 14", "aria-hidden": "true" },
     draw("line", { x1: at(0), x2: at(100), y1: 7, y2: 7, stroke: "var(--line)" }),
     draw("line", { x1: at(low), x2: at(high), y1: 7, y2: 7, stroke: "var(--bar)", "stroke-width": 5 }),
@@ -46,73 +46,73 @@ function forecasts() {
   if (!data.forecasts.length) return null;
   const names = Object.keys(data.forecasts[0].figures);
   return make("section", {}, make("h2", {}, "What users will see"),
-    make("p", {}, "Of 100 known messages, and of 100 new ones, each with an interval of 90 %. It is a forecast, not a test: "
+    make("p", {}, "Of 100 known messages, and of 100 open ones, each with an interval of 90 %. It is a forecast, not a test: "
       + "users word their messages otherwise than training texts. Thirty labels tell how much."),
-    table("What is expected of users’ messages", ["limit", ...names], data.forecasts.map((row) =>
+    table("What is expected of users’ messages", ["threshold", ...names], data.forecasts.map((row) =>
       [row.name, ...names.map((name) => [row.figures[name][0], interval(row.figures[name])])])));
 }
 
-function histogram(limit) {
+function histogram(threshold) {
   const [width, height, middle] = [640, 240, 120];
-  const { edges, known, open } = limit;
+  const { edges, known, open } = threshold;
   const x = (score) => 10 + (width - 20) * (score - edges[0]) / (edges[edges.length - 1] - edges[0]);
   const most = Math.max(...known, ...open, 1e-9);
-  const bars = (heights, sign, fill) => heights.map((share, i) => {
-    const size = (middle - 22) * share / most;
+  const bars = (heights, sign, fill) => heights.map((density, i) => {
+    const size = (middle - 22) * density / most;
     return draw("rect", { x: x(edges[i]), width: Math.max(1, x(edges[i + 1]) - x(edges[i]) - 1),
       y: sign > 0 ? middle - size : middle, height: size, fill });
   });
   const line = draw("line", { y1: 0, y2: height, stroke: "var(--bad)", "stroke-width": 2 });
   const move = (score) => { line.setAttribute("x1", x(score)); line.setAttribute("x2", x(score)); };
   const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", width, height,
-    "aria-label": "Histogram of scores: known texts upwards, new ones downwards, and the limit" },
+    "aria-label": "Histogram of scores: known texts upwards, open ones downwards, and the threshold" },
   ...bars(known, 1, "var(--bar)"), ...bars(open, -1, "var(--warn)"),
   draw("line", { x1: 0, x2: width, y1: middle, y2: middle, stroke: "var(--text)" }),
-  draw("text", { x: 10, y: 14 }, "known texts ↑"), draw("text", { x: 10, y: height - 4 }, "new texts ↓"), line);
+  draw("text", { x: 10, y: 14 }, "known texts ↑"), draw("text", { x: 10, y: height - 4 }, "open texts ↓"), line);
   return { picture, move };
 }
 
-function limits() {
-  const limit = data.limit;
-  if (!limit) return null;
-  const { picture, move } = histogram(limit);
-  const own = limit.curve.findIndex((point) => point[0] === limit.curve.reduce((best, each) =>
-    (Math.abs(each[0] - limit.offset) < Math.abs(best[0] - limit.offset) ? each : best))[0]);
+function thresholds() {
+  const threshold = data.threshold;
+  if (!threshold) return null;
+  const { picture, move } = histogram(threshold);
+  const own = threshold.curve.findIndex((point) => point[0] === threshold.curve.reduce((best, each) =>
+    (Math.abs(each[0] - threshold.offset) < Math.abs(best[0] - threshold.offset) ? each : best))[0]);
   const said = make("output", {});
-  const slider = make("input", { type: "range", min: 0, max: limit.curve.length - 1, value: own, class: "no-print",
+  const slider = make("input", { type: "range", min: 0, max: threshold.curve.length - 1, value: own, class: "no-print",
     input: say });
   function say() {
-    const [score, right, wrong, rejected, noticed] = limit.curve[slider.value];
+    const [score, right, wrong, rejected, detected] = threshold.curve[slider.value];
     move(score);
-    said.textContent = `${Number(slider.value) === own ? "The limit of this model" : "This limit"}: of 100 known texts `
-      + `${percent(right)} are right, ${percent(wrong)} wrong, ${percent(rejected)} go to a person; of 100 new ones ${percent(noticed)} are noticed.`;
+    said.textContent = `${Number(slider.value) === own ? "The threshold of this model" : "This threshold"}: of 100 known texts `
+      + `${percent(right)} are right, ${percent(wrong)} wrong, ${percent(rejected)} handed over; of 100 open ones ${percent(detected)} are detected.`;
   }
   say();
   const what = data.tested ? "test texts" : "training texts that were held out, and classes that were";
-  return make("section", {}, make("h2", {}, "The limit"),
-    make("p", {}, `Scores of ${what}: what lies left of the line is answered open.`), picture, make("p", { class: "no-print" }, make("label", {}, "Move the limit: ", slider)), make("p", {}, said),
-    table("What other limits cost, of 100 known texts, and of 100 new ones", ["limit", "right", "wrong", "to a person", "noticed"],
-      limit.rows.map((row) => [row.name + (row.is_own ? " (this model)" : ""), row.right, row.wrong, row.rejected, row.noticed])));
+  return make("section", {}, make("h2", {}, "The threshold"),
+    make("p", {}, `Scores of ${what}: a text whose score lies left of the line is predicted open.`), picture, make("p", { class: "no-print" }, make("label", {}, "Move the threshold: ", slider)), make("p", {}, said),
+    table("Other thresholds, of 100 known texts, and of 100 open ones", ["threshold", "right", "wrong", "handed over", "detected"],
+      threshold.rows.map((row) => [row.name + (row.is_of_model ? " (this model)" : ""), row.right, row.wrong, row.rejected, row.detected])));
 }
 
 function missed(texts) {
   return make("details", {}, make("summary", {}, counted(texts.length, "text")),
-    make("ul", {}, ...texts.map(([text, answer]) => make("li", {}, words(text), " → ", words(answer, { class: "label" })))));
+    make("ul", {}, ...texts.map(([text, label]) => make("li", {}, words(text), " → ", words(label, { class: "label" })))));
 }
 
 function classes() {
   if (!data.classes.length) return null;
-  const names = ["class", "texts", "right", "wrong", "to a person", "what stands out", ...(data.tested ? ["texts not answered right"] : [])];
+  const names = ["class", "texts", "right", "wrong", "handed over", "remarks", ...(data.tested ? ["texts not right"] : [])];
   return make("section", {}, make("h2", {}, "Classes, the worst first"),
     data.tested ? null : make("p", {}, "By training texts that were left out; train --report also shows the texts that go wrong."),
-    table("How each class fares, of 100 of its texts", names, data.classes.map((row) => [row.name, row.texts, row.right, row.wrong,
+    table("Results of each class, of 100 of its texts", names, data.classes.map((row) => [row.name, row.texts, row.right, row.wrong,
       row.rejected, row.advice, ...(data.tested ? [[row.missed.length, row.missed.length ? missed(row.missed) : "0"]] : [])])));
 }
 
 function opened() {
   if (!data.opened) return null;
-  return make("section", {}, make("h2", {}, "New texts"),
-    make("p", {}, `Of ${counted(data.opened.texts, "new text")} ${data.opened.noticed} are noticed.`),
+  return make("section", {}, make("h2", {}, "Open texts"),
+    make("p", {}, `Of ${counted(data.opened.texts, "open text")} ${data.opened.detected} are detected.`),
     data.opened.missed.length ? missed(data.opened.missed) : null);
 }
 
@@ -124,9 +124,9 @@ document.body.prepend(
   make("header", {}, make("h1", {}, words(data.title)), make("div", { class: "quiet" },
     ...data.facts.map(([name, value]) => make("div", {}, `${name}: `, words(value)))),
   make("p", { class: "quiet" }, "This page holds texts: give it to those alone who may read them. It sends nothing.")),
-  make("main", {}, ...[forecasts(), limits(), classes(), opened(),
-    list("Pairs that are confused", data.pairs.map(([label, answer, n]) =>
-      make("span", {}, words(label), " taken for ", words(answer), `: ${counted(n, "text")}`))),
+  make("main", {}, ...[forecasts(), thresholds(), classes(), opened(),
+    list("Pairs that are confused", data.pairs.map(([label, predicted, n]) =>
+      make("span", {}, words(label), " taken for ", words(predicted), `: ${counted(n, "text")}`))),
     list("What the check of the texts found", data.findings.map((finding) => words(finding))),
   ].filter((part) => part !== null)));
 window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));

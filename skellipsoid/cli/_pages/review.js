@@ -1,13 +1,13 @@
-// Label messages one at a time.
+// The labelling page: one message at a time, with the candidates of the model.
 const n = data.messages.length;
 const names = new Map(data.classes.map((name) => [name, true])); // to whether the model knows the class
-let answers = Array(n).fill(null); // a label, or false where the message was skipped
+let labels = Array(n).fill(null); // a label, or false where the message was skipped
 let at = 0;
 let isSaved = true;
 let mode = ""; // "search", "new" or none
 
 const status = make("p", { role: "status", class: "quiet said" });
-const bar = make("progress", { max: n, value: 0, "aria-label": "messages with an answer" });
+const bar = make("progress", { max: n, value: 0, "aria-label": "messages with a label" });
 const count = make("span", {});
 const storage = make("div", {});
 const stage = make("section", { "aria-label": "message" });
@@ -15,22 +15,22 @@ const list = make("ol", { class: "list", tabindex: "0", "aria-label": "all messa
 const told = make("div", { role: "status" });
 
 const label = (name) => (name === data.open ? `no class of the model (${data.open})` : name);
-const known = () => answers.filter((answer) => answer !== null);
+const known = () => labels.filter((value) => value !== null);
 
 function keep() {
   isSaved = false;
   told.replaceChildren();
-  draft.write(answers);
+  draft.write(labels);
   storage.replaceChildren(draft.note());
 }
 
 function learnNames() {
   for (const name of [...names.keys()]) if (!names.get(name)) names.delete(name);
-  for (const answer of answers) if (answer && answer !== data.open && !names.has(answer)) names.set(answer, false);
+  for (const value of labels) if (value && value !== data.open && !names.has(value)) names.set(value, false);
 }
 
-function answer(value) {
-  answers[at] = value;
+function setLabel(value) {
+  labels[at] = value;
   learnNames();
   keep();
   const said = value === false ? "Skipped." : `Labelled ${shown(label(value))}.`;
@@ -46,15 +46,15 @@ function go(where, said = "") {
 }
 
 function choice(key, name, near) {
-  return make("button", { type: "button", "aria-keyshortcuts": key, "aria-pressed": String(answers[at] === name),
-    click: () => answer(name) }, make("kbd", {}, key), words(label(name), { class: "label" }),
+  return make("button", { type: "button", "aria-keyshortcuts": key, "aria-pressed": String(labels[at] === name),
+    click: () => setLabel(name) }, make("kbd", {}, key), words(label(name), { class: "label" }),
   near ? make("span", { class: "near" }, "like: ", words(near)) : null);
 }
 
 function draw() {
   const done = known().length;
   bar.value = done;
-  const skipped = answers.filter((value) => value === false).length;
+  const skipped = labels.filter((value) => value === false).length;
   count.textContent = `${done} of ${n}${skipped ? `, ${skipped} skipped` : ""}`;
   drawList();
   if (at >= n) return drawEnd();
@@ -68,7 +68,7 @@ function draw() {
     make("p", { class: "row" },
       action("/", "another class", () => open("search")),
       action("n", "a new class", () => open("new")),
-      action("s", "skip", () => answer(false)),
+      action("s", "skip", () => setLabel(false)),
       action("←", "back", () => go(at - 1)),
       action("→", "on", () => go(at + 1))),
     other());
@@ -84,7 +84,7 @@ const action = (key, what, click) =>
 function other() {
   if (mode === "search") return search();
   if (mode === "new") return naming();
-  const value = answers[at];
+  const value = labels[at];
   if (value === null || value === data.open || data.messages[at].candidates.includes(value)) return "";
   return make("p", {}, value === false ? "Skipped." : "Labelled ", value ? words(value, { class: "label" }) : "");
 }
@@ -109,7 +109,7 @@ function search() {
     const fitting = [...names.keys()].filter((name) => bare(name).includes(sought));
     fitting.sort((a, b) => bare(b).startsWith(sought) - bare(a).startsWith(sought));
     found.replaceChildren(...fitting.map((name, i) => make("li", {},
-      make("button", { type: "button", click: () => answer(name) }, words(name), names.get(name) ? "" : " (new)",
+      make("button", { type: "button", click: () => setLabel(name) }, words(name), names.get(name) ? "" : " (new)",
         i ? "" : " ", i ? "" : make("kbd", {}, "Enter")))));
     if (!fitting.length) found.append(make("li", {}, "No class of this name; Escape, then n, names a new one."));
   }
@@ -131,19 +131,19 @@ function naming() {
   const like = () => [...names.keys()].find((name) => name !== input.value.trim() && isLike(name, input.value));
   function say() {
     const name = input.value.trim();
-    const others = answers.filter((value, i) => value === name && i !== at).length;
+    const others = labels.filter((value, i) => value === name && i !== at).length;
     const near = like();
     if (!name) note.replaceChildren();
     else if (names.get(name)) note.replaceChildren("The model has this class.");
     else if (near) note.replaceChildren("There is a name like this: ", make("button", { type: "button",
-      click: () => answer(near) }, "take ", words(near)));
+      click: () => setLabel(near) }, "take ", words(near)));
     else if (data.numbers && !/^-?\d+$/.test(name)) note.replaceChildren("The classes of this model are whole numbers.");
     else note.replaceChildren(`With this message ${others + 1} of the ${data.fewest} that a class needs.`);
   }
   const take = (event) => {
     event.preventDefault();
     const name = input.value.trim();
-    if (name && !(data.numbers && !/^-?\d+$/.test(name))) answer(name);
+    if (name && !(data.numbers && !/^-?\d+$/.test(name))) setLabel(name);
   };
   return make("form", { submit: take }, make("p", { class: "row" }, input,
     make("button", { class: "main" }, "Label")), note,
@@ -152,10 +152,10 @@ function naming() {
 }
 
 function drawEnd() {
-  const left = answers.filter((value) => value === null).length;
+  const left = labels.filter((value) => value === null).length;
   stage.replaceChildren(
     make("h2", { tabindex: "-1" }, left ? `${counted(left, "message")} not done` : "All messages are done"),
-    left ? make("p", {}, make("button", { type: "button", click: () => go(answers.indexOf(null)) }, "Go to the first")) : "",
+    left ? make("p", {}, make("button", { type: "button", click: () => go(labels.indexOf(null)) }, "Go to the first")) : "",
     make("p", {}, make("button", { type: "button", class: "main", click: save }, "Save the labels")),
     make("p", {}, action("←", "back", () => go(at - 1))));
 }
@@ -164,7 +164,7 @@ function drawList() {
   const items = data.messages.map((message, i) => make("li", {}, make("button", { type: "button",
     "aria-current": String(i === at), click: () => go(i) },
   make("span", { class: "one" }, `${i + 1}. `, words(message.text.slice(0, 200))),
-  make("span", { class: "one label" }, answers[i] === null ? "–" : answers[i] === false ? "skipped" : shown(label(answers[i]))))));
+  make("span", { class: "one label" }, labels[i] === null ? "–" : labels[i] === false ? "skipped" : shown(label(labels[i]))))));
   const top = list.scrollTop;
   list.replaceChildren(...items);
   list.scrollTop = top;
@@ -176,9 +176,9 @@ function drawList() {
 function save() {
   const records = [];
   data.messages.forEach((message, i) => {
-    if (answers[i] === null) return;
-    records.push({ row: message.row, digest: message.digest, label: answers[i] || null, weight: message.weight,
-      candidates: message.candidates, skipped: answers[i] === false });
+    if (labels[i] === null) return;
+    records.push({ row: message.row, digest: message.digest, label: labels[i] || null, weight: message.weight,
+      candidates: message.candidates, skipped: labels[i] === false });
   });
   if (!records.length) return told.replaceChildren(make("p", {}, "There is no label to save yet."));
   download(data.saves, records);
@@ -193,17 +193,17 @@ function readBack(records) {
   const mine = (records || []).filter((record) => record && places.has(`${record.row} ${record.digest}`));
   if (!mine.length) return told.replaceChildren(make("p", { class: "warn" }, "The file holds no label of these messages."));
   for (const record of mine) {
-    answers[places.get(`${record.row} ${record.digest}`)] = record.skipped ? false : String(record.label);
+    labels[places.get(`${record.row} ${record.digest}`)] = record.skipped ? false : String(record.label);
   }
   learnNames();
   keep();
-  const left = answers.indexOf(null);
-  go(left < 0 ? n : left, `${counted(mine.length, "answer")} read.`);
+  const left = labels.indexOf(null);
+  go(left < 0 ? n : left, `${counted(mine.length, "message")} read.`);
 }
 
 function anew() {
   if (!confirm("Forget all labels of this page?")) return;
-  answers = Array(n).fill(null);
+  labels = Array(n).fill(null);
   learnNames();
   draft.forget();
   told.replaceChildren();
@@ -216,8 +216,8 @@ document.addEventListener("keydown", (event) => {
   const message = data.messages[at];
   const keys = new Map([["ArrowLeft", () => go(at - 1)]]);
   if (message) {
-    message.candidates.forEach((name, i) => keys.set(String(i + 1), () => answer(name)));
-    keys.set("0", () => answer(data.open)).set("s", () => answer(false)).set("/", () => open("search"));
+    message.candidates.forEach((name, i) => keys.set(String(i + 1), () => setLabel(name)));
+    keys.set("0", () => setLabel(data.open)).set("s", () => setLabel(false)).set("/", () => open("search"));
     keys.set("n", () => open("new")).set("ArrowRight", () => go(at + 1));
   }
   if (!keys.has(event.key)) return;
@@ -229,7 +229,7 @@ window.addEventListener("beforeunload", (event) => {
 });
 
 const before = draft.read();
-if (Array.isArray(before) && before.length === n) answers = before;
+if (Array.isArray(before) && before.length === n) labels = before;
 learnNames();
 document.body.prepend(
   make("header", {},
@@ -241,5 +241,5 @@ document.body.prepend(
     bar, told, status),
   make("main", { class: "columns" }, stage, make("nav", { "aria-label": "messages" }, make("h2", {}, "All messages"), list)));
 storage.replaceChildren(draft.note());
-const start = answers.indexOf(null);
-go(start < 0 ? n : start, before ? `A draft with ${counted(known().length, "answer")} was found.` : "");
+const start = labels.indexOf(null);
+go(start < 0 ? n : start, before ? `A draft with ${counted(known().length, "message")} was found.` : "");

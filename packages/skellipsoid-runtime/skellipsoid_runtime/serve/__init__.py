@@ -1,4 +1,4 @@
-"""A server of a saved or exported model over HTTP: the command ``skellipsoid-serve``, and the application itself."""
+"""An HTTP server of a saved or exported model: the command ``skellipsoid-serve``, and the application itself."""
 
 from typing import TYPE_CHECKING, Any
 

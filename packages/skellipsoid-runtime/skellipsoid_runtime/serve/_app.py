@@ -1,4 +1,4 @@
-"""The application: what is answered at which address."""
+"""The FastAPI application: the addresses of the server and what they answer."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ _Endpoint = TypeVar("_Endpoint", bound=Callable[..., Any])
 
 
 class Service:
-    """What the addresses have in common: the model, the queue before it, the log and the counters.
+    """The state that all addresses share: the model, the queue before it, the log and the counters.
 
     Parameters
     ----------

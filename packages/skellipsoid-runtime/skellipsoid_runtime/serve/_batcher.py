@@ -1,4 +1,4 @@
-"""Requests that arrive together are computed together: a queue of the event loop, and threads that compute."""
+"""Batches requests that arrive together: a fair queue in the event loop, and threads that compute."""
 
 import asyncio
 import sys
@@ -126,7 +126,7 @@ class Batcher:
         last = fullest[-1]
         self._forget(name, fullest, last)
         self._open.discard(last)
-        if not last.answers.done():  # its client has gone, and its task has not noticed
+        if not last.answers.done():  # its client has gone, and its task does not know yet
             last.answers.set_exception(QueueFullError())
 
     def _forget(self, client: str, queue: _Queue, request: _Request) -> None:

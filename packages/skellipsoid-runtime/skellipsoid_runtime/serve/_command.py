@@ -1,4 +1,4 @@
-"""The command ``skellipsoid-serve``."""
+"""The command ``skellipsoid-serve``: its options and exit codes."""
 
 import argparse
 import logging
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns
     -------
-    status : int
+    exit_code : int
         0 after SIGTERM, 2 after an error, 130 after an interrupt.
     """
     for name, value in _ENVIRONMENT.items():
@@ -60,7 +60,9 @@ def _noted_hangups() -> Iterator[list[int]]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="skellipsoid-serve", description="Answer texts over HTTP with a model.")
+    parser = argparse.ArgumentParser(
+        prog="skellipsoid-serve", description="Serve the predictions of a model over HTTP."
+    )
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument(
         "--model", type=Path, required=True, help="folder of a saved or exported model, or a file with the path of one"
@@ -74,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         "log-files": (int, 5, "earlier files of the log that are kept"),
         "wait-ms": (float, 5.0, "milliseconds that a request waits for others to share its batch"),
         "max-batch": (int, 64, "texts of a batch"),
-        "max-queue": (int, 1024, "texts that may wait; then the status is 429"),
+        "max-queue": (int, 1024, "texts that may wait; then the HTTP status is 429"),
         "max-connections": (int, 512, "connections at a time"),
         "max-body": (int, 2**20, "bytes of a request"),
         "max-texts": (int, 256, "texts of a request"),

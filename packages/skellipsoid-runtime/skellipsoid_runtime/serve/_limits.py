@@ -1,4 +1,4 @@
-"""What a request may hold: read no further than that, and checked before a model sees it."""
+"""Limits of a request: how much of it is read, and the checks before a model sees it."""
 
 import asyncio
 import json

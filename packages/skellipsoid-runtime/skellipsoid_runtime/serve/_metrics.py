@@ -1,4 +1,4 @@
-"""What Prometheus is told."""
+"""Counters and histograms of the server for Prometheus."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The model that answers: loaded, looked at for a change, exchanged, and taken back if the new one fails."""
+"""The model in service: loaded, watched for a change, replaced, and brought back if the new one fails."""
 
 import logging
 import threading
@@ -23,14 +23,14 @@ SAVED = "skellipsoid.json"
 _VERSION = 12
 #: A pointer is a path, and no model.
 _LONGEST_POINTER = 4096
-#: What a new model must answer before it is taken.
+#: Texts that a new model must answer before it is taken.
 _PROBE = ["one text", "another text that is a little longer, with a number: 42", "größer, 左 \U0001f600", "?"]
 #: How often a model is loaded that is replaced meanwhile.
 _MOST_LOADS = 3
 #: Batches after which the model before is let go.
 _PROVEN = 100
 
-#: What clients are told; the reason has paths.
+#: Clients are told no more, since the reason has paths.
 _SEE_LOG = "the log of the server has the reason"
 
 Arrays = dict[str, NDArray[Any]]

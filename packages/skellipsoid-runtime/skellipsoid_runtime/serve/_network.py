@@ -1,4 +1,4 @@
-"""Connections: what clients may keep open, send ahead and leave unread, and how a server ends."""
+"""Connections: limits on what clients keep open, send ahead and leave unread, and the end of the server."""
 
 import asyncio
 import errno

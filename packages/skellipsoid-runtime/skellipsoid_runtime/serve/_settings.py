@@ -1,4 +1,4 @@
-"""What a server may be told, and how many threads it uses if nobody tells."""
+"""The settings of the server, with their defaults and checks."""
 
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -20,7 +20,7 @@ class Settings:
     max_batch : int, default=64
         Texts of a batch; a request with more is a batch of its own.
     max_queue : int, default=1024
-        If so many texts wait, a request gets the status 429, unless another client has more of them: its last request
+        If so many texts wait, a request gets HTTP status 429, unless another client has more of them: its last request
         gets 429 then.
     max_connections : int, default=512
         Connections at a time; three quarters of them may wait for answers. If another one comes, the one that has
