@@ -7,10 +7,10 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import baselines, dask, datasets, metrics, model_selection, plotting, utils
-    from ._change_classes import add_classes, merge_classes, refresh, remove_classes
     from ._data_check.duplicate_groups import find_duplicates
     from ._data_check.feature_check import check_training_features
     from ._data_check.text_check import check_training_texts
+    from ._ellipsoid.changes.classes import add_classes, merge_classes, refresh, remove_classes
     from ._ellipsoid.classifier import EllipsoidOpenSetClassifier
     from ._ellipsoid.elidecide import EliDecide
     from ._encoders.supcon import SupConTextEncoder
@@ -78,7 +78,7 @@ _MODULE_OF = {
     "ScoreOpenSetClassifier": "baselines._own_score",
     "SupConTextEncoder": "_encoders.supcon",
     "TunedOperatingPointCV": "_traffic.operating_point",
-    "add_classes": "_change_classes",
+    "add_classes": "_ellipsoid.changes.classes",
     "check_training_features": "_data_check.feature_check",
     "check_training_texts": "_data_check.text_check",
     "choose_to_label": "_traffic.learning",
@@ -91,12 +91,12 @@ _MODULE_OF = {
     "forecast_answers": "_traffic.forecast",
     "learn_from_traffic": "_traffic.learning",
     "load": "persistence",
-    "merge_classes": "_change_classes",
+    "merge_classes": "_ellipsoid.changes.classes",
     "predict_open_proba": "_traffic.proba",
     "predict_set": "_traffic.predict_set",
     "push_to_hub": "persistence",
-    "refresh": "_change_classes",
-    "remove_classes": "_change_classes",
+    "refresh": "_ellipsoid.changes.classes",
+    "remove_classes": "_ellipsoid.changes.classes",
     "save": "persistence",
     "set_operating_point": "_traffic.operating_point",
 }

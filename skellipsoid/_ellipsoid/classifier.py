@@ -19,8 +19,8 @@ from .._core.open_set_classifier import BoundaryOpenSetClassifier, Predictions
 from .._core.sklearn import HasMethods, Interval, StrOptions, validate_params
 from .._core.state_rules import Record, Rule
 from .._core.validation import select_rows
+from .._held_out.expected import Expected
 from .._held_out.kept import KeepsHeldOutMixin
-from .._held_out.scores import Expected
 from .._samples.projections import Projection, allows_for, find_projection
 from .._samples.training_samples import TrainingSamples
 from .._samples.units import in_units
@@ -28,9 +28,9 @@ from .._torch.devices import resolve_device
 from .._torch.threads import one_thread_each
 from . import scoring, state
 from .attributes import BoundaryAttributesMixin
+from .changes.learned import Learned
 from .elidecide import EliDecide
 from .expectation import warn_of_expectation
-from .learned import Learned
 from .math.boundaries import Fitted
 from .methods import method_of, read_validation
 

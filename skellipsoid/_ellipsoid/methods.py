@@ -24,7 +24,7 @@ from .._core.labels import as_kind_of, as_labels, positions
 from .._core.spelling import refuse_other_spellings
 from .._core.validation import check_squares, enumerated, naming_rows, read_features, select_rows
 from .._core.warn import warn
-from .._held_out.scores import Expected
+from .._held_out.expected import Expected
 from .._held_out.table import FEWEST_OF_CLASS
 from .._samples.duplicates import equal_samples, find_duplicates
 from .._samples.projections import Projection
@@ -41,7 +41,7 @@ from .math.projected import Fold, leave_out_folds, resized
 from .paper.ellipsoids import Fixed, as_fitted, hold_out, hold_out_open, train_ellipsoids
 
 #: Folders of this package whose code computes what is cached.
-_SOURCES = ("_ellipsoid", "_held_out", "_samples", "_torch")
+_SOURCES = ("_ellipsoid", "_held_out", "_samples", "_torch", "_traffic_model")
 _PACKAGE = __package__.rpartition(".")[0]
 
 Features = NDArray[np.float32]

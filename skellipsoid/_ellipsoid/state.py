@@ -27,10 +27,10 @@ from .._core.state_rules import (
     refuse,
     rising,
 )
+from .._held_out.expected import Expected
 from .._held_out.kept import Placed
-from .._held_out.scores import Expected
 from .._samples.training_samples import TrainingSamples
-from .learned import Learned
+from .changes.learned import Learned
 from .math.boundaries import Boundaries, Chosen, Metric, Moments, Shapes, Shrinkage
 from .math.geometry import Factors
 from .math.memory import Memory

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._samples.samples import Floats, effective_number
-from .scores import Expected, ReferenceScores
+from .expected import Expected
+from .scores import ReferenceScores
 
 #: A held-out sample keeps the place of its class among so many.
 N_FIRST = 3

@@ -12,7 +12,7 @@ from torch import Tensor
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.math.tiles import PaddedAxes
 from .._held_out.table import N_FIRST
-from .._held_out.zones import NO_LIMIT
+from .._traffic_model.zones import NO_THRESHOLD
 from ..baselines import (
     BallClassifier,
     EnergyClassifier,
@@ -99,7 +99,7 @@ def pick(values: Tensor, labels: Tensor) -> Tensor:
 def _gap(compared: Tensor) -> Tensor:
     """Give how much the second column exceeds the first; without one, more than any gap that is asked for."""
     if compared.shape[1] == 1:
-        return torch.full_like(compared[:, 0], NO_LIMIT)
+        return torch.full_like(compared[:, 0], NO_THRESHOLD)
     return compared[:, 1] - compared[:, 0]
 
 

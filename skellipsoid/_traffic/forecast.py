@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.pipelines import split_estimator
 from .._core.results import Result
-from .._ellipsoid.learned import learned_of
-from .._held_out.line import Figure, foretell
-from .._held_out.log_model import LogModel
-from .._held_out.scores import ReferenceScores, Share, read_share
-from .._held_out.zones import Zones, foretell_questions, place_zones
-from .log import Log, expected_traffic, limit_for, read_log
+from .._ellipsoid.changes.learned import learned_of
+from .._held_out.expected import Share, read_share
+from .._held_out.scores import ReferenceScores
+from .._traffic_model.posterior import TrafficModel
+from .._traffic_model.threshold import Figure, forecast_of
+from .._traffic_model.zones import Zones, forecast_of_zones, place_zones
+from .log import Log, expected_traffic, read_log, threshold_for
 from .predict_set import asking_known
 
 #: With fewer held-out samples, intervals of 90 % held in 0 to 75 % of trainings, by the figure and the number.
@@ -134,19 +135,19 @@ def forecast_placed(classifier: Any, held_out: ReferenceScores, told: Share) -> 
     """Forecast the limit that is placed for a share of open messages."""
     log, n_classes = read_log(classifier, None, None, None, "forecast_answers"), len(classifier.classes_)
     found = log.fit(held_out, told)
-    offset = limit_for(held_out, log, found, n_classes)
+    offset = threshold_for(held_out, log, found, n_classes)
     asking = place_zones(held_out, found, np.zeros(0), offset, n_classes).as_mapping()
     return _forecast(classifier, held_out, found, offset, asking)
 
 
 def _forecast(
-    classifier: Any, held_out: ReferenceScores, found: LogModel, offset: float, asking: Mapping[str, float]
+    classifier: Any, held_out: ReferenceScores, found: TrafficModel, offset: float, asking: Mapping[str, float]
 ) -> Forecast:
     n_classes = len(classifier.classes_)
-    of_limit = foretell(held_out, found, offset, n_classes)._asdict()
+    of_limit = forecast_of(held_out, found, offset, n_classes)._asdict()
     del of_limit["f1"]
     zones = Zones(*(asking[name] for name in Zones._fields))
-    return Forecast(offset, asking, of_limit | foretell_questions(held_out, found, zones, n_classes)._asdict())
+    return Forecast(offset, asking, of_limit | forecast_of_zones(held_out, found, zones, n_classes)._asdict())
 
 
 def share_known(classifier: Any, log: Log, told: Any, held_out: ReferenceScores) -> Share | None:

@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_random_state
 
-from .._change_classes import changed, check_can_change
 from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.results import Result
 from .._core.validation import check_squares, enumerated
 from .._core.warn import silenced, warn
-from .._ellipsoid.changes import kept_samples, with_learned
-from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
-from .._ellipsoid.learned import (
+from .._ellipsoid.changes.classes import changed, check_can_change
+from .._ellipsoid.changes.learned import (
     Learned,
     check_reach,
     comparable,
@@ -29,12 +27,14 @@ from .._ellipsoid.learned import (
     rounding_of,
     standardized,
 )
+from .._ellipsoid.changes.refit import kept_samples, with_learned
+from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._held_out.kept import Placed
-from .._held_out.line import place_limit
 from .._held_out.scores import Floats, Integers, ReferenceScores
-from .._held_out.zones import costs_of
+from .._traffic_model.threshold import place_threshold
+from .._traffic_model.zones import costs_of
 from .log import MEMBERS, Log, read_log, score
-from .predict_set import first_classes, foretold, zones_placed
+from .predict_set import first_classes, forecast_by_name, zones_placed
 from .sheet import Sheet, read_sheet
 
 #: Labelled messages are scored without themselves in so many parts.
@@ -257,15 +257,15 @@ def learn_from_traffic(
     n_trained, before, log = int((before.trained >= 0).sum()), before.telling(), log.telling()
     # Labels of training samples alone tell nothing of the share.
     found = log.fit(held_now, None if len(log.truth) else held_now.expected.open_share)
-    learned.offset_ = place_limit(held_now, found, log.scores, len(learned.classes_))
+    learned.offset_ = place_threshold(held_now, found, log.scores, len(learned.classes_))
     learned.traffic_ = found.traffic()
     learned.asking_ = zones_placed(learned, found, log.scores, *costs_of(classifier.asking_))
     learned._taught = Placed(learned.offset_, learned.traffic_, learned.asking_)
     learned._learned = replace(learned._learned, scores=of_messages[0], right=of_messages[1])
     # Users pick where they are asked, so that picks are counted, too; else the new model has learned what has a label.
     unlearned = features if picked else others
-    was = foretold(classifier, held_out, before.fit(held_out), before.scores_of_messages(), features)
-    now = foretold(learned, held_now, found, log.scores_of_messages(), unlearned)
+    was = forecast_by_name(classifier, held_out, before.fit(held_out), before.scores_of_messages(), features)
+    now = forecast_by_name(learned, held_now, found, log.scores_of_messages(), unlearned)
     change = _described(classifier, learned, before, held_out, {"before": was, "after": now})
     change["n_trained"] = n_trained
     learned.changes_ = [*classifier.changes_, change]

@@ -12,7 +12,7 @@ from .._core.spelling import refuse_other_spellings, warn_of_strangers
 from .._core.texts import texts_of
 from .._core.validation import check_squares
 from .._core.warn import warn
-from .._ellipsoid.learned import (
+from .._ellipsoid.changes.learned import (
     UNWEIGHTED,
     Learned,
     comparable,
@@ -21,11 +21,12 @@ from .._ellipsoid.learned import (
     learned_of,
     trained_labels,
 )
-from .._held_out.line import place_limit
-from .._held_out.log_model import Labels, LogModel, model_of
-from .._held_out.scores import Floats, Integers, NormalScores, ReferenceScores
+from .._held_out.scores import Floats, Integers, ReferenceScores
 from .._held_out.table import N_FIRST
-from .._held_out.zones import Ranks
+from .._traffic_model.normal_scores import NormalScores
+from .._traffic_model.posterior import Labels, TrafficModel, fit_traffic_model
+from .._traffic_model.threshold import place_threshold
+from .._traffic_model.zones import Ranks
 from .equal import draws_of_each, equal_messages, first_of_each, refuse_contradictions
 from .sheet import Given, read_given
 
@@ -136,7 +137,7 @@ class Log(NamedTuple):
         labels = Labels.of(rows, truth == n_classes, truth == self.assigned[rows], weights, sheets)
         return self._replace(labels=labels, truth=truth)
 
-    def fit(self, held_out: ReferenceScores, open_share: float | tuple[float, float] | None = None) -> LogModel:
+    def fit(self, held_out: ReferenceScores, open_share: float | tuple[float, float] | None = None) -> TrafficModel:
         """Fit the model of the log's scores, but for those of messages that are equal to training samples."""
         log = self.telling()
         labels, is_picked = log.labels, ~np.isnan(log.gaps)
@@ -145,7 +146,7 @@ class Log(NamedTuple):
             scores = log.scores[labels.labelled][is_picked]
             odds[is_picked] = Ranks(held_out, N_FIRST).gap_odds(scores, log.gaps[is_picked])
             labels = labels._replace(odds=odds)
-        return model_of(held_out, log.scores, log.copies, labels, open_share)
+        return fit_traffic_model(held_out, log.scores, log.copies, labels, open_share)
 
     @property
     def is_drawn(self) -> NDArray[np.bool_]:
@@ -173,19 +174,19 @@ class Log(NamedTuple):
         )
 
 
-def expected_traffic(held_out: ReferenceScores) -> LogModel:
+def expected_traffic(held_out: ReferenceScores) -> TrafficModel:
     """Give the model of the traffic that a classifier expects, which nothing was told of."""
     return Log.empty().fit(held_out, held_out.expected.open_share)
 
 
-def limit_for(
-    held_out: ReferenceScores, log: Log, found: LogModel, n_classes: int, costs: tuple[float, float] | None = None
+def threshold_for(
+    held_out: ReferenceScores, log: Log, found: TrafficModel, n_classes: int, costs: tuple[float, float] | None = None
 ) -> float:
     """Place the limit for a log or a share; without a label, half of the way where it is stricter than expected."""
-    offset = place_limit(held_out, found, log.own_scores, n_classes, costs)
+    offset = place_threshold(held_out, found, log.own_scores, n_classes, costs)
     if len(log.telling().truth):
         return offset
-    usual = place_limit(held_out, expected_traffic(held_out), np.zeros(0), n_classes, costs)
+    usual = place_threshold(held_out, expected_traffic(held_out), np.zeros(0), n_classes, costs)
     if offset <= usual:
         return offset
     normal = NormalScores(held_out)

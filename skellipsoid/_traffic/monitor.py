@@ -20,7 +20,7 @@ from .._core.sklearn import take_rows
 from .._core.state_rules import CLASSES, COUNT, NUMBER, TEXT, Rule, Sizes, floats, integers, measured
 from .._core.validation import is_number
 from .._core.warn import warn
-from .._ellipsoid.learned import find_learned, learned_of
+from .._ellipsoid.changes.learned import find_learned, learned_of
 
 #: Suspicions that are bet on: a share of the traffic is new, and its p-values lie below a level.
 _SHARES = (0.05, 0.1, 0.2, 0.4)

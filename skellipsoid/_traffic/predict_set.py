@@ -19,11 +19,11 @@ from .._core.pipelines import read_estimator
 from .._core.results import Result
 from .._core.validation import is_number
 from .._core.warn import warn
-from .._held_out.line import foretell
-from .._held_out.log_model import CONFUSION, LogModel, Unknowns
 from .._held_out.scores import Floats, ReferenceScores
 from .._held_out.table import N_FIRST, gap_of
-from .._held_out.zones import Costs, Questions, Ranks, Zones, foretell_questions, least_missed, place_zones
+from .._traffic_model.posterior import CONFUSION, TrafficModel, Unknowns
+from .._traffic_model.threshold import forecast_of
+from .._traffic_model.zones import Costs, Questions, Ranks, Zones, forecast_of_zones, least_missed, place_zones
 from .log import MEMBERS, expected_traffic
 from .proba import of_scores
 
@@ -142,7 +142,7 @@ def read_asking(miss_rate: Any, ask_costs: Any) -> tuple[Costs | None, float | N
 
 
 def zones_placed(
-    classifier: Any, found: LogModel | None, scores: Floats, costs: Costs | None, miss_rate: float | None
+    classifier: Any, found: TrafficModel | None, scores: Floats, costs: Costs | None, miss_rate: float | None
 ) -> dict[str, float] | None:
     """Place the zones around the limit of a classifier; ``None`` if it keeps nothing that tells where.
 
@@ -171,25 +171,25 @@ def zones_of(classifier: Any) -> Mapping[str, float] | None:
         return None
 
 
-def foretold(
-    classifier: Any, held_out: ReferenceScores, found: LogModel, scores: Floats | None, messages: Any = ()
+def forecast_by_name(
+    classifier: Any, held_out: ReferenceScores, found: TrafficModel, scores: Floats | None, messages: Any = ()
 ) -> dict[str, list[float]]:
     """Foretell what a classifier does with a log of these ``scores``, or with traffic to come.
 
     Gives each share with its standard deviation. Which of the ``messages`` of the log are asked about is counted.
     """
-    of_limit = foretell(held_out, found, classifier.offset_, len(classifier.classes_), scores)
+    of_limit = forecast_of(held_out, found, classifier.offset_, len(classifier.classes_), scores)
     log = [] if scores is None else [scores]
     if log and len(messages):
         log = [classifier.score_samples(messages).astype(np.float64), first_classes(classifier, messages)[1]]
-    return of_limit.rounded() | foretold_questions(classifier, held_out, found, *log).rounded()
+    return of_limit.rounded() | forecast_of_questions(classifier, held_out, found, *log).rounded()
 
 
-def foretold_questions(classifier: Any, held_out: ReferenceScores, found: LogModel, *log: Floats) -> Questions:
+def forecast_of_questions(classifier: Any, held_out: ReferenceScores, found: TrafficModel, *log: Floats) -> Questions:
     """Foretell how much a classifier asks about, in a ``log`` of scores and gaps or in traffic to come."""
     asking = asking_known(classifier, held_out).asking
     zones = Zones(*(asking[name] for name in Zones._fields))
-    return foretell_questions(held_out, found, zones, len(classifier.classes_), *log)
+    return forecast_of_zones(held_out, found, zones, len(classifier.classes_), *log)
 
 
 class Known(NamedTuple):
@@ -231,7 +231,7 @@ def _known(classifier: Any, held_out: ReferenceScores) -> Known:
     return Known(asking, traffic, asking["confusion"], ranks)
 
 
-def _traffic_known(classifier: Any, held_out: ReferenceScores) -> LogModel:
+def _traffic_known(classifier: Any, held_out: ReferenceScores) -> TrafficModel:
     """Give the model of the traffic by the means that a classifier has learned: one draw; else what it expects."""
     traffic, asking = classifier.traffic_, classifier.asking_
     if traffic is None:
@@ -239,4 +239,4 @@ def _traffic_known(classifier: Any, held_out: ReferenceScores) -> LogModel:
     unknowns = Unknowns._make(np.array([[traffic[name]]]) for name in Unknowns._fields)
     known, opened = unknowns.of_bins()
     confusion = unknowns.known_shift + CONFUSION[0] if asking is None else np.array([[asking["confusion"]]])
-    return LogModel(np.ones(1), unknowns, known, opened, np.zeros_like(known), confusion)
+    return TrafficModel(np.ones(1), unknowns, known, opened, np.zeros_like(known), confusion)

@@ -12,8 +12,9 @@ from sklearn.linear_model import LogisticRegression
 
 from .._core.pipelines import read_estimator
 from .._core.validation import is_number
-from .._held_out.log_model import CENTRES, Unknowns, falling, open_probability
-from .._held_out.scores import Floats, NormalScores, ReferenceScores
+from .._held_out.scores import Floats, ReferenceScores
+from .._traffic_model.normal_scores import NormalScores
+from .._traffic_model.posterior import CENTRES, Unknowns, falling, open_probability
 from .log import MEMBERS, Log, score
 
 SMALLEST_SHARE, LARGEST_SHARE = 0.001, 0.999

@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.pipelines import check_samples, split_estimator
 from .._core.results import Result
-from .._held_out.log_model import bins_of
-from .._held_out.scores import NormalScores, ReferenceScores
+from .._held_out.scores import ReferenceScores
+from .._traffic_model.normal_scores import NormalScores
+from .._traffic_model.posterior import bins_of
 from .log import Log, read_log
 
 #: Above this share hardly any sample tells how known traffic scores.

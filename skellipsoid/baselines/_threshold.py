@@ -15,9 +15,8 @@ from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.sklearn import StrOptions
 from .._core.state_rules import THRESHOLDED, Rule
 from .._core.warn import warn
+from .._held_out.expected import Expected
 from .._held_out.kept import KeepsHeldOutMixin
-from .._held_out.line import limit_of
-from .._held_out.scores import Expected
 from .._held_out.table import (
     KNOWN,
     N_FIRST,
@@ -32,6 +31,7 @@ from .._held_out.table import (
 from .._samples.folds import fold_numbers
 from .._samples.samples import joined
 from .._samples.training_samples import TrainingSamples
+from .._traffic_model.threshold import expected_threshold
 
 #: Folds in which samples, and classes, are held out: five, by convention.
 N_FOLDS = 5
@@ -117,7 +117,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
     def _chosen(self, scored: HeldOutTable, *, is_new: bool) -> float:
         """Read a threshold off a table, whose samples were held out if it ``is_new``."""
         if self.threshold == "auto" and is_new and self._scores_as_new:
-            return limit_of(scored.scores(Expected.by(self)), len(self.classes_))
+            return expected_threshold(scored.scores(Expected.by(self)), len(self.classes_))
         if self.threshold == "auto" and scored.is_open.any():
             return best_threshold(scored)
         return quantile(-scored.known.distances, scored.known.weights, REJECTED)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._change_classes import add_classes, merge_classes, refresh, remove_classes
 from .._core.characters import printable
 from .._core.files import members_path, unguarded
 from .._core.messages import cut, named, numbered
 from .._core.pipelines import split_estimator
 from .._core.spelling import nearly_equal, refuse_other_spellings, says_none
+from .._ellipsoid.changes.classes import add_classes, merge_classes, refresh, remove_classes
 from .._text_files.columns import check_single
 from .._text_files.read import accepted_labels, read_file, read_labels
 from .._text_files.text_table import Table

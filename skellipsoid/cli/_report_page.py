@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._held_out.line import Figure
 from .._traffic.forecast import Forecast
+from .._traffic_model.threshold import Figure
 from ..metrics._reading import read_closed_set_rows, trade_off_at
 from ._intents import Intent, advice_on, held_out_intents, rows_of_intents
 from ._pages.page import write_page

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.pipelines import read_estimator
 from .._core.warn import silenced
-from .._ellipsoid.learned import find_trained
+from .._ellipsoid.changes.learned import find_trained
 from .._held_out.kept import held_out_rows
 from .._held_out.scores import ReferenceScores
 from .._traffic.forecast import share_known
@@ -16,7 +16,7 @@ from .._traffic.log import MEMBERS, read_log, score
 from .._traffic.operating_point import set_operating_point
 from .._traffic.operating_point.offsets import rejection_offset, warn_of_few
 from .._traffic.operating_point.set import open_set_classifier
-from .._traffic.predict_set import foretold
+from .._traffic.predict_set import forecast_by_name
 from .._traffic.share import said_of_trained
 from ..metrics._reading import read_closed_set_rows, trade_off_at
 from ._change import save_where_asked
@@ -101,7 +101,7 @@ def _forecast(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: 
         return sentence
     found = log.fit(held, share_known(classifier, log, share, held))
     scores = log.scores_of_messages()
-    return before_and_after(*(foretold(each, held, found, scores) for each in (former, classifier)))
+    return before_and_after(*(forecast_by_name(each, held, found, scores) for each in (former, classifier)))
 
 
 def _set_rate(classifier: Any, rate: float) -> None:

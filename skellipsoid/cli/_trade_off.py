@@ -7,9 +7,9 @@ import numpy as np
 
 from .._core.pipelines import less_class_offsets
 from .._held_out.kept import held_out_rows
-from .._held_out.line import Figure
 from .._held_out.scores import ReferenceScores
 from .._traffic.forecast import FEWEST_HELD_OUT, Forecast, forecast_as_fitted, forecast_as_set, forecast_placed
+from .._traffic_model.threshold import Figure
 from ..metrics._reading import read_closed_set_rows, trade_off_at
 
 #: Proportions of known texts that the rows of the table reject at most.

@@ -18,7 +18,7 @@ from .._core.warn import warn
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.math.closed_form import finish, prepare
 from .._ellipsoid.methods import warn_of_few
-from .._held_out.scores import Expected
+from .._held_out.expected import Expected
 from .._held_out.table import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOutTable
 from .._samples.duplicates import in_order
 from .._samples.samples import Samples, usable_scale

@@ -22,7 +22,7 @@ from skellipsoid import (
     save,
     set_operating_point,
 )
-from skellipsoid._ellipsoid.learned import find_trained
+from skellipsoid._ellipsoid.changes.learned import find_trained
 from skellipsoid.cli import main
 
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import skellipsoid
 from skellipsoid._ellipsoid.math.closed_form import finish, prepare
-from skellipsoid._held_out.scores import Expected
+from skellipsoid._held_out.expected import Expected
 from skellipsoid._samples.moments import ClassMoments
 from skellipsoid._samples.samples import Samples
 from skellipsoid.baselines import MahalanobisClassifier

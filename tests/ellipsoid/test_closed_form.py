@@ -19,7 +19,7 @@ from skellipsoid._ellipsoid.math.frames import (
 from skellipsoid._ellipsoid.math.geometry import class_spheres
 from skellipsoid._ellipsoid.math.left_out_shapes import LeftOutShapes
 from skellipsoid._ellipsoid.math.table_maker import TableMaker
-from skellipsoid._held_out.scores import Expected
+from skellipsoid._held_out.expected import Expected
 from skellipsoid._held_out.table import best_scale
 from skellipsoid._samples.samples import Samples
 from skellipsoid._torch import devices

@@ -16,7 +16,7 @@ from skellipsoid import (
     save,
     set_operating_point,
 )
-from skellipsoid._held_out.line import Figure
+from skellipsoid._traffic_model.threshold import Figure
 from skellipsoid.baselines import BallClassifier
 from skellipsoid.cli._trade_off import forecasts
 from skellipsoid.datasets import make_open_blobs

@@ -175,7 +175,7 @@ def test_what_was_learned_is_saved_and_follows_the_classes(world, taught, tmp_pa
 
 
 def test_a_message_far_out_makes_no_other_one_a_learned_one():
-    from skellipsoid._ellipsoid.learned import Learned
+    from skellipsoid._ellipsoid.changes.learned import Learned
 
     rng = np.random.default_rng(0)
     features = rng.normal(size=(20, 4)).astype(np.float32)

@@ -11,8 +11,8 @@ from skellipsoid import (
     learn_from_traffic,
     refresh,
 )
-from skellipsoid._ellipsoid.learned import Learned
-from skellipsoid._ellipsoid.remember import FEWEST_PLACES, remembered
+from skellipsoid._ellipsoid.changes.learned import Learned
+from skellipsoid._ellipsoid.changes.remember import FEWEST_PLACES, remembered
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 #: Directions of classes, and of topics that come back and are no class; these lie beside classes.

@@ -16,11 +16,11 @@ from skellipsoid import (
     learn_from_traffic,
     set_operating_point,
 )
-from skellipsoid._ellipsoid.learned import find_trained
-from skellipsoid._held_out.line import place_limit
+from skellipsoid._ellipsoid.changes.learned import find_trained
 from skellipsoid._held_out.scores import ReferenceScores
 from skellipsoid._traffic.log import Log
 from skellipsoid._traffic.predict_set import foretold, zones_placed
+from skellipsoid._traffic_model.threshold import place_threshold
 from skellipsoid.datasets import make_open_blobs
 
 N_CLASSES = 4
@@ -63,7 +63,7 @@ def test_the_model_of_every_log_is_finite(fitted, parts, n_labels, power, share,
     log = Log.unlabelled(scores, assigned, features[:, np.newaxis])
     log = log.labelled(rows, truth, weights, N_CLASSES)
     found = log.fit(held_out, share)
-    offset = place_limit(held_out, found, log.own_scores, N_CLASSES)
+    offset = place_threshold(held_out, found, log.own_scores, N_CLASSES)
     traffic = found.traffic()
     assert np.isfinite([offset, *traffic.values()]).all()
     assert 0 < traffic["low"] <= traffic["open_share"] <= traffic["high"] < 1

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier, set_operating_point
-from skellipsoid._held_out.line import foretell, limit_of, place_limit
-from skellipsoid._held_out.scores import NormalScores, ReferenceScores
+from skellipsoid._held_out.scores import ReferenceScores
 from skellipsoid._traffic.log import Log
+from skellipsoid._traffic_model.normal_scores import NormalScores
+from skellipsoid._traffic_model.threshold import expected_threshold, forecast_of, place_threshold
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
@@ -70,17 +71,17 @@ def log_of(scores, nearest, truth, n_labelled=0, weights=None, n_classes=20):
 def line_of(held, log, share=None):
     """The limit that is placed by a log."""
     found = log.fit(held) if share is None else log.fit(held, share)
-    return place_limit(held, found, log.scores, 20)
+    return place_threshold(held, found, log.scores, 20)
 
 
 def limit(held, **changes):
     """The limit of a fit, with some changes of what is held out."""
-    return limit_of(held._replace(**changes), 20)
+    return expected_threshold(held._replace(**changes), 20)
 
 
 def told_of(held, found):
     """What is foretold of the traffic of a log, with the limit 0."""
-    return foretell(held, found, 0.0, 20)
+    return forecast_of(held, found, 0.0, 20)
 
 
 def f1_of_line(offset, scores, nearest, truth, n_classes=20):

@@ -36,8 +36,8 @@ from sklearn.linear_model import LogisticRegression
 
 from skellipsoid import EllipsoidOpenSetClassifier, predict_open_proba, set_operating_point
 from skellipsoid._held_out.scores import ReferenceScores
-from skellipsoid._held_out.zones import Costs
 from skellipsoid._traffic.predict_set import _actions, asking_known, first_classes
+from skellipsoid._traffic_model.zones import Costs
 
 RESULTS = Path(__file__).parents[1] / "results" / "ask.jsonl"
 SHARES, N_LOG, N_LABELS, DRAWS = (0.05, 0.2, 0.5), 300, 30, 4

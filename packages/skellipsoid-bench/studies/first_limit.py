@@ -23,10 +23,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
 
 from skellipsoid._held_out import log_model
-from skellipsoid._held_out.line import foretell, limit_of
-from skellipsoid._held_out.log_model import Labels, model_of
-from skellipsoid._held_out.scores import TRAFFIC, Expected
+from skellipsoid._held_out.expected import TRAFFIC, Expected
 from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, SYNTHETIC, HeldOutTable, best_scale
+from skellipsoid._traffic_model.posterior import Labels, fit_traffic_model
+from skellipsoid._traffic_model.threshold import expected_threshold, forecast_of
 
 GROUPS = ("bots", "cards", "far", "shift", "home 25 %", "home 50 %", "home 75 %", "digits", "wine", "iris")
 SHARES = (0.05, 0.2, 0.5)
@@ -89,7 +89,7 @@ def former(case):
 
 def expecting(expected):
     """Give a rule: the limit of a fit that expects this traffic."""
-    return lambda case: limit_of(case.held._replace(expected=expected), case.n_classes)
+    return lambda case: expected_threshold(case.held._replace(expected=expected), case.n_classes)
 
 
 def varied(name, value):
@@ -157,9 +157,9 @@ def print_forecasts(cases):
     print("of 90 %, mean width of the interval, and mean of the forecast less the truth; points.\n")
     found, none = {}, np.zeros(0)
     for case, share in itertools.product(cases, SHARES):
-        limit = limit_of(case.held, case.n_classes)
-        model = model_of(case.held, none, none.astype(np.int64), Labels.none(0), share)
-        told, m = foretell(case.held, model, limit, case.n_classes), case.messages
+        limit = expected_threshold(case.held, case.n_classes)
+        model = fit_traffic_model(case.held, none, none.astype(np.int64), Labels.none(0), share)
+        told, m = forecast_of(case.held, model, limit, case.n_classes), case.messages
         is_right, accepted = m.k_assigned == m.k_truth, m.k_scores >= limit
         truth = (is_right & accepted).mean(), (~is_right & accepted).mean(), (~accepted).mean()
         truth = *truth, (m.o_scores < limit).mean(), case.all_messages(share)(limit) / 100

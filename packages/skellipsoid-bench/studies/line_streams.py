@@ -10,7 +10,8 @@ import numpy as np
 
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._held_out import log_model
-from skellipsoid._held_out.scores import NormalScores, ReferenceScores
+from skellipsoid._held_out.scores import ReferenceScores
+from skellipsoid._traffic_model.normal_scores import NormalScores
 
 SIZES, SHARES = (100, 300, 1000), (0.02, 0.05, 0.2, 0.5)
 

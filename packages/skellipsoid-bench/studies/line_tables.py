@@ -9,10 +9,10 @@ from line_streams import COLUMNS, SHARES, SIZES, cases_of
 from scipy.special import ndtr
 from scipy.stats import beta
 
-from skellipsoid._held_out.line import place_limit
 from skellipsoid._traffic.learning import drawn
 from skellipsoid._traffic.log import Log
 from skellipsoid._traffic.proba import of_scores
+from skellipsoid._traffic_model.threshold import place_threshold
 
 GROUPS = ("real", "far", "home", "shift")
 
@@ -306,7 +306,7 @@ def print_choice(cases):
             labelled = np.isin(np.arange(400), chosen)
             model = log.labelled(labelled, stream.truth[labelled], weights, case.n_classes).fit(case.held)
             told = model.traffic()
-            loss = curve.best - curve(place_limit(case.held, model, log.scores, case.n_classes))
+            loss = curve.best - curve(place_threshold(case.held, model, log.scores, case.n_classes))
             figures = abs(told["open_share"] - stream.share), told["low"] <= stream.share <= told["high"], loss
             found.setdefault((n, way, share), []).append(figures)
     for n, way in itertools.product((30, 60, 120), ("random", "chosen")):

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skellipsoid._held_out.line import place_limit
-from skellipsoid._held_out.log_model import Labels, shares_of
 from skellipsoid._traffic.log import Log
+from skellipsoid._traffic_model.posterior import Labels, shares_of
+from skellipsoid._traffic_model.threshold import place_threshold
 
 
 class Share(NamedTuple):
@@ -39,13 +39,13 @@ def log_of(stream, share):
 def posterior(case, stream, share):
     """Line of the package, by the log and the share."""
     log = log_of(stream, share)
-    return place_limit(case.held, log.fit(case.held, share.told), log.scores, case.n_classes)
+    return place_threshold(case.held, log.fit(case.held, share.told), log.scores, case.n_classes)
 
 
 def share_alone(case, stream, share):
     """Line of the package by the share, without the log; a count is told as a number."""
     log = Log.empty()
-    return place_limit(case.held, log.fit(case.held, share.interval or share.value), log.scores, case.n_classes)
+    return place_threshold(case.held, log.fit(case.held, share.interval or share.value), log.scores, case.n_classes)
 
 
 def fitted(case, stream, share):

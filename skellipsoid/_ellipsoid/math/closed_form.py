@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._held_out.line import limit_of
-from ..._held_out.scores import Expected
+from ..._held_out.expected import Expected
 from ..._held_out.table import BOUNDARY_TOLERANCE, TINY, HeldOutTable, best_scale, near_best
 from ..._samples.samples import Samples
+from ..._traffic_model.threshold import expected_threshold
 from .boundaries import N_NEAREST, Boundaries, Chosen, Fitted, Metric, Shapes, Shrinkage
 from .covariance import HeldOutSamples, has_background
 from .frames import choose_frame, principal_frame, rotated
@@ -155,7 +155,7 @@ def _choose_scale(held_out: HeldOutTable, expected: Expected) -> float:
     """Radius scale: the distance at which the expected traffic is divided best."""
     if not (held_out.known.distances > 0).any():
         return 1.0
-    limit = -limit_of(held_out.scores(expected), held_out.n_classes)
+    limit = -expected_threshold(held_out.scores(expected), held_out.n_classes)
     return max(limit, TINY) * (1 + BOUNDARY_TOLERANCE)
 
 

@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._held_out.line import limit_of
-from ..._held_out.scores import Expected
+from ..._held_out.expected import Expected
 from ..._held_out.table import BOUNDARY_TOLERANCE, KNOWN, OF_OTHER_CLASS, REAL, TINY, HeldOutTable, ranks_and_gaps
 from ..._samples.folds import fold_numbers
 from ..._samples.projections import Projection
 from ..._samples.samples import Integers, Samples
+from ..._traffic_model.threshold import expected_threshold
 from .boundaries import Boundaries, Chosen, Fitted
 from .closed_form import Prepared, finish, prepare
 
@@ -184,7 +184,7 @@ def resized(fitted: Fitted, folds: Sequence[Fold], alpha: float, expected: Expec
         return fitted
     scale = 1.0
     if not folds[0].prepared.chosen:
-        scale = max(-limit_of(table.scores(expected), n_classes), TINY) * (1 + BOUNDARY_TOLERANCE)
+        scale = max(-expected_threshold(table.scores(expected), n_classes), TINY) * (1 + BOUNDARY_TOLERANCE)
     boundaries, chosen = fitted.boundaries, fitted.boundaries.chosen
     if chosen is not None:
         chosen = chosen._replace(scale_of_large=chosen.scale_of_large * scale)

@@ -14,10 +14,11 @@ from ..._core.open_set_classifier import BaseOpenSetClassifier
 from ..._core.pipelines import split_estimator
 from ..._core.validation import is_number
 from ..._core.warn import warn
+from ..._held_out.expected import read_share
 from ..._held_out.kept import KeepsHeldOutMixin, Placed
-from ..._held_out.log_model import LogModel
-from ..._held_out.scores import ReferenceScores, read_share
-from ..log import Log, limit_for, read_log
+from ..._held_out.scores import ReferenceScores
+from ..._traffic_model.posterior import TrafficModel
+from ..log import Log, read_log, threshold_for
 from ..predict_set import read_asking, zones_placed
 from .offsets import check_rates, offset_of_rate
 
@@ -185,7 +186,7 @@ def set_operating_point(
     else:
         held_out = ReferenceScores.of(classifier, "set_operating_point")
         log, found = _fit_log(held_out, estimator, X, y, sample_weight, open_share)
-        offset = limit_for(held_out, log, found, len(classifier.classes_), costs)
+        offset = threshold_for(held_out, log, found, len(classifier.classes_), costs)
         back = Placed(offset, found.traffic())
         _warn_of_all(held_out, offset)
     placed = copy(classifier)
@@ -201,7 +202,7 @@ def set_operating_point(
 
 def _fit_log(
     held_out: ReferenceScores, estimator: Any, X: Any, y: Any, sample_weight: Any, open_share: Any
-) -> tuple[Log, LogModel]:
+) -> tuple[Log, TrafficModel]:
     """Read a log, and fit its model; warn if labelled known messages lie farther out than held-out samples."""
     share = None if open_share is None else read_share(open_share)
     log = read_log(estimator, X, y, sample_weight, "set_operating_point")

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..math.memory import Memory
 from .learned import Learned
-from .math.memory import Memory
 
 #: Margin that a cosine of 1 takes, in interquartile ranges of the held-out scores of known samples.
 DEDUCTION = 3.0

@@ -13,10 +13,11 @@ import numpy as np
 from scipy.special import expit, ndtr
 from sklearn.linear_model import LogisticRegression
 
-from .line import Figure, open_error, shares_of_messages
-from .log_model import CANDIDATES, CENTRES, EVIDENCE, LogModel, bins_of
-from .scores import Floats, Integers, NormalScores, ReferenceScores
-from .table import N_FIRST
+from .._held_out.scores import Floats, Integers, ReferenceScores
+from .._held_out.table import N_FIRST
+from .normal_scores import NormalScores
+from .posterior import CANDIDATES, CENTRES, EVIDENCE, TrafficModel, bins_of
+from .threshold import Figure, open_error, proportions_of_messages
 
 #: Candidates of the gap, as normal scores of the gaps of held-out known samples; the bin i ends at the candidate i.
 GAPS = np.linspace(-2.5, 2.0, 19)
@@ -33,7 +34,7 @@ _LEAST_DEVIATION = 0.3
 #: Where a rate is kept, a miss costs so many questions, step by step, until it is rare enough.
 _STEPS = 1.2 ** np.arange(-12, 60)
 #: A limit that every score is above, and one that none is above.
-NO_LIMIT = float(np.finfo(np.float32).max)
+NO_THRESHOLD = float(np.finfo(np.float32).max)
 
 
 class Costs(NamedTuple):
@@ -56,7 +57,7 @@ class Zones(NamedTuple):
     gap: float
 
 
-class Shares(NamedTuple):
+class Rates(NamedTuple):
     """What zones do: shares of known messages, and of open ones."""
 
     served: float  # answered with the right class
@@ -112,12 +113,12 @@ class Ranks:
     def gap_of(self, number: int) -> float:
         """Gap of a candidate; number 0 is none, number i the end of the bin i − 1."""
         if number == 0 or self.gaps is None:
-            return -NO_LIMIT
+            return -NO_THRESHOLD
         return float(self.gaps.inverse(GAPS[number - 1 : number])[0])
 
     def number_of(self, gap: float) -> int:
         """Give the candidate of a gap, as ``gap_of``."""
-        if gap <= -NO_LIMIT:
+        if gap <= -NO_THRESHOLD:
             return 0
         return int(np.abs(GAPS - self.normal_gaps(np.array([gap]))).argmin()) + 1
 
@@ -128,7 +129,7 @@ class Ranks:
     @cached_property
     def of_known(self) -> Floats:
         """Share of each bin of gaps among known messages of each bin of scores, (n_bins, n_gaps)."""
-        return _shares_of_gaps(self._z, self._u, self.held_out.weights)
+        return _proportions_of_gaps(self._z, self._u, self.held_out.weights)
 
     @cached_property
     def of_open(self) -> Floats:
@@ -137,7 +138,7 @@ class Ranks:
         if not len(held_out.opened):
             return self.of_known
         u = self.normal_gaps(held_out.open_gaps)
-        return _shares_of_gaps(self.scores(held_out.opened), u, held_out.open_weights)
+        return _proportions_of_gaps(self.scores(held_out.opened), u, held_out.open_weights)
 
     def gap_odds(self, scores: Floats, gaps: Floats) -> Floats:
         """Logarithm of how much likelier gaps are of open messages than of known ones of these scores."""
@@ -180,7 +181,7 @@ class Ranks:
         return self.log_odds(z.ravel(), u.ravel()).reshape(N_FIRST, len(CENTRES), len(_GAP_CENTRES))
 
 
-def _shares_of_gaps(z: Floats, u: Floats, weights: Floats) -> Floats:
+def _proportions_of_gaps(z: Floats, u: Floats, weights: Floats) -> Floats:
     """Share of each bin of gaps at each bin of scores: normal, with a mean that is a line of the score."""
     mean_z, mean_u = np.average(z, weights=weights), np.average(u, weights=weights)
     slope = float(np.average((z - mean_z) * (u - mean_u), weights=weights))
@@ -200,9 +201,9 @@ class Masses(NamedTuple):
     offered: Floats  # known ones whose class is among the first three
 
     @classmethod
-    def of(cls, ranks: Ranks, found: LogModel, scores: Floats) -> "Masses":
+    def of(cls, ranks: Ranks, found: TrafficModel, scores: Floats) -> "Masses":
         """Means over draws of the posterior, of a log of these ``scores``, or without any of traffic to come."""
-        known, opened = shares_of_messages(found, ranks.scores, scores)
+        known, opened = proportions_of_messages(found, ranks.scores, scores)
         draws = _even(found.weights)
         known, opened, confusion = known[draws], opened[draws], found.confusion[draws]
         of_known, moved = known.mean(axis=0)[:, np.newaxis] * ranks.of_known, confusion[:, :, np.newaxis]
@@ -212,7 +213,7 @@ class Masses(NamedTuple):
         )
         return cls(of_known, opened.mean(axis=0)[:, np.newaxis] * ranks.of_open, first, offered)
 
-    def shares(self, low: int, high: int, gap: int) -> Shares:
+    def rates(self, low: int, high: int, gap: int) -> Rates:
         """Give what zones do that begin with these bins."""
         n_known, n_open = (max(float(part.sum()), 1e-12) for part in (self.known, self.opened))
 
@@ -223,7 +224,7 @@ class Masses(NamedTuple):
             return float(part[low:].sum()) - answered(part)
 
         served, offered = answered(self.first) / n_known, asked(self.offered) / n_known
-        return Shares(
+        return Rates(
             served=served,
             wrong=answered(self.known) / n_known - served,
             asked=asked(self.known) / n_known,
@@ -285,7 +286,7 @@ def place_by_rate(masses: Masses, at: int, miss_rate: float) -> _Bins:
         answer = step * (masses.known - masses.first)
         ask = everybody + step * (masses.known - masses.offered)
         found = found.wider(_best(answer, ask, step * masses.known, at))
-        if masses.shares(*found).missed <= miss_rate:
+        if masses.rates(*found).missed <= miss_rate:
             return found
     return _Bins(0, len(CENTRES), 0)
 
@@ -297,7 +298,7 @@ class Asking(NamedTuple):
     costs: Costs
     miss_rate: float | None
     confusion: float  # mean of the posterior
-    foretold: Shares
+    foretold: Rates
 
     def as_mapping(self) -> dict[str, float]:
         """Give all numbers by name: ``asking_`` of a classifier."""
@@ -308,7 +309,7 @@ class Asking(NamedTuple):
 
 def place_zones(
     held_out: ReferenceScores,
-    found: LogModel,
+    found: TrafficModel,
     scores: Floats,
     offset: float,
     n_classes: int,
@@ -320,7 +321,7 @@ def place_zones(
     Parameters
     ----------
     held_out : ReferenceScores
-    found : LogModel
+    found : TrafficModel
         Of the log, or of what is expected of the traffic.
     scores : ndarray of shape (n_messages,)
         Scores of the log; none without one.
@@ -344,22 +345,22 @@ def place_zones(
         if number == at:
             return offset
         if number in (0, len(CENTRES)):
-            return -NO_LIMIT if number == 0 else NO_LIMIT
+            return -NO_THRESHOLD if number == 0 else NO_THRESHOLD
         return float(ranks.scores.inverse(CANDIDATES[number - 1 : number])[0])
 
     low, high = min(score_before(bins.low), offset), max(score_before(bins.high), offset)
     confusion = float(found.weights @ found.confusion[:, 0])
     zones = Zones(low, high, ranks.gap_of(bins.gap))
-    return Asking(zones, costs, miss_rate, confusion, masses.shares(*bins))
+    return Asking(zones, costs, miss_rate, confusion, masses.rates(*bins))
 
 
-def least_missed(held_out: ReferenceScores, found: LogModel, scores: Floats, n_classes: int) -> float:
+def least_missed(held_out: ReferenceScores, found: TrafficModel, scores: Floats, n_classes: int) -> float:
     """Of known messages, the share that is missed if every message is asked about."""
-    return Masses.of(Ranks(held_out, n_classes), found, scores).shares(0, len(CENTRES), 0).missed
+    return Masses.of(Ranks(held_out, n_classes), found, scores).rates(0, len(CENTRES), 0).missed
 
 
-def foretell_questions(
-    held_out: ReferenceScores, found: LogModel, zones: Zones, n_classes: int, *log: Floats
+def forecast_of_zones(
+    held_out: ReferenceScores, found: TrafficModel, zones: Zones, n_classes: int, *log: Floats
 ) -> Questions:
     """Foretell how much zones ask about, in a ``log`` of scores and gaps or in traffic to come.
 
@@ -368,7 +369,7 @@ def foretell_questions(
     """
     scores, gaps = (*log, np.zeros(0), np.zeros(0))[:2]
     ranks = Ranks(held_out, n_classes)
-    parts = shares_of_messages(found, ranks.scores, scores)
+    parts = proportions_of_messages(found, ranks.scores, scores)
     if not len(gaps):
         gap, bins = ranks.number_of(zones.gap), np.arange(len(CENTRES))
         low, high = (_bin_of(ranks, limit) for limit in (zones.low, zones.high))
@@ -387,7 +388,7 @@ def foretell_questions(
 
 def _bin_of(ranks: Ranks, limit: float) -> int:
     """Give the first bin of scores that is above a limit."""
-    if abs(limit) >= NO_LIMIT:
+    if abs(limit) >= NO_THRESHOLD:
         return 0 if limit < 0 else len(CENTRES)
     return int(np.abs(CANDIDATES - ranks.scores(np.array([limit]))).argmin()) + 1
 

@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from .log_model import CANDIDATES, CENTRES, Labels, LogModel, bins_of, model_of
-from .scores import Floats, NormalScores, ReferenceScores
+from .._held_out.scores import Floats, ReferenceScores
+from .normal_scores import NormalScores
+from .posterior import CANDIDATES, CENTRES, Labels, TrafficModel, bins_of, fit_traffic_model
 
 #: The limit is a mean of the candidates. Each counts exp(−loss / NEAR), by its expected loss of F1, or of the cost, to
 #: the best one.
@@ -67,9 +68,9 @@ class Forecast(NamedTuple):
         }
 
 
-def place_limit(
+def place_threshold(
     held_out: ReferenceScores,
-    found: LogModel,
+    found: TrafficModel,
     scores: Floats,
     n_classes: int,
     costs: tuple[float, float] | None = None,
@@ -80,7 +81,7 @@ def place_limit(
     ----------
     held_out : ReferenceScores
         Known samples, at least one. ``expected`` says how much an accepted open sample counts in F1.
-    found : LogModel
+    found : TrafficModel
         Of the log, or of what is expected of the traffic.
     scores : ndarray of shape (n_messages,)
         Scores of the log; none of a share alone. The expected F1 is that of the log, or without one of traffic that is
@@ -90,7 +91,7 @@ def place_limit(
         Cost of an accepted open sample, and of a rejected known one.
     """
     normal = NormalScores(held_out)
-    parts = _parts(found, _shares_of_bins(normal, scores))
+    parts = _parts(found, _proportions_of_bins(normal, scores))
     if costs is None:
         quality = parts.f1(n_classes, held_out.expected.open_weight)
     else:
@@ -100,19 +101,19 @@ def place_limit(
     return float(normal.inverse(np.asarray(z)))
 
 
-def limit_of(held_out: ReferenceScores, n_classes: int) -> float:
+def expected_threshold(held_out: ReferenceScores, n_classes: int) -> float:
     """Score below which samples are open, by what is expected of the traffic alone."""
     none = np.zeros(0)
-    found = model_of(held_out, none, none.astype(np.int64), Labels.none(0), held_out.expected.open_share)
-    return place_limit(held_out, found, none, n_classes)
+    found = fit_traffic_model(held_out, none, none.astype(np.int64), Labels.none(0), held_out.expected.open_share)
+    return place_threshold(held_out, found, none, n_classes)
 
 
-def foretell(
-    held_out: ReferenceScores, found: LogModel, offset: float, n_classes: int, scores: Floats | None = None
+def forecast_of(
+    held_out: ReferenceScores, found: TrafficModel, offset: float, n_classes: int, scores: Floats | None = None
 ) -> Forecast:
     """Foretell what an offset does, in a log of these ``scores`` or in traffic to come."""
     normal = NormalScores(held_out)
-    parts = _parts(found, None if scores is None else _shares_of_bins(normal, scores))
+    parts = _parts(found, None if scores is None else _proportions_of_bins(normal, scores))
     at = int(np.abs(CANDIDATES - normal(np.array([offset]))).argmin())
     tables = parts.right, parts.wrong, parts.rejected, parts.f1(n_classes)
     right, wrong, rejected, f1 = (Figure.of(found.weights, table[:, at], held_out.n_known) for table in tables)
@@ -168,20 +169,20 @@ class _Parts(NamedTuple):
         return of_open * self.mistaken + of_known * (self.n_known - self.accepted)
 
 
-def _shares_of_bins(normal: NormalScores, scores: Floats) -> Floats | None:
+def _proportions_of_bins(normal: NormalScores, scores: Floats) -> Floats | None:
     """Share of a log in each bin; ``None`` without a message."""
     return np.bincount(bins_of(normal(scores)), minlength=len(CENTRES)) / len(scores) if len(scores) else None
 
 
-def shares_of_messages(found: LogModel, normal: NormalScores, scores: Floats) -> tuple[Floats, Floats]:
+def proportions_of_messages(found: TrafficModel, normal: NormalScores, scores: Floats) -> tuple[Floats, Floats]:
     """Of all messages, the shares in each bin that are known, and that are open, (n_draws, n_bins) each.
 
     Those of a log of these ``scores``; without any, of traffic to come.
     """
-    return _known_and_open(found, _shares_of_bins(normal, scores))
+    return _known_and_open(found, _proportions_of_bins(normal, scores))
 
 
-def _known_and_open(found: LogModel, log: Floats | None) -> tuple[Floats, Floats]:
+def _known_and_open(found: TrafficModel, log: Floats | None) -> tuple[Floats, Floats]:
     opened, known = found.shares * found.opened, (1 - found.shares) * found.known
     if log is not None:  # each message is open with its posterior probability
         opened = log * opened / (opened + known + 1e-12)
@@ -189,7 +190,7 @@ def _known_and_open(found: LogModel, log: Floats | None) -> tuple[Floats, Floats
     return known, opened
 
 
-def _parts(found: LogModel, log: Floats | None) -> _Parts:
+def _parts(found: TrafficModel, log: Floats | None) -> _Parts:
     """Add up bins; ``log`` is the share of the log in each, ``None`` for traffic to come."""
     known, opened = _known_and_open(found, log)
 

@@ -9,9 +9,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
-from ._core.pipelines import check_samples, is_acting
-from ._ellipsoid.changes import refreshed, with_merged, with_samples, without_classes
-from ._ellipsoid.classifier import EllipsoidOpenSetClassifier
+from ..._core.pipelines import check_samples, is_acting
+from ..classifier import EllipsoidOpenSetClassifier
+from .refit import refreshed, with_merged, with_samples, without_classes
 
 
 def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Any:

@@ -13,20 +13,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from skellipsoid_runtime._containers import in_memory
 
-from .._core.fit_steps import several_groups, warn_of_outliers
-from .._core.labels import as_kind_of, as_labels
-from .._core.norms import usual_norms, zeros_are_none
-from .._core.spelling import refuse_other_spellings
-from .._core.validation import check_groups, check_squares, enumerated
-from .._core.warn import silenced, warn
-from .._held_out.scores import Expected
-from .._samples.samples import find_outliers
-from .._samples.training_samples import TrainingSamples
-from .._torch.threads import one_thread_each
+from ..._core.fit_steps import several_groups, warn_of_outliers
+from ..._core.labels import as_kind_of, as_labels
+from ..._core.norms import usual_norms, zeros_are_none
+from ..._core.spelling import refuse_other_spellings
+from ..._core.validation import check_groups, check_squares, enumerated
+from ..._core.warn import silenced, warn
+from ..._held_out.expected import Expected
+from ..._samples.samples import find_outliers
+from ..._samples.training_samples import TrainingSamples
+from ..._torch.threads import one_thread_each
+from ..math.boundaries import Fitted
+from ..math.covariance import FEWEST_CLASSES_OF_BACKGROUND
+from ..methods import method_of
 from .learned import WEIGHT, Learned, check_reach, in_units_of_X, standardized
-from .math.boundaries import Fitted
-from .math.covariance import FEWEST_CLASSES_OF_BACKGROUND
-from .methods import method_of
 from .rejecting import Rejecting
 from .remember import remembered
 

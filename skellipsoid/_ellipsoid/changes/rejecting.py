@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from .._held_out.table import FEWEST_OF_CLASS, OF_OTHER_CLASS
-from .math.boundaries import Fitted
+from ..._held_out.table import FEWEST_OF_CLASS, OF_OTHER_CLASS
+from ..math.boundaries import Fitted
 
 #: Shares and size are chosen anew where a class rejects so many held-out samples, or where all classes reject so many
 #: more, or accept so many more samples of held-out classes, than before the change. Classes that reject so many more

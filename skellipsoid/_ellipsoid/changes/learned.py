@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances_argmin_min
 
-from .._core.validation import name_rows
-from .._samples.units import in_units
+from ..._core.validation import name_rows
+from ..._samples.units import in_units
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,9 @@ from scipy.stats import norm, qmc
 from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
-from .scores import TRAFFIC, Expected, Floats, Integers, NormalScores, ReferenceScores, Share
+from .._held_out.expected import TRAFFIC, Expected, Share
+from .._held_out.scores import Floats, Integers, ReferenceScores
+from .normal_scores import NormalScores
 
 #: Candidates of the line, and the centres of the bins that they divide; the bin i ends at the candidate i.
 CANDIDATES = np.linspace(-4.5, 1.5, 61)
@@ -111,7 +113,7 @@ class Labels(NamedTuple):
         return self._replace(of_share=self.counts * factors)
 
 
-def shares_of(
+def open_share_draws(
     open_share: Share | None, labels: Labels, expected: Share = TRAFFIC, points: Floats = POINTS[:, 0]
 ) -> Floats:
     """Draws of the open share before labels and scores are read, (n_draws, 1).
@@ -154,7 +156,7 @@ class Unknowns(NamedTuple):
         return known, np.where(is_near, np.minimum(opened, known * at_mean), opened)
 
 
-class LogModel(NamedTuple):
+class TrafficModel(NamedTuple):
     """Weighted draws of the unknowns, and the shares of the bins among known and among open messages."""
 
     weights: Floats  # (n_draws,)
@@ -197,7 +199,7 @@ def falling(probabilities: Floats) -> Floats:
     return np.asarray(np.maximum.accumulate(probabilities[::-1])[::-1])
 
 
-def open_of(held_out: ReferenceScores, normal: NormalScores, *, is_unseen: bool = False) -> tuple[float, float]:
+def usual_open(held_out: ReferenceScores, normal: NormalScores, *, is_unseen: bool = False) -> tuple[float, float]:
     """Usual place and width of open messages.
 
     The mean of those of texts and of samples of held-out classes; the place, less those of synthetic classes. Known
@@ -233,7 +235,7 @@ class Evidence(NamedTuple):
     def unknowns(self, points: Floats) -> Unknowns:
         """Compute them from draws of standard normal numbers, (n_draws, 6)."""
         known_shift = self.expected.known_shift
-        shares = shares_of(self.open_share, self.labels, self.expected.open_share, points[:, 0])
+        shares = open_share_draws(self.open_share, self.labels, self.expected.open_share, points[:, 0])
         shift, spread, place, width = np.split(points[:, 1:5], 4, axis=1)
         # Of Student's t: the place of open messages is far from the usual one now and then. Where known samples come
         # as the training samples did, open ones come from there, too.
@@ -290,7 +292,7 @@ class Evidence(NamedTuple):
         return np.asarray((of_open + of_known * (1 - is_offered)) / (of_open + of_known))
 
 
-def fit_log(evidence: Evidence) -> LogModel:
+def importance_sampled(evidence: Evidence) -> TrafficModel:
     """Weigh draws of the unknowns by the normal scores of a log and its labels.
 
     The draws are first those of the prior. Where few of them carry the weight, they are drawn anew around these, and
@@ -313,7 +315,7 @@ def fit_log(evidence: Evidence) -> LogModel:
         moved = evidence.right[of_known] - float(weights @ confusion[:, 0])
         is_right, counts = labels.is_right[drawn_known], labels.counts[drawn_known]
         confusion = confusion + _confusion(moved, is_right, counts)[:, np.newaxis]
-    return LogModel(weights, unknowns, known, opened, expit(evidence.right - confusion), confusion)
+    return TrafficModel(weights, unknowns, known, opened, expit(evidence.right - confusion), confusion)
 
 
 def _weights_of(logs: Floats) -> Floats:
@@ -375,16 +377,16 @@ def _log_odds_of(held_out: ReferenceScores, normal: NormalScores, right: NDArray
     return np.asarray(model.decision_function(CENTRES[:, np.newaxis]))
 
 
-def model_of(
+def fit_traffic_model(
     held_out: ReferenceScores,
     scores: Floats,
     copies: Integers,
     labels: Labels,
     open_share: Share | None = None,
-) -> LogModel:
-    """Fit the model to the scores of a log and its labels, as ``fit_log``."""
+) -> TrafficModel:
+    """Fit the model to the scores of a log and its labels, as ``importance_sampled``."""
     normal = NormalScores(held_out)
-    usual = open_of(held_out, normal, is_unseen=not len(scores))
+    usual = usual_open(held_out, normal, is_unseen=not len(scores))
     evidence = Evidence(
         bins_of(normal(scores)),
         copies,
@@ -396,4 +398,4 @@ def model_of(
         bins_of(normal(held_out.real)),
         held_out.expected,
     )
-    return fit_log(evidence)
+    return importance_sampled(evidence)
