@@ -1,9 +1,9 @@
-"""What every estimator of the package uses.
+"""Steps, checks and base classes that every estimator of the package uses.
 
-In come features, weights and groups (``validation``), ``labels``, ``texts`` and their ``characters``.
-``open_set_classifier`` has the base class of them all, ``fit_steps`` are the steps that each fit calls,
-``text_estimators`` is what estimators of texts have in common, ``norms`` a warning of unlike norms. Of fitted
-estimators: ``pipelines`` (the classifier at the end of a Pipeline) and ``state_rules`` (fitted state that is saved).
-Tools: ``sklearn`` (all that is private in scikit-learn), ``files`` (written whole or not at all, and held by one
-process), ``messages`` and ``warn``.
+Input is read by ``validation`` (features, weights, groups), ``labels``, ``texts`` and ``characters``.
+``open_set_classifier`` has the base class of all classifiers, ``fit_steps`` the steps that each fit calls,
+``text_estimators`` the tags of text estimators, ``norms`` the warning for samples with unusual norms. Fitted estimators
+are read by ``pipelines`` (the classifier at the end of a Pipeline) and checked by ``state_rules`` (which attributes are
+saved and loaded). Tools: ``sklearn`` (all that is private in scikit-learn), ``files`` (written whole or not at all, and
+held by one process), ``messages`` and ``warn``.
 """

@@ -1,4 +1,4 @@
-"""What the characters of a text say: no import takes long here, so that a command starts at once."""
+"""Normalised, visible and printable characters of a text; all imports are fast, so that a command starts at once."""
 
 import re
 import unicodedata
@@ -6,12 +6,12 @@ from typing import Any
 
 #: Unicode categories of blanks, control characters and format characters.
 _INVISIBLE = {"Zs", "Zl", "Zp", "Cc", "Cf"}
-#: What Unicode lets a program ignore (Default_Ignorable_Code_Point), and letters that are drawn as nothing.
+#: Default_Ignorable_Code_Point of Unicode, and letters without a visible glyph.
 _IGNORED = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-#: Control characters, line ends, what sets the direction of writing, and halves of characters.
+#: Control characters, line ends, marks of the writing direction, and lone surrogates.
 _OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 #: A date and a time, or a time, at the beginning of a line that a program logged.
 TIME = re.compile(
@@ -30,10 +30,10 @@ def is_visible(text: str) -> bool:
 
 
 def without_ignored(text: str) -> str:
-    """Leave out what is drawn as nothing, such as variation selectors and blanks without width."""
+    """Remove characters without a visible glyph, such as variation selectors and zero-width blanks."""
     return _IGNORED.sub("", text)
 
 
 def printable(value: Any) -> str:
-    """Escape, as JSON does, what a terminal would obey: control characters, line ends, the direction of writing."""
+    """Escape, as JSON does, what changes a terminal's state: control characters, line ends, writing direction."""
     return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", str(value))

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, also after a power failure, and files that one process at a time holds."""
+"""Atomic writes that survive a power failure, tables as CSV or TSV, and file locks."""
 
 import csv
 import errno
@@ -16,12 +16,12 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-#: Cells that spreadsheets run, and those that were guarded already.
+#: Cells that a spreadsheet runs as a formula, and those that were escaped already.
 _RUN = re.compile(r"'*[=+\-@\t\r]")
-#: Control characters but tabs and line ends, and halves of surrogate pairs.
+#: Control characters except tabs and line ends, and lone surrogates.
 _CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
-#: Files that are no text.
+#: Suffixes of files that are not text.
 _NO_TEXT = {
     ".xlsx",
     ".xls",
@@ -36,12 +36,12 @@ _NO_TEXT = {
     ".gz",
     ".zip",
 }
-#: Seconds after which what a killed process has left is removed; until then another one may be writing it.
+#: Seconds after which a temporary file of a killed process is removed; a younger one may still be written to.
 _STALE = 3600.0
 
 
 def remove_stale(folder: Path, pattern: str) -> None:
-    """Remove what killed processes have left in a folder, where names match a pattern; nothing that is written now."""
+    """Remove temporary files that killed processes left in a folder, by a pattern of names; young ones stay."""
     for left in folder.glob(pattern) if folder.is_dir() else ():
         with suppress(OSError):
             if time.time() - left.stat().st_mtime > _STALE:
@@ -50,15 +50,15 @@ def remove_stale(folder: Path, pattern: str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give the name under which a file is to be written; once it is complete, it takes the place of ``path``.
+    """Yield a temporary path to write to; at the end it replaces ``path`` in one step.
 
-    If the writing fails, ``path`` stays as it was. A link stays, and so do the rights of the file that it leads to. A
-    killed process leaves ``.NAME.XXXXXXXX.tmp`` beside it, which a later one removes.
+    If the writing fails, ``path`` stays as it was. A symbolic link stays a link, and the target keeps its permissions.
+    A killed process leaves ``.NAME.XXXXXXXX.tmp`` in the folder, which a later call removes.
 
     Raises
     ------
     OSError
-        If ``path`` is a folder, a device or a pipe, whose place no file can take.
+        If ``path`` is a folder, a device or a pipe, which no file can replace.
     """
     path = real_file(path)
     remove_stale(path.parent, f".{glob.escape(path.name)}.{'[0-9a-f]' * 8}.tmp")
@@ -70,7 +70,7 @@ def replacing(path: Path) -> Iterator[Path]:
             shutil.copymode(path, partial)
         partial.replace(path)
     except OSError as error:
-        if error.filename in (None, str(partial)):  # of a full disk, or a name that nobody knows
+        if error.filename in (None, str(partial)):  # a full disk, or an error about the temporary name
             error.filename = str(path)
         raise
     finally:
@@ -78,7 +78,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def real_file(path: Path) -> Path:
-    """Give the file that a path leads to, which need not be there.
+    """Return the file that a path leads to; it need not exist.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def real_file(path: Path) -> Path:
         If it is a folder, a device, a pipe, or a link to itself.
     """
     real = Path(os.path.realpath(path))
-    # What the path leads to may have no name, as a pipe that is standard output.
+    # The target may have no name, such as a pipe that is standard output.
     if (path.exists() and not path.is_file()) or (os.path.lexists(real) and not real.is_file()):
         kind = "a folder" if path.is_dir() else "a link to itself" if real.is_symlink() else "a device or a pipe"
         raise OSError(f"{str(path)!r} is {kind}, where a file is to be written; name a file.")
@@ -94,44 +94,45 @@ def real_file(path: Path) -> Path:
 
 
 def check_spreadsheet(path: Path) -> None:
-    """Refuse a name that ``write_spreadsheet`` does not write to.
+    """Raise an error for a name that ``write_spreadsheet`` does not write to.
 
     Raises
     ------
     OSError
-        If it is a folder, a device or a pipe, or in no folder.
+        If it is a folder, a device or a pipe, or its folder does not exist.
     ValueError
-        If it ends like the name of a file that is no table of text.
+        If its suffix is that of a file that is not a text table.
     """
     if path.suffix.lower() in _NO_TEXT:
         raise ValueError(
-            f"{str(path)!r} names a {path.suffix} file, but a table of text is written; name a .tsv or .csv."
+            f"{str(path)!r} is a {path.suffix} file, but the table is written as text; use a name that ends in .tsv or "
+            ".csv."
         )
     check_folder(path)
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a file that is in no folder, or a name that is no file's."""
+    """Raise an error if a file's folder does not exist, or if the path cannot be a file."""
     if not real_file(path).parent.is_dir():
         message = f"There is no folder {str(path.parent)!r} for this file; create it, or use another"
         raise FileNotFoundError(errno.ENOENT, message, str(path))
 
 
 def write_table(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str = "\t") -> None:
-    """Write a table of text for programs, the names of its columns first."""
+    """Write a text table for programs, with a header of column names."""
     _write(path, names, rows, delimiter, "utf-8")
 
 
 def write_spreadsheet(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Write a table of text for people, the names of its columns first: commas in ``.csv``, tabs in all others.
+    """Write a text table for spreadsheets, with a header: commas in ``.csv``, tabs in all others.
 
-    Spreadsheets run cells that begin with ``=``, ``+``, ``-`` or ``@``: one that is no number gets an apostrophe before
-    it, which ``unguarded`` takes off. Control characters, such as NUL, which no reader takes, are left out.
+    Spreadsheets run cells that begin with ``=``, ``+``, ``-`` or ``@`` as formulas. Such a cell, unless it is a number,
+    gets an apostrophe, which ``unguarded`` removes. Control characters such as NUL, which readers refuse, are removed.
     """
     check_spreadsheet(path)
     is_csv = path.suffix.lower() == ".csv"
     cells = ([guarded(_CONTROL.sub("", str(cell))) for cell in row] for row in rows)
-    # Excel takes a .csv for UTF-8 by the mark alone.
+    # Excel reads a .csv as UTF-8 only with a byte order mark.
     _write(path, names, cells, "," if is_csv else "\t", "utf-8-sig" if is_csv else "utf-8")
 
 
@@ -143,25 +144,25 @@ def _write(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]], deli
 
 
 def members_path(path: Path) -> Path:
-    """Name the file of members beside a file of groups."""
+    """Path of the file of members that is written beside a file of groups."""
     return path.with_name(f"{path.stem}-members{'.csv' if path.suffix.lower() == '.csv' else '.tsv'}")
 
 
 def guarded(cell: str) -> str:
-    """Give a cell that no spreadsheet runs."""
+    """Escape a cell that a spreadsheet would run as a formula."""
     return f"'{cell}" if _RUN.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
 def unguarded(cell: str) -> str:
-    """Give a cell as it was before ``guarded``."""
+    """Undo ``guarded``."""
     return cell[1:] if cell.startswith("'") and _RUN.match(cell) else cell
 
 
 def to_disk(path: Path, *, below: bool = True) -> None:
-    """Flush a file, or a folder with all ``below`` it, so that it outlasts a power failure."""
+    """Flush a file, or a folder with all ``below`` it, to the disk."""
     for each in [path, *(path.rglob("*") if below else ())]:
         if each.is_file() or os.name != "nt":  # Windows does not open folders
-            handle = os.open(each, os.O_RDWR if each.is_file() else os.O_RDONLY)  # Windows flushes what it may write
+            handle = os.open(each, os.O_RDWR if each.is_file() else os.O_RDONLY)  # Windows needs write access to flush
             try:
                 os.fsync(handle)
             finally:
@@ -170,15 +171,14 @@ def to_disk(path: Path, *, below: bool = True) -> None:
 
 @contextmanager
 def holding(path: Path, *, waits: bool) -> Iterator[bool]:
-    """Hold a file, which is made for this and removed afterwards; says whether it is held.
+    """Hold a lock file, which is created and removed again; yields whether the lock was obtained.
 
-    The lock ends with the process that holds it, however that ends. If another holds it, ``waits`` says whether to wait
-    until that one lets go.
+    The lock ends with the process, also if that is killed. ``waits``: whether to wait for another holder.
 
     Raises
     ------
     OSError, NotImplementedError
-        If the file cannot be made, or if its file system has no locks.
+        If the file cannot be created, or if its file system has no locks.
     """
     lock = FileLock(path)
     with suppress(Timeout):
@@ -187,12 +187,12 @@ def holding(path: Path, *, waits: bool) -> Iterator[bool]:
         yield lock.is_locked
     finally:
         if lock.is_locked:
-            # While it is held: whoever opened it meanwhile notices that it is gone, and tries again.
+            # Removed while locked: a process that opened it meanwhile sees that it is gone, and tries again.
             with suppress(OSError):
                 path.unlink()
             lock.release()
 
 
 def unused_name(name: str, taken: Container[str]) -> str:
-    """Give a column a name that no other has: with a number after it where it is taken."""
+    """Make a column name unique: a number is appended if the name is taken."""
     return next(each for each in chain([name], (f"{name}_{i}" for i in count(2))) if each not in taken)

@@ -1,6 +1,6 @@
-"""Steps that every fit calls, one after another: validate, encode, drop outliers, find duplicates, gather.
+"""Steps that every fit calls in this order: validate, encode labels, drop outliers, find duplicates, gather samples.
 
-Each takes arrays and gives arrays. ``used`` are the numbers of the rows that a fit uses, in ascending order.
+All are functions of arrays. ``used`` are the numbers of the rows that a fit uses, in ascending order.
 """
 
 from dataclasses import replace
@@ -33,9 +33,9 @@ Floats = NDArray[np.float64]
 def read_training(
     classifier: Any, X: ArrayLike, y: ArrayLike | None, sample_weight: ArrayLike | None, groups: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[Any], Floats, Integers | None, Integers]:
-    """Validate what ``fit`` is given; the classifier remembers the number and the names of the features.
+    """Validate the arguments of ``fit``; the number and the names of the features are stored in the classifier.
 
-    Gives features, labels, weights and numbers of groups, one for each row, and the rows with a weight, which are used.
+    Returns features, labels, weights and group numbers, one for each row, and the rows of positive weight.
     """
     check_given(y, type(classifier).__name__)
     y = as_labels(y, warn=True)
@@ -50,9 +50,9 @@ def read_training(
 
 
 def encode(y: NDArray[Any], open_label: Any, used: Integers) -> tuple[Any, NDArray[Any], Integers]:
-    """Give the open label in the kind of the classes, the classes, and the number of each row's class, (n_rows,).
+    """Return the open label in the type of the classes, the classes, and the class index of each row, (n_rows,).
 
-    Open rows have the number of classes.
+    The index of open rows is the number of classes.
     """
     cast = cast_open_label(open_label, y)
     known = used[y[used] != cast]
@@ -64,38 +64,38 @@ def encode(y: NDArray[Any], open_label: Any, used: Integers) -> tuple[Any, NDArr
 
 
 def check_classes(classes: NDArray[Any], open_label: Any, given: Any, n_samples: int, n_open: int) -> None:
-    """Raise an error if no class is known, and warn if the open label may be a class of the user's.
+    """Raise an error if there is no known class, and warn if the open label may be one of the user's classes.
 
     ``given`` is the open label as the user wrote it, before it was cast to the kind of the classes.
     """
     if not len(classes):
         raise ValueError(
-            f"Every one of the {n_samples} samples has the open label {open_label!r}: y must hold at least "
-            "one known class; pass another open label if this label is a class of yours."
+            f"All {n_samples} samples have the open label {open_label!r}, but y needs at least one known class; pass "
+            "another open label if this label is one of your classes."
         )
     if len(classes) < 2 and n_open:
         warn(
-            f"{n_open} samples with the label {open_label!r} were read as open, which leaves the single "
-            f"class {classes[:1].tolist()[0]!r}; pass another open label if that label is a class of yours."
+            f"{n_open} samples with the label {open_label!r} were read as open, which leaves the single class "
+            f"{classes[:1].tolist()[0]!r}; pass another open label if that label is one of your classes."
         )
     elif n_open and set(classes.tolist()) in ({0, 1}, {"0", "1"}) and str(given) == "-1":
         warn(
-            f"{n_open} samples with the label {open_label!r} were read as open, beside the classes 0 and "
-            "1: if that label is a class of yours, pass another open label, for instance -2; if these samples are "
-            "open, label them -2 and pass -2 as the open label."
+            f"{n_open} samples with the label {open_label!r} were read as open, beside the classes 0 and 1: if that "
+            "label is one of your classes, pass another open label, for instance -2; if these samples are open, label "
+            "them -2 and pass -2 as the open label."
         )
     warn_of_names_of_none(classes, open_label)
     if classes.dtype.kind == "b":
         warn(
-            f"y holds booleans, and open samples are answered {open_label!r}, which is true in a condition; pass "
-            "strings such as 'yes' and 'no', or numbers and an open_label of your own."
+            f"y holds booleans, and the prediction for open samples is {open_label!r}, which is true in a condition; "
+            "pass strings such as 'yes' and 'no', or numbers and another open_label."
         )
 
 
 def without_outliers(X: NDArray[Any], codes: Integers, used: Integers, n_classes: int) -> Integers:
-    """Drop known samples that are outliers from the rows that are used, with a warning that names them.
+    """Remove outliers among the known samples from the rows to use, with a warning that names them.
 
-    It comes before the search for duplicates: relative to one extreme outlier all other samples are near each other.
+    This precedes the search for duplicates: beside one extreme outlier all other samples look like duplicates.
     """
     known = used[codes[used] < n_classes]
     outlying = known[find_outliers(select_rows(X, known), codes[known])]
@@ -104,11 +104,11 @@ def without_outliers(X: NDArray[Any], codes: Integers, used: Integers, n_classes
 
 
 def warn_of_outliers(numbers: Integers) -> None:
-    """Warn of the rows that are dropped, if there are any."""
+    """Warn of dropped rows, if there are any."""
     if len(numbers):
         warn(
-            f"X has outliers, more than {OUTLYING:.0f} times as far from the middle of their class as its typical "
-            f"sample: {name_rows(numbers)}. They are dropped; correct them, or drop them yourself."
+            f"X has outliers, which are more than {OUTLYING:.0f} times as far from the centre of their class as its "
+            f"typical sample: {name_rows(numbers)}. They are dropped; correct them, or drop them yourself."
         )
 
 
@@ -121,10 +121,9 @@ def gather_used(
     classes: NDArray[Any],
     duplicates: str,
 ) -> tuple[TrainingSamples, Integers]:
-    """Find duplicates among the rows that are used, and merge equal ones.
+    """Find duplicates among the rows to use, and merge equal ones.
 
-    Gives the samples, the open ones apart from the known ones, and the group of each row, (n_rows,), −1 for those that
-    are not used.
+    Returns the samples, with the open ones separate, and the group of each row, (n_rows,), −1 for unused rows.
     """
     own = None if groups is None else groups[used]
     _, samples, found = gather(select_rows(X, used), codes[used], weights[used], own, duplicates)
@@ -136,7 +135,7 @@ def gather_used(
 
 
 def several_groups(groups: Integers, units: Integers, codes: Integers, classes: NDArray[Any]) -> Integers:
-    """Warn of classes that are one group; where all are, their duplicates are the groups."""
+    """Warn of classes that are a single group; if all classes are, the duplicates become the groups."""
     n_groups, n_units = (np.bincount(np.unique(np.stack([codes, labels]), axis=1)[0]) for labels in (groups, units))
     single = (n_groups == 1) & (n_units > 1)
     if not single.any():
@@ -144,13 +143,13 @@ def several_groups(groups: Integers, units: Integers, codes: Integers, classes: 
     names = enumerated(classes[single])
     if (n_groups == 1).all():
         warn(
-            f"Every class is a single group ({names}), so that nothing remains of it when the group is left out: "
-            "groups are ignored; pass smaller ones, several of each class."
+            f"Every class is a single group ({names}), so that no class can be scored without its group, and groups "
+            "are ignored; pass smaller groups, several of each class."
         )
         return units
     warn(
-        f"{single.sum()} of {len(single)} classes are a single group ({names}), so that their samples say nothing "
-        "about the size of the boundaries; pass smaller groups, several of each class."
+        f"{single.sum()} of {len(single)} classes are a single group ({names}), so that they do not count for the size "
+        "of the boundaries; pass smaller groups, several of each class."
     )
     return groups
 
@@ -158,18 +157,18 @@ def several_groups(groups: Integers, units: Integers, codes: Integers, classes: 
 def warn_of_degenerate(
     classes: NDArray[Any], degenerate: NDArray[np.bool_], zeros: NDArray[np.bool_] | None = None
 ) -> None:
-    """Warn of the classes whose training samples say nothing about their size; ``zeros``: are their samples that."""
+    """Warn of classes without spread, whose size is unknown; ``zeros``: whether all their samples are zeros."""
     if zeros is not None and (unread := degenerate & zeros).any():
         warn(
-            f"Classes whose training samples are all zeros: {enumerated(classes[unread])}; a text encoder gives them "
-            "for texts of which it reads nothing, and such messages are answered with such a class: take an embedding "
-            "model that reads them, or leave these classes out."
+            f"Classes whose training samples are all zeros: {enumerated(classes[unread])}; a text encoder returns "
+            "zeros for texts that it cannot read, and predicts such a class for all unreadable messages; use an "
+            "embedding model that reads them, or leave these classes out."
         )
         degenerate = degenerate & ~zeros
     if degenerate.any():
-        result = "their boundaries take the typical size of the other classes"
+        result = "their boundaries get the typical size of the other classes"
         if degenerate.all():
-            result = "no other class tells how large their boundaries should be, nor do X_val or open samples"
+            result = "no other class, X_val or open samples say how large their boundaries should be"
         warn(
             "Classes without spread, whose training samples are all equal or duplicates of one: "
             f"{enumerated(classes[degenerate])}; "

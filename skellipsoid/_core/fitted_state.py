@@ -1,8 +1,7 @@
-"""Fitted state that is set at once: whoever asks or pickles an estimator beside a fit has the state before it or after.
+"""Atomic fits: another thread sees the state of an estimator before a fit or after it, never half of it.
 
-A fit works on a copy, whose attributes take the place of the old ones in one step. So a fit that fails or is
-interrupted leaves the estimator as it was, and other threads meet no half of a fit. A method that reads several
-attributes asks an object that has those of one moment.
+A fit works on a copy, whose attributes replace the old ones in one step. So a fit that fails or is interrupted leaves
+the estimator as it was. A method that reads several attributes reads them from a snapshot.
 """
 
 from collections.abc import Callable
@@ -16,13 +15,13 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[_Method], _Method]:
-    """Validate the parameters before a fit, and set all that it fits at once."""
+    """Validate the parameters before a fit, and store all fitted attributes in one step."""
     validated = validated_fit(prefer_skip_nested_validation)
     return lambda fit: at_once(validated(fit), anew=True)
 
 
 def at_once(change: _Method, *, anew: bool = False) -> _Method:
-    """Let a method that changes fitted state set all of it at once, or nothing; ``anew``: it begins unfitted."""
+    """Let a method change fitted state in one step, or not at all; ``anew``: it starts unfitted."""
 
     @wraps(change)
     def changed_at_once(self: Any, *args: Any, **options: Any) -> Any:
@@ -38,10 +37,11 @@ def at_once(change: _Method, *, anew: bool = False) -> _Method:
 
 
 def unfit(estimator: Any) -> None:
-    """Remove all that a fit has stored, so that neither a partial fit nor a part of an earlier one remains.
+    """Remove all fitted attributes, so that nothing of an earlier or partial fit remains.
 
-    It is what ``_state`` declares, and what ends with an underscore: for scikit-learn that makes an estimator fitted.
-    All else stays, such as parameters and what the user, a subclass or scikit-learn keeps there.
+    These are the attributes that ``_state`` declares, and names that end with an underscore, by which scikit-learn
+    tells that an estimator is fitted. Other attributes stay: parameters, and those of users, subclasses and
+    scikit-learn.
     """
     parameters, declared = estimator.get_params(deep=False), getattr(estimator, "_state", {})
     for name in [
@@ -50,13 +50,13 @@ def unfit(estimator: Any) -> None:
         delattr(estimator, name)
 
 
-#: For each estimator the object that has its present state, the same one as long as the state is the same.
+#: The snapshot of each estimator; the same object as long as the state is the same.
 _PRESENT: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _ARE_PRESENT: WeakSet[Any] = WeakSet()
 
 
 def present(estimator: Any) -> Any:
-    """Give an object with the attributes that an estimator has now; a later fit does not change them."""
+    """Return a snapshot of an estimator, which a later fit does not change."""
     if type(estimator).__hash__ is None or estimator in _ARE_PRESENT:
         return estimator
     found, state = _PRESENT.get(estimator), vars(estimator)
@@ -69,7 +69,7 @@ def present(estimator: Any) -> Any:
 
 
 def of_one_fit(method: _Method) -> _Method:
-    """Let a method read the attributes of one moment, however many it reads."""
+    """Let a method read all attributes from one snapshot."""
 
     @wraps(method)
     def asked(self: Any, *args: Any, **options: Any) -> Any:

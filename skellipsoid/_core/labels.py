@@ -1,4 +1,4 @@
-"""Labels of any container, and the open label cast to their kind."""
+"""Reads labels from any container into integers or strings, and casts the open label to their type."""
 
 from numbers import Integral, Real
 from typing import Any
@@ -13,7 +13,7 @@ from .validation import masked_rows, name_rows
 
 #: Allowed labels, for error messages.
 _KINDS = "labels must be all numbers or all strings"
-#: Floats below are exact whole numbers; from here on one stands for several.
+#: Whole numbers below are exact as floats; above, one float stands for several.
 EXACT_FLOATS = 2**53
 
 
@@ -37,8 +37,8 @@ def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        If there are no labels or not one for each sample, if some are missing, mix strings and numbers, are fractional
-        or too large, or neither strings nor numbers.
+        If there are no labels, if they are not one-dimensional, if some are missing, fractional or too large, if they
+        mix strings and numbers, or are neither.
     """
     given = in_memory(y, name)
     _check_missing(masked_rows(given), name)
@@ -96,7 +96,7 @@ def as_partial_labels(y: Any, name: str = "y") -> tuple[NDArray[Any], NDArray[np
 
 
 def _check_letters(labels: NDArray[Any], name: str) -> None:
-    """Raise an error if a text holds half a character, which no file keeps."""
+    """Raise an error if a string holds a lone surrogate, which cannot be written to a file."""
     if labels.dtype.kind == "U":
         letters = np.ascontiguousarray(labels, labels.dtype.newbyteorder("=")).view(np.uint32).reshape(len(labels), -1)
         halves = np.flatnonzero(((letters >= 0xD800) & (letters <= 0xDFFF)).any(axis=1))
@@ -104,8 +104,8 @@ def _check_letters(labels: NDArray[Any], name: str) -> None:
         halves = np.flatnonzero([not is_unicode(label) for label in labels.tolist()])
     if len(halves):
         raise ValueError(
-            f"{name} holds {ascii(str(labels[halves[0]]))[:80]} in {name_rows(halves)}, with half of a character, such "
-            "as half an emoji; replace it by a whole one."
+            f"{name} holds {ascii(str(labels[halves[0]]))[:80]} in {name_rows(halves)}, which holds half of a "
+            "character (a lone surrogate), such as half an emoji; replace it by a whole one."
         )
 
 
@@ -118,7 +118,7 @@ def check_given(y: Any, owner: str, alternative: str = "") -> None:
     owner : str
         Name of the caller.
     alternative : str
-        Alternative, for the message.
+        What else the caller could do, for the message.
     """
     if y is None:
         raise ValueError(
@@ -127,7 +127,7 @@ def check_given(y: Any, owner: str, alternative: str = "") -> None:
 
 
 def as_kind_of(labels: NDArray[Any], others: NDArray[Any], name: str, others_name: str) -> NDArray[Any]:
-    """Give labels a type in which NumPy compares them with others, and joins both, without rounding.
+    """Cast labels to a type in which NumPy compares and joins them with others without rounding.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def as_kind_of(labels: NDArray[Any], others: NDArray[Any], name: str, others_nam
     Raises
     ------
     ValueError
-        Unless both hold numbers or both strings, and if the others are floats and a label is too large for one.
+        If one holds numbers and the other strings, or if the others are floats and a label is too large for one.
     """
     if is_text(labels) != is_text(others):
         (one, first_label), (other, second_label) = (
@@ -159,7 +159,7 @@ def as_kind_of(labels: NDArray[Any], others: NDArray[Any], name: str, others_nam
 
 
 def positions(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Position of each label among ``classes``, and their number for a label that is not among them."""
+    """Index of each label in ``classes``; the number of classes for a label that is not among them."""
     if not len(classes):
         return np.zeros(len(labels), dtype=np.int64)
     order = np.argsort(classes)
@@ -204,7 +204,7 @@ def cast_open_label(open_label: Any, labels: NDArray[Any]) -> Any:
 
 
 def _unify(labels: NDArray[np.object_], name: str) -> NDArray[Any]:
-    """Give objects that are all numbers the type of numbers; objects that are all strings stay as they are."""
+    """Convert objects that are all numbers to a numeric type; objects that are all strings stay."""
     values = labels.tolist()
     missing = np.flatnonzero([not isinstance(value, str) and is_missing(value) for value in values])
     are_names = len(missing) and any(isinstance(value, str) for value in values)
@@ -250,7 +250,7 @@ def _check_whole(labels: NDArray[np.floating], name: str) -> None:
 
 
 def _refuse_inexact(name: str, labels: NDArray[Any], why: Any) -> None:
-    """Raise one sentence if there are such labels: they were rounded, or would be."""
+    """Raise an error if there are such labels, which a float would round."""
     if len(labels):
         raise ValueError(
             f"{name} holds {labels[:1].tolist()[0]!r} ({why}), which is no exact label: pass whole numbers of int64, "

@@ -1,4 +1,4 @@
-"""What messages about a file show: lists that are cut, values that are shortened."""
+"""Parts of messages: lists that are cut after some entries, shortened values, plurals, how to install an extra."""
 
 import shlex
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from .warn import LossWarning, warn
 
-#: Lines or labels that a message names at most.
+#: Largest number of lines or labels that a message names.
 _MOST_NAMED = 5
 
 
@@ -18,7 +18,7 @@ def named(noun: str, things: list[Any]) -> str:
 
 
 def numbered(number: int, noun: str) -> str:
-    """Write a number of things."""
+    """Write a number with its noun in singular or plural."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
@@ -40,7 +40,7 @@ def cut(name: str, most: int = 60) -> str:
 
 
 def how_to_install(requirement: str) -> str:
-    """Say how to install an extra, or another distribution of this repository, from an index and from a clone."""
+    """Say how to install an extra, or another package of this repository, from an index and from a clone."""
     name, bracket, extra = requirement.partition("[")
     place = "." if name == "skellipsoid" else f"./packages/{name}"
     return f"pip install {shlex.quote(requirement)}, or in a clone pip install {shlex.quote(place + bracket + extra)}"

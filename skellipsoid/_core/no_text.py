@@ -1,11 +1,11 @@
-"""Files that are no text: what they are by their first bytes, and what to do with them."""
+"""Recognises files that are not text by their first bytes, and says what to do with each kind."""
 
 import re
 from pathlib import Path
 
 _UNPACK = "is compressed; unpack it first"
 _COPY = "copy the messages into a text file or a CSV file"
-#: First bytes of files that are no text.
+#: First bytes of files that are not text.
 _MAGIC = {
     b"PK\x03\x04": "is an Excel workbook or a zip archive; save the sheet as 'CSV UTF-8', or unpack it",
     b"\xd0\xcf\x11\xe0": "is an old Excel workbook; save the sheet as 'CSV UTF-8'",
@@ -23,12 +23,12 @@ _XML = b"<?xml"
 
 
 def check_is_text(content: bytes, path: Path, *, may_be_page: bool = False) -> None:
-    """Refuse the bytes of a file that is no text, and unless it ``may_be_page``, of HTML or XML, which are no tables.
+    """Raise an error for a file that is not text, or, unless ``may_be_page``, is HTML or XML, which are not tables.
 
     Raises
     ------
     ValueError
-        Which says what it is, and what to do.
+        The message says what the file is, and what to do.
     """
     sentence = next((what for magic, what in _MAGIC.items() if content.startswith(magic)), None)
     if not sentence and not may_be_page:
@@ -40,7 +40,7 @@ def check_is_text(content: bytes, path: Path, *, may_be_page: bool = False) -> N
 def _page(start: bytes) -> str | None:
     prolog = re.sub(rb"\A(\s|<\?xml.*?\?>|<!--.*?-->|<!DOCTYPE\s+svg.*?>)*", b"", start, flags=re.S)
     if _HTML.match(prolog):
-        return "is an HTML page, as some programs name .xls; open it in a spreadsheet and save it as 'CSV UTF-8'"
+        return "is an HTML page, which some programs save as .xls; open it in a spreadsheet and save it as 'CSV UTF-8'"
     if _SVG.match(prolog):
         return f"is an SVG image; {_COPY}"
     if start.startswith(_XML):

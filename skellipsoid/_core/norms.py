@@ -1,4 +1,4 @@
-"""What norms of samples tell: that the preprocessing of training is missing, or that a row of zeros is no sample."""
+"""Euclidean norms of samples: a warning if they differ from training, and whether a row of zeros is unreadable."""
 
 from dataclasses import dataclass
 from threading import Lock
@@ -12,26 +12,26 @@ from .warn import warn
 
 Floats = NDArray[np.float64]
 
-#: A norm is unlike those in training if it is above the largest usual one times this factor, or below the smallest
-#: one divided by it. Raw and unit-length embeddings differ by more. Open samples of other classes differ by less.
+#: A norm is unlike those in training if it is above the largest usual one times this factor, or below the smallest one
+#: divided by it. Raw and unit-length embeddings differ by more than this, open samples by less.
 FACTOR = 2.0
-#: Samples that are judged together, of one call or of several: a few odd ones say nothing.
+#: Smallest number of new samples, of one call or several, that are compared; a few unusual ones are chance.
 FEWEST_NEW = 20
-#: Share of these samples that must be unlike those in training.
+#: Proportion of these samples whose norms must be unlike those in training.
 PROPORTION = 0.9
-#: Training samples that determine the usual norms; with fewer there is no warning.
+#: Smallest number of training samples; with fewer there is no warning.
 FEWEST_TRAINED = 50
-#: In fewer dimensions, as of a table or of logits, samples of unknown classes have norms of any size.
+#: With fewer features, as in a table or logits, open samples have norms of any size.
 FEWEST_FEATURES = 10
-#: Share of each class's norms that is unusual, at either end.
+#: Proportion of each class's norms that is unusual, at either end.
 _TAIL = 0.05
-#: Where no norm of a training sample is below this share of the median, zeros are no sample: unit vectors have none.
+#: If no training norm is below this fraction of the median, as with unit vectors, a row of zeros is an unreadable text.
 _SHORTEST = 0.5
 
 
 @dataclass
 class _Seen:
-    """Samples since the last judgement, after one fit."""
+    """Samples since the last comparison, after one fit."""
 
     norm_range: Floats
     n_samples: int = 0
@@ -48,13 +48,13 @@ class _Seen:
         return self.has_warned
 
 
-#: Not in the estimators, because ``predict`` does not change a fitted model.
+#: Kept outside of the estimators, because ``predict`` does not change a fitted model.
 _SEEN: WeakKeyDictionary[Any, _Seen] = WeakKeyDictionary()
 _LOCK = Lock()
 
 
 def usual_norms(X: NDArray[Any], classes: NDArray[np.int64]) -> Floats | None:
-    """Smallest and largest usual norm, (2,): the least 5 % quantile of a class and the greatest 95 % quantile.
+    """Smallest and largest usual norm, (2,): over the classes, the least 5 % quantile and the greatest 95 % quantile.
 
     ``None`` with too few samples or features.
     """
@@ -67,9 +67,9 @@ def usual_norms(X: NDArray[Any], classes: NDArray[np.int64]) -> Floats | None:
 
 
 def zeros_are_none(X: NDArray[Any]) -> bool:
-    """Whether no training sample is like a row of zeros, which a text encoder gives for what it cannot read.
+    """Whether rows of zeros are unreadable texts: whether no training sample is nearly zero.
 
-    False with few features: of a table or of logits zeros may be a sample.
+    False with few features: in a table or in logits zeros may be an ordinary sample.
     """
     found = norms(X) if X.shape[1] >= FEWEST_FEATURES else np.zeros(0)
     return bool(len(found)) and bool(found.min() > 0) and bool(found.min() >= _SHORTEST * np.median(found))
@@ -90,7 +90,7 @@ def warn_of_unlike_norms(estimator: Any, found: NDArray[Any] | None) -> None:
     usual = np.quantile(found, (_TAIL, 1 - _TAIL), method="closest_observation")  # of infinite norms too
     warn(
         f"New samples have a Euclidean norm of {_span(*usual)}, but training samples had {_span(*norm_range)}: prepare "
-        "new samples as in training (same model, normalisation and scaling), or most answers will be wrong."
+        "new samples as in training (same model, normalisation and scaling), or most predictions will be wrong."
     )
 
 

@@ -1,8 +1,8 @@
-"""Base class of all open-set classifiers: a fit by steps (``fit_steps``), and the score-to-label rule.
+"""Base class of all open-set classifiers: y = argmax class if its score is at least offset + class offset, else open.
 
-A subclass writes ``_fit_boundaries``, or calls the steps in a ``fit`` of its own, and the two scoring methods. The
-public methods are here. What its scores mean is its own; those of a ``BoundaryOpenSetClassifier`` are margins,
-distances in units of a radius.
+``fit`` runs the steps of ``fit_steps``. A subclass implements ``_fit_boundaries`` (or a ``fit`` of its own) and the two
+scoring methods; the public methods are here. The scores of a ``BoundaryOpenSetClassifier`` are margins, 1 − distance /
+radius; those of others have their own meaning.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ from .warn import warn_in_search
 
 
 class Predictions(NamedTuple):
-    """What ``predict`` reads of each sample."""
+    """Assigned class and score of each sample, from which ``predict`` makes labels."""
 
     assigned: NDArray[np.int64]
     scores: NDArray[np.floating]
-    norms: NDArray[Any] | None  # Euclidean; where they are judged
-    unread: NDArray[np.bool_]  # rows of zeros that are no samples
+    norms: NDArray[Any] | None  # Euclidean; ``None`` if they are not compared with those in training
+    unread: NDArray[np.bool_]  # rows of zeros: texts that the encoder cannot read
 
 
 def without_nan(scores: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Give scores that are no numbers, ∞ − ∞ of samples far beyond all others, as −∞: such samples are open."""
+    """Replace NaN scores, ∞ − ∞ of samples far from all others, by −∞: such samples are open."""
     return np.where(np.isnan(scores), -np.inf, scores).astype(scores.dtype, copy=False)
 
 
 def raised(decision: NDArray[np.floating], first: NDArray[np.int64]) -> NDArray[np.floating]:
-    """Raise the ``first`` classes of each sample, (n_samples, n_first), above all others, in their order; in place."""
+    """Raise the scores of the ``first`` classes, (n_samples, n_first), above all others, in their order; in place."""
     numbers = np.arange(len(decision))
     others = decision.copy()
     others[numbers[:, np.newaxis], first] = -np.inf
     least = others.max(axis=1)
     for column in first.T[::-1]:
-        # Ties go to the first column, so what is not larger takes the next larger number.
+        # argmax takes the first of equal columns, so an equal score becomes the next larger float.
         own = decision[numbers, column]
         least = np.where(own > least, own, np.nextafter(least, np.inf, dtype=least.dtype))
         decision[numbers, column] = least
@@ -64,25 +64,25 @@ def raised(decision: NDArray[np.floating], first: NDArray[np.int64]) -> NDArray[
 
 
 class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
-    """Base of a classifier of K known classes that answers *open* for everything else."""
+    """Base of a classifier of K known classes that predicts *open* for everything else."""
 
     open_label: Any = -1
     duplicates: str = "once"
-    #: Fitted attributes, and what each must be to be loaded.
+    #: Fitted attributes, and the rule for each in a saved model.
     _state: ClassVar[Mapping[str, Rule | Record]] = CLASSIFIER
     # Whether outliers are dropped before the fit: ``"drop"`` or ``"keep"``.
     outliers: str = "drop"
-    #: Whether samples may weigh differently.
+    #: Whether sample weights may differ.
     _takes_weights: ClassVar[bool] = True
-    #: Whether a row of zeros is no sample, so that it is open: that of a text that the encoder cannot read. False in
-    #: models that were saved before there was this rule.
+    #: Whether a row of zeros is a text that the encoder cannot read, and so open. False in models saved before this
+    #: rule existed.
     _zeros_are_none: bool = False
-    #: What each parameter may be; those that are not named here may be anything.
+    #: Allowed values of the parameters; those not named here are not checked.
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     @property
     def predict_proba(self) -> Any:
-        """There is none: probabilities of the known classes alone would be wrong for open samples."""
+        """Not defined: probabilities of the known classes alone would be wrong for open samples."""
         raise AttributeError(
             f"{type(self).__name__} has no predict_proba, since open samples have no class; use skellipsoid."
             "predict_open_proba(clf, X), or for cleanlab a LogisticRegression on the features (the guide, Recipes)."
@@ -105,8 +105,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features: NumPy, pandas, polars, Arrow, or a torch tensor on any device. A column of vectors of one length
-            is their matrix. Dense, finite and not masked; no dates.
+            Features: NumPy, pandas, polars, Arrow, or a torch tensor on any device, dense, finite, not masked, without
+            dates. A column that holds vectors of one length is read as a matrix.
         y : array-like of shape (n_samples,)
             Labels. Samples labelled ``open_label`` are real open samples: they never become a class. Some methods use
             them to choose the boundaries or the threshold.
@@ -153,14 +153,14 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return self
 
     def _fit_boundaries(self, samples: TrainingSamples) -> None:
-        """Fit to distinct samples of the known classes 0 … K − 1, and to real open samples, in the precision of X."""
-        raise NotImplementedError(f"{type(self).__name__} must have a method _fit_boundaries, or a fit of its own.")
+        """Fit to distinct samples of the known classes 0 … K − 1 and to real open samples, in the precision of X."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method _fit_boundaries, or its own fit.")
 
     @of_one_fit
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label each sample with a known class, or with ``open_label_`` if its score is too low.
 
-        The limit is ``offset_`` plus the entry of ``class_offsets_`` for the assigned class.
+        The threshold is ``offset_`` plus the entry of ``class_offsets_`` for the assigned class.
 
         Parameters
         ----------
@@ -173,9 +173,9 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Warns
         -----
         UserWarning
-            Once for each fit, if nearly all samples have norms unlike those in training: in a call of at least 20
-            samples, or in several calls together. Then the preprocessing may differ from that of training. With fewer
-            than 10 features there is no warning. Read more in the :ref:`User Guide <unlike_norms>`.
+            Once for each fit, if nearly all of at least 20 new samples, in one call or several, have norms unlike those
+            in training: then the preprocessing may differ from that of training. With fewer than 10 features there is
+            no warning. Read more in the :ref:`User Guide <unlike_norms>`.
         """
         assigned, scores, found, _ = self._score_checked(X, with_norms=True)
         warn_of_unlike_norms(self, found)
@@ -193,7 +193,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         labels : ndarray of shape (n_samples,)
-            The closed-set answer.
+            The closed-set prediction.
         """
         assigned = self._score_checked(X).assigned
         return np.asarray(self.classes_[assigned])
@@ -209,19 +209,19 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            Higher is more known. ``predict`` answers open if the score is below ``offset_`` plus the entry of
-            ``class_offsets_`` for the assigned class. A row of zeros, which a text encoder gives for a text that it
-            cannot read, is below all held-out scores, unless some training sample is nearly as short, or there are
-            fewer than 10 features.
+            Higher is more known. ``predict`` returns open if the score is below ``offset_`` plus the entry of
+            ``class_offsets_`` for the assigned class. A row of zeros, which a text encoder returns for a text that it
+            cannot read, gets a score below all held-out scores, unless some training sample is nearly zero, too, or
+            there are fewer than 10 features.
         """
         return self._score_checked(X).scores
 
     @of_one_fit
     def decision_function(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Confidence of each class in scikit-learn's shape; it ignores ``offset_`` and never answers open.
+        """Score of each class in scikit-learn's shape; it ignores ``offset_`` and has no column for open.
 
-        Its argmax is the answer of ``predict_known``. So code that takes the argmax loses the open answer: use
-        ``predict``, or ``score_samples`` for the knownness of a sample. Read more in the :ref:`User Guide <wrappers>`.
+        Its argmax is the prediction of ``predict_known``, never open. To detect open samples use ``predict``, or
+        ``score_samples`` for the knownness of a sample. Read more in the :ref:`User Guide <wrappers>`.
 
         Parameters
         ----------
@@ -231,16 +231,16 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         -------
         decision : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
             The scores of all classes. The score of the assigned class is raised to the largest score of the sample; in
-            an :class:`~skellipsoid.EllipsoidOpenSetClassifier` those of the three nearest classes are raised, in their
-            order. For two classes, the difference of the two columns, positive for ``classes_[1]``.
+            an :class:`~skellipsoid.EllipsoidOpenSetClassifier` those of the three nearest classes are raised, in order
+            of distance. For two classes, the difference of the two columns, positive for ``classes_[1]``.
         """
         decision = raised(*self._decide(X))
         return decision[:, 1] - decision[:, 0] if len(self.classes_) == 2 else decision
 
     def _in_order(self, X: ArrayLike, n_first: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Check samples, and give their first classes in the order of ``decision_function``, and what orders these.
+        """Check samples; return their first classes by ``decision_function``, and the values that order them.
 
-        Gives both (n_samples, n_first), or as many columns as there are classes; the first class has the least.
+        Both are (n_samples, n_first), or as wide as there are classes; the values ascend.
         """
         scores, first = self._decide(X)
         order = np.argsort(-raised(scores.copy(), first), axis=1, kind="stable")[:, :n_first]
@@ -277,7 +277,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         weights, codes = unmasked(sample_weight, "sample_weight"), self._encode(truth)
         if (codes < len(self.classes_)).all():
             warn_in_search(
-                "The folds of this search hold no open sample, so that it prefers what rejects least: pass "
+                "The folds of this search hold no open sample, so that it prefers the model that rejects least; pass "
                 "cv=OpenSetKFold() of skellipsoid.model_selection, and scoring=open_set_f1_scorer of its metrics."
             )
         return float(accuracy_score(codes, self._encode(answers), sample_weight=weights))
@@ -296,12 +296,12 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     @one_thread_each()
     def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Check samples, and give their scores for all classes."""
+        """Check samples, and return their scores for all classes."""
         return self._score_all_of(self._validate_scored_data(X))
 
     @one_thread_each()
     def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
-        """Check samples, and give their scores for all classes, and the first classes in their order."""
+        """Check samples, and return their scores for all classes, and the assigned class in a column."""
         X = self._validate_scored_data(X)
         return self._score_all_of(X), self._score_assigned(X)[0][:, np.newaxis]
 
@@ -313,14 +313,14 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return scores
 
     def _unread(self, X: Any) -> NDArray[np.bool_]:
-        """Rows of zeros that are no samples, (n_samples,)."""
-        if not self._zeros_are_none or not isinstance(X, np.ndarray):  # rows of an estimator's own kind
+        """Rows of zeros: texts that the encoder cannot read, (n_samples,)."""
+        if not self._zeros_are_none or not isinstance(X, np.ndarray):  # samples in a container of a subclass
             return np.zeros(X.shape[0] if hasattr(X, "shape") else len(X), dtype=bool)
         return np.asarray(~X.any(axis=1))
 
     @property
     def _unread_score(self) -> float:
-        """Score of a row of zeros that is no sample: below the boundary, and below all held-out known samples."""
+        """Score of an unreadable text: below the boundary, and below all held-out known samples."""
         held_out: Any = getattr(self, "_held_out", None)
         known = np.zeros(0) if held_out is None else held_out["scores"][~held_out["is_open"]]
         return float(known.min(initial=0.0)) - 1.0
@@ -332,23 +332,23 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         unread: NDArray[np.bool_],
         norms: NDArray[Any] | None,
     ) -> Predictions:
-        """Give answers whose scores say that rows of zeros are no samples."""
+        """Collect the predictions, with the score of unreadable texts lowered."""
         if unread.any():
             scores[unread] = np.minimum(scores[unread], self._unread_score)
         return Predictions(assigned, scores, norms, unread)
 
     def _less_unread(self, scores: NDArray[np.floating], assigned: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Give scores of rows of zeros for all classes, less what that of the assigned class has too much."""
+        """Lower the scores of unreadable texts for all classes by the excess of the assigned class."""
         excess = np.take_along_axis(scores, assigned[:, np.newaxis], axis=1) - self._unread_score
         return np.asarray(scores - np.maximum(excess, 0))
 
     def _compared(self, scores: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Give what the first class has the least of, by scores of some ``classes``, (n_samples, n_first) all."""
+        """Return the values by which the first classes are ordered, ascending, (n_samples, n_first)."""
         return -scores
 
     @abstractmethod
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-        """Give the assigned class index of each sample and its score, in the precision of X; 0 is the boundary."""
+        """Return the assigned class index of each sample and its score, in the precision of X; 0 is the boundary."""
 
     @abstractmethod
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
@@ -373,7 +373,7 @@ class BoundaryOpenSetClassifier(BaseOpenSetClassifier):
 
     @of_one_fit
     def class_margins(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Margin of each sample for each class, without units.
+        """Margin of each sample for each class: 1 − distance / radius.
 
         Parameters
         ----------

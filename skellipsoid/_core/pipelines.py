@@ -1,4 +1,4 @@
-"""Split a fitted estimator into its transformers and the classifier at the end, and read its answers."""
+"""Splits a fitted Pipeline or search into transformers and classifier, and reads its scores and predictions."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from .sklearn import BaseSearchCV
 from .texts import equal_texts, texts_of
 from .validation import check_squares, read_features
 
-#: Entries of each array that a fingerprint reads.
+#: Number of entries of each array that a fingerprint reads.
 _HEAD = 1000
 
 
@@ -64,7 +64,7 @@ def is_search(estimator: Any) -> bool:
 
 
 def check_refits(estimator: Any) -> None:
-    """Raise one sentence if an estimator is a search that keeps no fitted estimator."""
+    """Raise an error if an estimator is a search that keeps no fitted estimator."""
     if is_search(estimator) and getattr(estimator, "refit", True) is False:
         raise NotFittedError(
             f"This {type(estimator).__name__} has refit=False, so that its fit keeps no fitted estimator; fit it with "
@@ -73,7 +73,7 @@ def check_refits(estimator: Any) -> None:
 
 
 def _unwrap(estimator: Any) -> Any:
-    """Take the estimator out of searches, tuned operating points and frozen estimators, the fitted one if there is."""
+    """Unwrap searches, tuned operating points and frozen estimators; return the fitted estimator if there is one."""
     while True:
         if isinstance(estimator, FrozenEstimator):
             estimator = estimator.estimator
@@ -89,12 +89,12 @@ def _unwrap(estimator: Any) -> Any:
 
 
 def fingerprint(estimator: Any) -> str:
-    """Sum up the arrays that a fit has stored: another fit has other ones, another operating point has not."""
+    """Hash the arrays that a fit has stored: it changes with a fit, and not with the operating point."""
     steps, last = split_estimator(estimator)
     digest = sha256()
     for step in (*steps, last):
         for name, value in sorted(vars(step).items()):
-            if name in ("class_offsets_", "_kept", "_learned"):  # samples that are kept say nothing more
+            if name in ("class_offsets_", "_kept", "_learned"):  # kept samples add nothing
                 continue
             for array in _arrays(value):
                 head = array.flat[:_HEAD]
@@ -104,7 +104,7 @@ def fingerprint(estimator: Any) -> str:
 
 
 def _arrays(value: Any) -> Iterator[NDArray[Any]]:
-    """Arrays of an attribute, also of a record of several."""
+    """Arrays of an attribute, also of a tuple or dataclass."""
     if isinstance(value, np.ndarray):
         yield value
     elif is_dataclass(value):
@@ -118,7 +118,7 @@ def _arrays(value: Any) -> Iterator[NDArray[Any]]:
 def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, remedy: str = "") -> tuple[Any, Any]:
     """Take the fitted classifier out of an estimator, and transform samples to its features.
 
-    The rows are transformed once, however many methods of the classifier are called then: embedding texts is dear.
+    Samples are transformed once, however many methods of the classifier are called then: embedding texts is slow.
 
     Parameters
     ----------
@@ -126,9 +126,9 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
     X : array-like
         What the estimator predicts on.
     members : sequence of str
-        Methods and attributes of the contract that the caller needs of the classifier.
+        Methods and attributes of the classifier that the caller needs.
     caller : str
-        For the error.
+        Name of the caller, for the error.
     remedy : str
         What else can be done, for the error.
 
@@ -154,7 +154,7 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
         missing = [name for name in members if not hasattr(classifier, name)]
     if missing:
         raise TypeError(
-            f"{caller} reads {missing[0]}, which {type(classifier).__name__} does not have: pass an open-set "
+            f"{caller} needs {missing[0]}, which {type(classifier).__name__} does not have: pass an open-set "
             f"classifier that has it, such as EllipsoidOpenSetClassifier, or a Pipeline that ends in one{remedy}."
         )
     for transformer in transformers:
@@ -163,7 +163,7 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
 
 
 def with_names(X: NDArray[Any], step: Any) -> Any:
-    """Give features the names that a step was fitted with, as ``set_output`` does; without names they stay an array."""
+    """Return features as a table with the names that a step was fitted with, as ``set_output`` does, or as an array."""
     names = getattr(step, "feature_names_in_", None)
     if names is None:
         return X
@@ -172,25 +172,25 @@ def with_names(X: NDArray[Any], step: Any) -> Any:
 
 
 def check_samples(X: Any, caller: str) -> None:
-    """Raise one sentence if there are no samples at all."""
+    """Raise an error if X is None."""
     if X is None:
-        raise ValueError(f"{caller} reads samples, but X is None; pass features, or texts for a text Pipeline.")
+        raise ValueError(f"{caller} needs samples, but X is None; pass features, or texts for a text Pipeline.")
 
 
 def less_class_offsets(classifier: Any, score: NDArray[np.floating], assigned: NDArray[Any]) -> NDArray[np.floating]:
-    """Subtract the class offsets from scores; samples below ``offset_`` are then those answered open."""
+    """Subtract the class offsets from scores, so that open is predicted exactly below ``offset_``."""
     class_offsets = classifier.class_offsets_[np.searchsorted(classifier.classes_, assigned)]
     offset, relative = classifier.offset_, score - class_offsets
-    # The difference rounds otherwise than the sum that predict compares with.
+    # predict compares with the sum, which rounds differently from this difference.
     is_below = score < (offset + class_offsets).astype(score.dtype)
     below, least = np.minimum(relative, np.nextafter(offset, -np.inf)), np.maximum(relative, offset)
     return np.asarray(np.where(is_below, below, least))
 
 
 def fit_parameters(estimator: Any, groups: Any, weights: Any) -> dict[str, Any]:
-    """Name groups for every step of an estimator that takes them, and weights for the last one, as ``fit`` takes them.
+    """Fit parameters that pass groups to every step that takes them, and weights to the last one.
 
-    It is what metadata routing does otherwise.
+    Metadata routing does the same where it is enabled.
     """
     passed = {} if groups is None else dict.fromkeys(_group_parameters(estimator), groups)
     if weights is not None:
@@ -251,7 +251,7 @@ def duplicate_groups(X: Any, y: NDArray[Any]) -> NDArray[np.int64] | None:
         try:
             table = check_array(read_features(X), dtype=np.float64)
             check_squares(table)
-        except (TypeError, ValueError):  # nothing that a classifier takes
+        except (TypeError, ValueError):  # not samples of a classifier
             return None
         groups = find_duplicates(table, classes)
     return groups if len(np.unique(groups)) < len(y) else None
@@ -273,12 +273,12 @@ def known_classes(estimator: Any) -> NDArray[Any]:
 
 
 def open_label_of(estimator: Any) -> Any:
-    """Label that an estimator answers for open: its ``open_label_``, or −1 for estimators that have none."""
+    """Label that an estimator predicts for open: its ``open_label_``, or −1 for estimators that have none."""
     return getattr(split_estimator(estimator)[1], "open_label_", -1)
 
 
 def knownness(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
-    """How known each sample looks, (n_samples,)."""
+    """Knownness of each sample: higher is more known, (n_samples,)."""
     if hasattr(estimator, "score_samples"):
         return np.asarray(estimator.score_samples(X))
     columns = _columns(estimator, X)
@@ -286,7 +286,7 @@ def knownness(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
 
 
 def closed_set_prediction(estimator: Any, X: ArrayLike) -> NDArray[Any]:
-    """Known class that each sample is nearest to, (n_samples,)."""
+    """Closed-set prediction: the known class of each sample, (n_samples,)."""
     columns = _columns(estimator, X)
     best = (columns > 0).astype(np.intp) if columns.ndim == 1 else columns.argmax(axis=1)
     return np.asarray(np.asarray(estimator.classes_)[best])

@@ -1,4 +1,4 @@
-"""The text encoder: features for open-set boundaries."""
+"""The text encoder: features z = (W x + b) / ‖W x + b‖₂ of the embedding x of a text."""
 
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -21,7 +21,7 @@ class SupConTextEncoder(TrainedTextFeatures):
     """Text encoder trained with the supervised contrastive loss.
 
     The representation stage of EliDecide [1]_. The features of a text are z = (W x + b) / ‖W x + b‖₂ (eq. 1 of the
-    paper), where x is the vector that the embedding model gives it, in the paper the mean of its token vectors. The
+    paper), where x is the text's vector from the embedding model, in the paper the mean of its token vectors. The
     linear layer (W and b) is trained with the supervised contrastive loss [2]_ (eq. 2) on two dropout views of every
     text [3]_; with ``finetune="full"`` the embedding model is trained, too. The loss moves texts of the same class
     together and texts of different classes apart.
@@ -39,8 +39,8 @@ class SupConTextEncoder(TrainedTextFeatures):
         hub.
 
     finetune : {"auto", "head", "full", "none"}, default="auto"
-        What is trained. ``"auto"``: ``"head"`` from 75 texts per class on, else ``"none"``; the mean over the classes
-        counts, without copies of a text unless ``duplicates`` says otherwise. With ``n_components`` it is always
+        What is trained. ``"auto"``: ``"head"`` if there are at least 75 texts per class on average, else ``"none"``;
+        copies of a text count once, unless ``duplicates`` says otherwise. With ``n_components`` it is always
         ``"head"``, with a single class ``"none"``. It is never ``"full"``. ``finetune_`` is the mode that was chosen.
         Read more in the :ref:`User Guide <texts_per_class>`. ``"head"``: W and b; the embedding model is frozen and
         embeds each text once (seconds on a CPU). ``"full"``: also the embedding model with its own layers, as in the
@@ -52,24 +52,24 @@ class SupConTextEncoder(TrainedTextFeatures):
         with orthonormal random directions. Not with ``finetune="none"``.
 
     pooling : {"auto", "mean"}, default="auto"
-        What makes the vector of a text from its token vectors. ``"auto"``: the modules that follow the transformer in
-        the embedding model (the first token or the last one, further layers); the mean if there are none. ``"mean"``:
-        the mean of all token vectors, as in the paper. Read more in the :ref:`User Guide <own_text_model>`.
+        How the vector of a text is made from its token vectors. ``"auto"``: by the modules that follow the transformer
+        in the embedding model (the first token or the last one, dense layers), or by the mean if there are none.
+        ``"mean"``: the mean of all token vectors, as in the paper. Read more in the :ref:`User Guide <own_text_model>`.
 
     layers : {"auto", "last"} or tuple of int, default="auto"
-        Layers of the embedding model that are read beside the last one. Of each, the mean of a text's token vectors,
-        less that of the training texts, is added to x: with length 0.4, where x has length 1. ``"auto"``: what goes
-        into the first layer, and the layer in the middle, which tell more of the words; none with ``finetune="full"``,
-        or where the embedding model makes vectors of another width. ``"last"``: none, as in the paper. A tuple has
-        numbers from 0, what goes into the first layer. Read more in the :ref:`User Guide <layers>`.
+        Intermediate layers that are read beside the last one; they keep more of the words of a text. For each of them,
+        the mean-pooled vector, centred by its mean over the training texts and scaled to norm 0.4, is added to x, which
+        has norm 1. ``"auto"``: the embedding layer and the middle layer; none with ``finetune="full"``, or if the width
+        of x differs. ``"last"``: none, as in the paper. A tuple has the numbers of the layers; 0 is the embedding
+        layer. Read more in the :ref:`User Guide <layers>`.
 
     prompt : str, default=None
-        Stands before every text, such as ``"query: "`` for E5. ``None`` is the default prompt of the embedding model,
-        if it has one; ``""`` is none.
+        Text that is put before every text, such as ``"query: "`` for E5. ``None`` is the default prompt of the
+        embedding model, if it has one; ``""`` is none.
 
     normalize : bool, default=True
-        Whether features have unit length, whatever the embedding model's own modules end with. ``False`` is an ablation
-        of the paper; the contrastive loss always compares directions.
+        Whether features have unit length, also if the embedding model's own modules do not normalise. ``False`` is an
+        ablation of the paper; the contrastive loss always compares directions.
 
     loss : {"supcon", "softmax"}, default="supcon"
         ``"supcon"``: the supervised contrastive loss. ``"softmax"``, an ablation of the paper: the cross-entropy of a
@@ -92,14 +92,14 @@ class SupConTextEncoder(TrainedTextFeatures):
         Weight decay of AdamW.
 
     early_stopping : bool, default=False
-        Whether validation texts decide when to stop: when their accuracy has not improved by more than ``tol`` for
+        Whether to stop when the accuracy on a validation set has not improved by more than ``tol`` for
         ``n_iter_no_change`` epochs. A validation text counts as correct if the nearest class mean is that of its class;
-        the means are those of the training texts, without dropout. The weights of the best epoch are kept, of several
-        the first. Validation texts are ``X_val`` of ``fit``, or else ``validation_fraction`` of the training texts.
-        Without effect if nothing is trained (``finetune="none"``).
+        the means are those of the training texts, without dropout. The weights of the best epoch are kept, of the first
+        one if several are equal. Validation texts are ``X_val`` of ``fit``, or else ``validation_fraction`` of the
+        training texts. Without effect if nothing is trained (``finetune="none"``).
 
     validation_fraction : float, default=0.1
-        Share of each class's texts that are not trained on, with ``early_stopping``, or with ``finetune="full"`` and
+        Fraction of each class's texts in the validation set, with ``early_stopping``, or with ``finetune="full"`` and
         ``cross_fit``, if there is no ``X_val``. Copies of a text are held out together.
 
     n_iter_no_change : int, default=5
@@ -116,13 +116,13 @@ class SupConTextEncoder(TrainedTextFeatures):
         the duplicates found. Read more in the :ref:`User Guide <repeated>`.
 
     cross_fit : bool, default=True
-        Whether ``fit_transform`` (and so the fit of a Pipeline) gives features of the training texts that are
-        distributed as those of new texts. ``transform`` does not change. For a head they are averages of the features
-        of the final head and out-of-fold features, from heads that are trained without the text. The fewer texts there
-        are, the larger is the weight of the out-of-fold features. Training takes about three times as long as one head.
-        With ``finetune="full"``, ``validation_fraction`` of each class's texts is not trained on. The features of the
-        others are moved away from their class mean, until they are as far from it as those of the texts left out. With
-        ``X_val``, which needs ``early_stopping``, these texts are used instead, and all texts are trained on.
+        Whether ``fit_transform`` (and so the fit of a Pipeline) returns features of the training texts that are
+        distributed like those of new texts. ``transform`` does not change. For a head they are weighted averages of the
+        final head's features and of out-of-fold features; the fewer texts, the larger is the weight of the out-of-fold
+        features. Training takes about three times as long. With ``finetune="full"``, ``validation_fraction`` of each
+        class's texts is not trained on. The features of the others are stretched about their class mean until they are
+        as far from it as those of the held-out texts. With ``X_val``, which needs ``early_stopping``, these texts are
+        used instead, and all texts are trained on.
 
     keep_texts : bool, default=False
         Whether the fitted encoder keeps its training texts, with their labels and features, so that
@@ -130,25 +130,24 @@ class SupConTextEncoder(TrainedTextFeatures):
         the pickle and of the saved model: whoever has the model can read them.
 
     max_length : int, default=None
-        Largest number of tokens of a text; longer texts are truncated. ``None`` is the model's own limit.
+        Largest number of tokens of a text; longer texts are truncated. ``None``: the limit of the model.
 
     dtype : {"float32", "bfloat16"}, default="float32"
-        The numbers with which the embedding model embeds texts. ``"bfloat16"`` is more than twice as fast on CPUs with
-        AMX (Intel's since 2023, the fourth Xeon generation), and F1 is the same. On other x86 CPUs it is slower, and a
-        warning says so; on a GPU it was not measured. What is trained is trained in single precision, and saved so:
-        memory holds the embedding model in both. Read more in the :ref:`User Guide <bfloat16>`.
+        Precision in which texts are embedded. ``"bfloat16"`` (half precision) is more than twice as fast on CPUs with
+        AMX (Intel's since 2023, the fourth Xeon generation), with the same F1. On other x86 CPUs it is slower, and a
+        warning says so; on a GPU it was not measured. Training and saved weights are in single precision, so memory
+        holds the model in both. Read more in the :ref:`User Guide <bfloat16>`.
 
     open_label : int or str, default=-1
-        Texts with this label are not trained on. Cast to the kind of ``y``: −1 for numbers, ``"-1"`` for
-        strings.
+        Texts with this label are not trained on. Cast to the type of ``y``: −1 for numbers, ``"-1"`` for strings.
 
     device : str, default="auto"
         Device of torch: ``"auto"`` is CUDA if it is available, else the CPU. On CUDA, full fine-tuning uses mixed
-        precision. A fitted encoder uses the CPU if its device does not exist on the present machine.
+        precision. A fitted encoder uses the CPU if its device does not exist.
 
     random_state : int, RandomState instance or None, default=None
-        Determines batches, dropout and validation texts. ``None`` draws one integer from NumPy's global generator, so
-        that ``np.random.seed`` repeats a fit; nothing else of the caller's random state is touched.
+        Seed of batches, dropout and validation set. ``None`` draws one integer from NumPy's global generator, so that
+        ``np.random.seed`` repeats a fit; no other random state of the caller changes.
 
     verbose : int, default=0
         Whether ``fit`` shows progress bars, if standard error is a terminal or a notebook.
@@ -171,8 +170,8 @@ class SupConTextEncoder(TrainedTextFeatures):
         b; ``None`` if nothing was trained.
 
     groups_ : ndarray of shape (n_samples,)
-        Texts with the same number are held out together: the ``groups`` given to ``fit``, else the duplicates found
-        (with ``finetune="full"`` near ones only if the encoder holds out validation texts). Not with
+        Texts with the same number are held out together: the ``groups`` of ``fit``, else the duplicates found (near
+        duplicates with ``finetune="full"`` only if the encoder holds out a validation set). Not with
         ``finetune="none"``.
 
     n_iter_ : int
@@ -185,10 +184,10 @@ class SupConTextEncoder(TrainedTextFeatures):
         Accuracy of the nearest class mean on the validation texts after each epoch; ``None`` without early stopping.
 
     stop_reason_ : {"max_iter", "n_iter_no_change", "none"}
-        Why training ended: all epochs were run, the accuracy did not improve any more, or nothing was trained.
+        Why training ended: all epochs were run, the accuracy stopped improving, or nothing was trained.
 
     training_texts_ : ndarray of shape (n_texts,), of objects
-        The training texts, each once; with ``keep_texts``.
+        The distinct training texts; with ``keep_texts``.
 
     training_labels_ : ndarray of shape (n_texts,) or None
         Their labels; with ``keep_texts``.
@@ -207,12 +206,11 @@ class SupConTextEncoder(TrainedTextFeatures):
 
     Notes
     -----
-    Texts that an encoder was trained on lie closer to their class mean than new texts. A classifier that is fitted to
-    their features has boundaries that are too small. So with ``cross_fit=True`` the features of ``fit_transform``
-    differ from those of ``fit`` followed by ``transform``, as in scikit-learn's
-    :class:`~sklearn.preprocessing.TargetEncoder`.
+    Training texts lie closer to their class mean than new texts, so a classifier fitted to their features would have
+    too small boundaries. So with ``cross_fit=True`` the features of ``fit_transform`` differ from those of ``fit``
+    followed by ``transform``, as in scikit-learn's :class:`~sklearn.preprocessing.TargetEncoder`.
 
-    The fitted encoder holds the embedding model, also in its pickle.
+    The fitted encoder contains the embedding model, also in its pickle.
 
     References
     ----------

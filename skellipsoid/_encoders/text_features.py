@@ -1,4 +1,4 @@
-"""What a fitted text encoder does: an embedding model, a linear layer behind it, unit length."""
+"""A fitted text encoder: embedding model, linear layer and normalisation to unit length."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from .._torch.devices import explain_out_of_memory, resolve_device
 from .torch.backbone import ACTIVATIONS, TextBackbone, export
 from .torch.objectives import TrainingSettings
 
-#: What to do if the memory does not suffice.
+#: Remedies for a lack of memory.
 REMEDIES = "reduce batch_size or max_length, use a smaller embedding model, or device='cpu'"
 #: Why a training ended.
 STOP_REASONS = ("max_iter", "n_iter_no_change", "none")
@@ -53,13 +53,13 @@ _KEPT_TEXTS = {
 }
 
 
-#: Vectors of texts, by the embedding model that gave them; only inside of ``embedding_once``.
+#: Cache of vectors by embedding model; in use only inside of ``embedding_once``.
 _KEPT: ContextVar[dict[tuple[Any, ...], dict[str, torch.Tensor]] | None] = ContextVar("kept", default=None)
 
 
 @contextmanager
 def embedding_once() -> Iterator[None]:
-    """Embed each text once inside the block, whichever encoders with the same embedding model, not trained, need it."""
+    """Embed each text once inside the block, for all encoders with the same frozen embedding model."""
     before = _KEPT.set({})
     try:
         yield
@@ -88,7 +88,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     _width: int
     #: What the training reads of the encoder.
     _settings: ClassVar[type[TrainingSettings]]
-    #: Fitted attributes, and what each must be to be loaded.
+    #: Fitted attributes, and the rule for each in a saved model.
     _state: ClassVar[dict[str, Rule]] = {
         "finetune_": Rule("'none', 'head' or 'full'", lambda value: str(value) in ("none", "head", "full")),
         "classes_": optional(CLASSES),
@@ -119,8 +119,8 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Returns
         -------
         features : ndarray of shape (n_samples, n_components), float32
-            Zeros for a text without a token of the vocabulary that has a letter, a digit or a sign: blanks,
-            punctuation, or letters that the embedding model does not know.
+            A row of zeros for a text that the model cannot read, since none of its tokens has a letter, a digit or a
+            sign: blanks, punctuation, or an unknown script.
 
         Raises
         ------
@@ -144,7 +144,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         FileExistsError
             If the folder is not empty.
         ValueError
-            If the encoder reads more than the last layer: sentence-transformers has no module for it.
+            If the encoder reads intermediate layers: sentence-transformers has no module for them.
         """
         check_is_fitted(self)
         if self._backbone.layers:
@@ -183,7 +183,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _pooled(self, texts: list[str], layers: tuple[int, ...] = (), *, verbose: int | bool = 0) -> torch.Tensor:
         """Vectors of texts, on the CPU, before W; equal texts are embedded once.
 
-        With ``layers`` the texts are those of a fit: the embedding model reads these layers from now on.
+        With ``layers`` the texts are those of a fit: from now on the embedding model reads these layers.
         """
         backbone = self._backbone.to(resolve_device(self.device, fallback=True))
         self._check_pooling()
@@ -194,7 +194,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return vectors[[distinct[text] for text in texts]]
 
     def _embedded(self, texts: list[str], layers: tuple[int, ...], settings: dict[str, Any]) -> torch.Tensor:
-        """Vectors of different texts, of which those that are kept are not embedded again."""
+        """Vectors of distinct texts; those in the cache are not embedded again."""
         backbone, kept = self._backbone, _KEPT.get()
         if kept is None or getattr(self, "finetune_", "none") == "full":
             if layers:
@@ -210,7 +210,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _check_pooling(self) -> None:
         if self.pooling == "mean" and len(self._backbone.model.after):
-            raise ValueError("pooling='mean', but the encoder was fitted with another pooling; fit it again.")
+            raise ValueError("pooling='mean', but the encoder was fitted with another pooling; call fit again.")
 
     def _embed(self, texts: list[str]) -> NDArray[np.float32]:
         with explain_out_of_memory(f"embedding {len(texts)} texts with {self.model_name!r}", REMEDIES):
@@ -232,7 +232,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return np.asarray(less_unread(features, embeddings).numpy(), dtype=np.float32)
 
     def _check_state(self, sizes: Sizes) -> None:
-        """Raise an error for what no rule of ``_state`` says."""
+        """Raise an error if attributes that are valid alone do not fit together."""
         self._check_pooling()
         width, is_frozen = self._backbone.model.width, self.finetune_ == "none"
         refuse(width != sizes["width"], f"its width is {sizes['width']}, but that of its embedding model {width}")
@@ -244,11 +244,11 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             self._check_kept_texts()
 
     def _check_kept_texts(self) -> None:
-        """Raise an error if not all that ``keep_texts`` keeps is there, or can be printed."""
+        """Raise an error if a kept text, label or feature is missing or not printable."""
         for name in _KEPT_TEXTS:
             refuse(not hasattr(self, name), f"{name} is missing")
         for text in self.training_texts_:
-            text.encode()  # half of a character cannot be printed
+            text.encode()  # a lone surrogate cannot be printed
         width = self.training_features_.shape[1]
         refuse(width != self._n_features_out, f"training_features_ has {width} columns, not {self._n_features_out}")
 
@@ -259,6 +259,6 @@ def less_unread(features: torch.Tensor, embeddings: torch.Tensor) -> torch.Tenso
 
 
 def warn_of_slow_bfloat16(device: torch.device) -> None:
-    """Warn of x86 processors that compute slower in bfloat16; of others nothing was measured."""
+    """Warn of x86 processors that are slower in bfloat16; others were not measured."""
     if device.type == "cpu" and machine.instructions().get("amx_bf16") is False:
         warn("dtype='bfloat16' is slower than 'float32' on this processor, which has no AMX; use dtype='float32' here.")

@@ -1,4 +1,4 @@
-"""How an encoder is trained: what is trained, on which rows, with which settings; features of the training texts."""
+"""The fit of a text encoder: what is trained, on which texts, with which settings, and the features it returns."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ AUTO: dict[str, dict[str, float]] = {
     "head": {"learning_rate": 1e-3, "batch_size": 256, "max_iter": 60},
     "full": {"learning_rate": 5e-5, "batch_size": 64, "max_iter": 4},
 }
-#: Distinct texts per class from which ``finetune="auto"`` trains a head, see studies/layers.py and texts_per_class.py.
+#: Distinct texts per class from which ``finetune="auto"`` trains a head (studies/layers.py, texts_per_class.py).
 HEAD_FROM = 75
-#: With so many training texts for each dimension the covariance of embeddings and a sphere have the same weight.
+#: Training texts per dimension at which the covariance of embeddings is shrunk half-way to a sphere.
 SPHERE_ROWS = 8
 
 
 class TrainedTextFeatures(TextFeatures):
-    """Base of a text encoder: the fit, whose parameters are those of the encoder."""
+    """Base of a text encoder that is trained: its fit."""
 
     n_components: int | None
     layers: str | Sequence[int] = "last"
@@ -62,7 +62,7 @@ class TrainedTextFeatures(TextFeatures):
     random_state: int | np.random.RandomState | None
     #: Values for ``"auto"``, by what is trained.
     _auto: ClassVar[Mapping[str, Mapping[str, float]]] = AUTO
-    #: End of the error for missing labels: what needs none.
+    #: End of the error for missing labels: the alternative without labels.
     _without_labels: ClassVar[str] = ""
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "model_name": [str, Path],
@@ -93,15 +93,15 @@ class TrainedTextFeatures(TextFeatures):
         Parameters
         ----------
         X : sequence of str of shape (n_samples,)
-            List, tuple, NumPy array, pandas or polars Series, Arrow array, or a table of one column.
+            Texts: list, tuple, NumPy array, pandas or polars Series, Arrow array, or a table of one column.
         y : array-like of shape (n_samples,), default=None
             Labels; not needed if nothing is trained. Texts with the label ``open_label`` are not trained on.
         groups : array-like of shape (n_samples,), default=None
             Group of each text: conversation, author, template. Texts of one group are held out together. ``None``: the
             duplicates found are the groups. Read more in the :ref:`User Guide <repeated>`.
         X_val : sequence of str of shape (n_val,), default=None
-            Validation texts, with ``early_stopping=True``. They are not trained on, and not read if nothing is trained.
-            In a Pipeline see the :ref:`User Guide <full_as_released>`.
+            Validation set, with ``early_stopping=True``. It is not trained on, and not read if nothing is trained. In a
+            Pipeline see the :ref:`User Guide <full_as_released>`.
         y_val : array-like of shape (n_val,), default=None
             Their labels, of the classes in ``y``. Texts with the label ``open_label`` are left out.
 
@@ -135,8 +135,8 @@ class TrainedTextFeatures(TextFeatures):
     ) -> NDArray[np.float32]:
         """Train the encoder and return the features of the same texts.
 
-        They are those of ``transform``, unless something is trained with ``cross_fit=True``: then they are distributed
-        as the features of new texts. Frozen embeddings are computed only once.
+        These are the features of ``transform``, unless something is trained with ``cross_fit=True``: then they are
+        distributed like those of new texts. Frozen embeddings are computed only once.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class TrainedTextFeatures(TextFeatures):
     def _as_fresh(
         self, features: NDArray[np.float32], training: TrainingTexts, embeddings: torch.Tensor | None
     ) -> NDArray[np.float32]:
-        """Give what ``fit_transform`` returns, from the features of all texts, where a layer was trained."""
+        """Compute what ``fit_transform`` returns if a layer was trained, from the features of all texts."""
         return features
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -215,8 +215,8 @@ class TrainedTextFeatures(TextFeatures):
     def get_metadata_routing(self) -> Any:
         """Get metadata routing of this object.
 
-        Without early stopping nothing reads validation texts. So in a Pipeline they pass the encoder by, unless
-        ``set_fit_request`` says otherwise.
+        Without early stopping the validation set is not used, so a Pipeline does not pass it to the encoder, unless
+        ``set_fit_request`` asks for it.
 
         Returns
         -------
@@ -230,18 +230,18 @@ class TrainedTextFeatures(TextFeatures):
         return routing
 
     def _check_labels(self, texts: list[str], y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Give the classes, and the class index of each text, −1 for open texts."""
+        """Return the classes, and the class index of each text, −1 for open texts."""
         who = f"{type(self).__name__} with finetune={self.finetune!r}"
         names, classes = read_classes(texts, y, self.open_label, who, self._without_labels)
         if len(names) < 2 and (self.finetune != "auto" or self.n_components is not None):
             warn(
-                f"y has the single known class {names.tolist()[0]!r}, which training cannot separate from another; "
-                "add a second class, or set finetune to 'none'."
+                f"y has the single known class {names.tolist()[0]!r}, but training needs at least two; add a second "
+                "class, or set finetune to 'none'."
             )
         return names, classes
 
     def _keep_texts(self, texts: list[str], labels: NDArray[Any] | None, embeddings: torch.Tensor | None) -> None:
-        """Keep what names the nearest training texts; a copy of a text says nothing more."""
+        """Keep the distinct training texts, for the names of the nearest ones."""
         rows = first_of_equal(texts)
         chosen = [texts[i] for i in rows]
         self.training_texts_ = np.array(chosen, dtype=object)
@@ -257,7 +257,7 @@ class TrainedTextFeatures(TextFeatures):
         validation: ValidationTexts,
         device: torch.device,
     ) -> tuple[TrainingTexts | None, History]:
-        """Train what is to be trained; without a trained layer there are no training texts."""
+        """Train W and b, or the whole model, or nothing; in the last case there are no training texts."""
         self.finetune_, self.weight_, self.bias_ = "none", None, None
         if embeddings is not None:
             self._width = embeddings.shape[1]
@@ -292,7 +292,7 @@ class TrainedTextFeatures(TextFeatures):
     def _train_layer(
         self, texts: list[str], training: TrainingTexts, embeddings: torch.Tensor | None, device: torch.device
     ) -> History:
-        """Train W and b, and without embeddings the embedding model, too; validation texts are the last rows."""
+        """Train W and b, and without embeddings the embedding model, too; the validation set is the last rows."""
         learns, validation = training.rows[training.learns], training.validation
         rows: Rows
         if embeddings is None:
@@ -317,12 +317,12 @@ class TrainedTextFeatures(TextFeatures):
 
 
 def choose_layers(encoder: TrainedTextFeatures, backbone: TextBackbone) -> tuple[int, ...]:
-    """Choose the layers that are read beside the last one.
+    """Choose the intermediate layers that are read beside the last one.
 
     Raises
     ------
     ValueError
-        If the embedding model does not have the given ones.
+        If the embedding model does not have the given layers.
     """
     chosen: Any = encoder.layers
     model = backbone.model
@@ -337,14 +337,14 @@ def choose_layers(encoder: TrainedTextFeatures, backbone: TextBackbone) -> tuple
     model.check_layers(numbers)
     if encoder.finetune == "full":
         raise ValueError(
-            f"layers={numbers} needs an embedding model that is not trained, but finetune='full' trains it; use "
-            "layers='last', or finetune='head'."
+            f"layers={numbers} needs a frozen embedding model, but finetune='full' trains it; use layers='last', or "
+            "finetune='head'."
         )
     return numbers
 
 
 def choose_mode(finetune: str, n_components: int | None, training: TrainingTexts, n_classes: int) -> str:
-    """Choose what is trained; a single class has nothing to be separated from."""
+    """Choose what is trained; with a single class nothing is."""
     if finetune != "auto":
         return finetune
     trains = training.learns.sum() >= HEAD_FROM * n_classes and n_classes > 1
@@ -356,7 +356,7 @@ def describe_classes(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Means of classes among unit embeddings, (n_classes, width), and their common covariance, (width, width).
 
-    The covariance is shrunk towards a sphere, about as the boundaries of frozen features choose it.
+    The covariance is shrunk towards a sphere, about as strongly as the boundaries on frozen features are.
     """
     rows = torch.nn.functional.normalize(embeddings.double(), dim=1)
     n_rows, width = rows.shape

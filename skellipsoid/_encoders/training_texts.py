@@ -1,4 +1,4 @@
-"""The texts that an encoder is trained on: their labels, their duplicates, and the texts that decide when to stop."""
+"""Reads the training and validation texts of an encoder, their labels and duplicates."""
 
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from .._samples.samples import joined
 
 
 class ValidationTexts(NamedTuple):
-    """Texts of known classes that are not trained on."""
+    """Texts of known classes in the validation set."""
 
     texts: list[str]
     classes: NDArray[np.int64]  # (n_texts,)
@@ -30,11 +30,11 @@ NO_TEXTS = ValidationTexts([], np.empty(0, dtype=np.int64))
 
 
 class TrainingTexts(NamedTuple):
-    """The known texts, and which of them are trained on."""
+    """The known texts: which are trained on, which are duplicates, which are held out."""
 
     rows: NDArray[np.int64]  # (n_known,) positions among all texts
     classes: NDArray[np.int64]  # (n_known,)
-    learns: NDArray[np.bool_]  # (n_known,) texts that are trained on: one of several exact duplicates
+    learns: NDArray[np.bool_]  # (n_known,) whether it is trained on: one of several exact duplicates
     blocks: NDArray[np.int64]  # (n_known,) texts that are held out together
     groups: NDArray[np.int64]  # (n_samples,)
     equal: NDArray[np.int64]  # (n_samples,) texts with the same features
@@ -46,7 +46,7 @@ class TrainingTexts(NamedTuple):
 def read_classes(
     texts: list[str], y: ArrayLike | None, open_label: Any, who: str, remedy: str = ""
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Give the classes, and the class index of each text, −1 for open texts; ``who`` needs them.
+    """Return the classes, and the class index of each text, −1 for open texts; ``who`` is named in errors.
 
     Raises
     ------
@@ -70,12 +70,12 @@ def read_classes(
 def read_validation(
     X_val: ArrayLike | None, y_val: ArrayLike | None, names: NDArray[Any], open_label: Any, *, reads: bool
 ) -> ValidationTexts:
-    """Check the validation texts, and drop the open ones; there may be none.
+    """Check the validation set, and drop its open texts; it may be empty.
 
     Raises
     ------
     ValueError
-        If only one of the two is given, if nothing would read them, if they are no texts with one label each, or if a
+        If only one of the two is given, if they would not be used, if they are not texts with one label each, or if a
         label is neither a class nor the open label.
     """
     if X_val is None and y_val is None:
@@ -87,7 +87,7 @@ def read_validation(
         )
     if not reads:
         raise ValueError(
-            "X_val is given, but early_stopping=False does not read it; pass early_stopping=True, or leave it out."
+            "X_val is given, but is not used with early_stopping=False; pass early_stopping=True, or leave it out."
         )
     texts, labels = check_texts(X_val, "X_val"), as_labels(y_val, "y_val")
     if len(texts) != len(labels):
@@ -104,8 +104,8 @@ def read_validation(
         )
     if not len(known):
         raise ValueError(
-            f"All {len(texts)} texts of X_val have the open label {open_label!r}, but texts of known classes decide "
-            "when to stop; pass some, or leave X_val out."
+            f"All {len(texts)} texts of X_val have the open label {open_label!r}, but early stopping needs texts of "
+            "known classes; pass some, or leave X_val out."
         )
     return ValidationTexts([texts[i] for i in known], np.searchsorted(names, labels[known]).astype(np.int64))
 
@@ -141,8 +141,8 @@ def find_training_texts(
         ``None``: near duplicates are not searched.
     duplicates : {"once", "each", "off"}
     holds_out : bool
-        Whether validation texts are held out. Copies of one text are then held out together, whatever their labels and
-        ``duplicates``: a validation text that is trained on, too, says nothing.
+        Whether a validation set is held out. Copies of one text are then held out together, whatever their labels and
+        ``duplicates``, so that no validation text is trained on.
     """
     units = np.arange(len(texts))
     learns = np.ones(len(texts), dtype=bool)

@@ -1,7 +1,7 @@
-"""Other methods of open-set classification, with the interface of ``EllipsoidOpenSetClassifier``.
+"""Published methods of open-set classification, with the interface of ``EllipsoidOpenSetClassifier``.
 
-Many share parameters, so they are dataclasses: fields are the parameters of the ``__init__`` that scikit-learn reads,
-and a base class hands its own down.
+They are dataclasses, because many parameters are common: the fields are the parameters of ``__init__``, and are
+inherited.
 """
 
 from ._balls import BallClassifier

@@ -1,4 +1,4 @@
-"""One ball about the mean of each class, which covers a share of the class's samples."""
+"""Balls ‖x − c_k‖ ≤ Δ_k about the class means, each covering a proportion of its class."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -20,12 +20,12 @@ from .._samples.training_samples import TrainingSamples
 from ._shared_docs import shared_docs
 from ._threshold import Floats, Integers
 
-#: A quotient such as 0.29 · 100 = 28.999… is rounded down too far without it.
+#: Added before rounding down: 0.29 · 100 is 28.999… in floating point.
 _ROUNDING = 1e-9
 
 
 class CentroidBallClassifier(BoundaryOpenSetClassifier):
-    """Template: nearest class mean in Euclidean distance, then that class's ball. A member writes ``_find_radii``."""
+    """Template: nearest class mean, then that class's ball. A subclass implements ``_find_radii``."""
 
     _state: ClassVar[dict[str, Rule]] = {
         **CLASSIFIER,
@@ -47,17 +47,17 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
         degenerate = spheres.degenerate.numpy()
         self.centroids_ = self._coordinates(mean + self.scale_ * spheres.centroids.numpy())
         radii = self._find_radii(features, samples.classes, samples.weights)
-        # A class that is one point is as large as the others typically are.
+        # A class without spread gets the median radius of the others.
         typical = np.median(radii[~degenerate]) if not degenerate.all() else self.scale_ * spheres.radii[0].item()
         self.radii_ = np.where(degenerate, typical, radii)
         warn_of_degenerate(self.classes_, degenerate)
 
     @abstractmethod
     def _find_radii(self, features: Floats, classes: Integers, weights: Floats) -> Floats:
-        """Radius of each class in the units of X, (n_classes,); ``centroids_`` and ``scale_`` are there."""
+        """Radius of each class in the units of X, (n_classes,); ``centroids_`` and ``scale_`` are set before."""
 
     def _coordinates(self, X: NDArray[Any]) -> Floats:
-        """Where samples lie for the balls, in double precision."""
+        """Coordinates of samples in double precision."""
         return X.astype(np.float64, copy=False)
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
@@ -74,7 +74,7 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class BallClassifier(CentroidBallClassifier):
-    """Open-set classifier with a ball around each class that covers a given share of its samples.
+    """Open-set classifier with a ball around each class that covers a given proportion of its samples.
 
     The simplest boundary, and the one that the EliDecide paper [1]_ compares its ellipsoids with in Table 2: Δ_k is the
     distance from the class mean c_k to the ⌊CF · n_k⌋-th nearest sample of class k (at least the first). A sample is
@@ -85,8 +85,9 @@ class BallClassifier(CentroidBallClassifier):
     Parameters
     ----------
     coverage : float in (0, 1], default=0.975
-        CF, the share of each class's samples (by weight) inside its ball. The paper tries 0.8, 0.9, 0.95, 0.975, 0.9875
-        and 1. On CLINC150, 0.975 was best with a quarter of the classes known, and 1 with a half or more.
+        Larger: accepts more. CF, the proportion of each class's samples (by weight) inside its ball. The paper tries
+        0.8, 0.9, 0.95, 0.975, 0.9875 and 1. On CLINC150, 0.975 was best with a quarter of the classes known, and 1 with
+        a half or more.
 
     {duplicates unused_open_label}
 
@@ -140,7 +141,7 @@ class BallClassifier(CentroidBallClassifier):
         radii = np.empty(len(self.classes_))
         for k, centroid in enumerate(self.centroids_):
             own = classes == k
-            distances = cdist(features[own], centroid[np.newaxis])[:, 0]  # to the last digit as a new sample's
+            distances = cdist(features[own], centroid[np.newaxis])[:, 0]  # rounded like those of new samples
             order = np.argsort(distances, kind="stable")
             covered = np.cumsum(weights[own][order])
             n_covered = int((covered <= self.coverage * covered[-1] * (1 + _ROUNDING)).sum())

@@ -1,10 +1,10 @@
-"""Class means and covariances of weighted samples."""
+"""Weighted class means, and covariances shrunk towards a sphere: (1 − s) S + s · tr(S)/d · I."""
 
 import numpy as np
 
 from ._threshold import Floats, Integers
 
-#: Variances below this share of the largest are rounding.
+#: Variances below this fraction of the largest are rounding errors.
 SMALLEST_VARIANCE = 1e-12
 
 
@@ -19,9 +19,9 @@ def class_means(X: Floats, classes: Integers, weights: Floats, n_classes: int) -
 def shrunk_covariance(
     centred: Floats, weights: Floats, shrinkage: str | float, divisor: float | None = None
 ) -> tuple[Floats, float]:
-    """Covariance of centred samples, shrunk towards a sphere of its mean variance, and the share of the sphere.
+    """Covariance of centred samples, shrunk towards a sphere of its mean variance, and the weight of the sphere.
 
-    ``shrinkage="auto"`` is the share of Ledoit and Wolf, as in :class:`~sklearn.covariance.LedoitWolf`, which takes no
+    ``shrinkage="auto"`` is the weight of Ledoit and Wolf, as in :class:`~sklearn.covariance.LedoitWolf`, which takes no
     weights.
     """
     n_features, total = centred.shape[1], float(weights.sum())
@@ -43,7 +43,7 @@ def shrunk_covariance(
 
 
 def whitener(covariance: Floats) -> tuple[Floats, float]:
-    """V with VᵀΣV = I, and ln det Σ; directions without variance have the smallest that rounding leaves."""
+    """V with VᵀΣV = I, and ln det Σ; directions without variance get the smallest variance above rounding errors."""
     variances, axes = np.linalg.eigh(covariance)
     largest = variances[-1] if variances[-1] > 0 else 1.0
     variances = np.maximum(variances, SMALLEST_VARIANCE * largest)

@@ -1,4 +1,4 @@
-"""One logit for each class, by logistic regression or by a user's classifier."""
+"""Base of methods on logits f_k(x), one for each class, of a logistic regression or of a user's classifier."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from .._samples.training_samples import TrainingSamples
 from ._own_rows import OwnRowsClassifier
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
-#: Probabilities nearer to 0 or 1 count as this near: their logits stay finite.
+#: Probabilities are clipped to this distance from 0 and 1, so that logits stay finite.
 SMALLEST_PROBABILITY = 1e-15
 #: The logistic regression of ``estimator=None``, for features whose root mean squared distance to their mean is 1.
 #: ``studies/logits.py``: with C = 1, 3, 10, 30, 100 the best macro F1 of softmax is 84.6, 84.7, 83.9, 83.1, 82.2,
@@ -29,7 +29,7 @@ _LOGISTIC = {"C": 3.0, "max_iter": 1000}
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LogitClassifier(OwnRowsClassifier):
-    """Template: one logit for each class, linear or of a user's classifier. A member writes ``_from_logits``."""
+    """Template: one logit for each class, linear or of a user's classifier. A subclass implements ``_from_logits``."""
 
     estimator: Any = field(default=None, kw_only=False)
 
@@ -108,16 +108,16 @@ class LogitClassifier(OwnRowsClassifier):
         return model.coef_, model.intercept_
 
     def _pair(self, one: Floats) -> Floats:
-        """Logits of two classes from the one of the second class, along a new first axis."""
+        """Logits of two classes from the single logit of the second class, along a new first axis."""
         return np.stack([-one, one]) * 0.5
 
     def _of_probabilities(self, shares: Floats) -> Floats:
-        """Logits that give these probabilities of the classes."""
+        """Logits of these class probabilities."""
         return np.asarray(np.log(shares))
 
     def _fit_estimator(self, X: Floats, classes: Integers, weights: Floats) -> None:
         estimator = clone(self.estimator)
-        # A Pipeline hands weights to the step that is named.
+        # A Pipeline passes weights to the named step.
         step, last = estimator.steps[-1] if isinstance(estimator, Pipeline) else ("", estimator)
         name = f"{step}__sample_weight" if step else "sample_weight"
         weighted = {name: weights} if has_fit_parameter(last, "sample_weight") else {}

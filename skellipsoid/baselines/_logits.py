@@ -1,4 +1,4 @@
-"""Scores of logits: largest softmax probability, largest logit, energy."""
+"""Scores from logits: max softmax, max logit, and minus the energy T ln Σ exp(f_k / T)."""
 
 from dataclasses import dataclass
 from numbers import Real

@@ -1,4 +1,4 @@
-"""Mahalanobis distances to the classes."""
+"""Scores from Mahalanobis distances M_k = (x − c_k)ᵀ Σ⁻¹ (x − c_k): shared, relative or per class."""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -63,7 +63,7 @@ class MahalanobisClassifier(ThresholdedClassifier):
         c_k, the class means.
 
     shrinkage_ : float
-        Share of a sphere in the covariance within classes.
+        Weight of a sphere in the covariance within classes.
 
     {threshold offset groups features}
 
@@ -124,7 +124,7 @@ class MahalanobisClassifier(ThresholdedClassifier):
 
     @property
     def answers_version(self) -> int:
-        """One more where held-out scores were brought to one scale later than those of other methods."""
+        """Version of the predictions; one higher where the scale of held-out scores was corrected later."""
         return AUTO_THRESHOLD_VERSION + (not self._keeps_scale())
 
     def _check_state(self, sizes: Sizes) -> None:
@@ -134,7 +134,7 @@ class MahalanobisClassifier(ThresholdedClassifier):
             require(self, "_axes", "_axis_variances", "_axis_starts")
 
     def _keeps_scale(self) -> bool:
-        # The difference of two distances does; each alone grows where a covariance is of fewer samples.
+        # The difference of two distances does; each alone grows if a covariance is estimated from fewer samples.
         return self.covariance == "relative"
 
     def _fit_scores(self, samples: TrainingSamples) -> None:
@@ -147,7 +147,7 @@ class MahalanobisClassifier(ThresholdedClassifier):
             shares = totals / totals.sum()
             self._mean = shares @ self.centroids_
             means = self.centroids_ - self._mean
-            # Shrunk once: with a share of its own, M_0 would exceed M_k where both should be alike.
+            # Shrunk once, with one weight: otherwise M_0 would exceed M_k where both should be equal.
             self._all_whitener, _ = whitener(within + (means * shares[:, np.newaxis]).T @ means)
         if self.covariance == "class":
             own = [self._own_axes(offsets[classes == k], weights[classes == k]) for k in range(len(self.classes_))]
@@ -158,7 +158,7 @@ class MahalanobisClassifier(ThresholdedClassifier):
     def _own_axes(self, offsets: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Axes along which a class's covariance differs from ρ of the shared one, in whitened features.
 
-        Gives these axes, (n_axes, n_features), and the variances along them, (n_axes,).
+        Returns the axes, (n_axes, n_features), and the variances along them, (n_axes,).
         """
         scaled = (offsets @ self._whitener) * np.sqrt(weights / weights.sum())[:, np.newaxis]
         _, spreads, axes = np.linalg.svd(scaled, full_matrices=False)
@@ -177,12 +177,12 @@ class MahalanobisClassifier(ThresholdedClassifier):
         return Scored(by_class.argmax(axis=1), by_class.max(axis=1), by_class)
 
     def _log_density(self, k: int, offsets: Floats) -> Floats:
-        """Logarithm of the density of class k, without the constant that all share, of whitened offsets."""
+        """Logarithm of the density of class k at whitened offsets, up to a constant."""
         own = slice(self._axis_starts[k], self._axis_starts[k + 1])
         variances, n_features = self._axis_variances[own], offsets.shape[1]
         along = np.square(offsets @ self._axes[own].T)
         n_rest = n_features - len(variances)
-        # Without any share of the other classes a class has only rounding off its own axes.
+        # With ρ = 0 the variance of a class off its own axes is a rounding error.
         residual = max(self.pooling, SMALLEST_VARIANCE)
         squares = along @ (1 / variances)
         log_det = self._log_det + float(np.log(variances).sum()) + n_rest * np.log(residual)

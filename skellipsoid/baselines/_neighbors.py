@@ -1,4 +1,4 @@
-"""Methods that look at neighbours: the distance to the k-th nearest, and the local outlier factor."""
+"""Nearest-neighbour methods: the distance to the k-th nearest sample, and the local outlier factor."""
 
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -25,7 +25,7 @@ _SMALLEST_REACH = 1e-10
 
 
 def _representatives(samples: TrainingSamples, duplicates: str) -> Integers:
-    """Numbers of the samples that stay: one of each set of duplicates, in their order."""
+    """Numbers of the samples to keep: one of each set of duplicates, in their order."""
     if duplicates == "off":
         return np.arange(len(samples))
     return np.sort(np.unique(samples.units, return_index=True)[1])
@@ -135,7 +135,7 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
 def nearest(features: Floats, X: Floats | None, n_neighbors: int) -> tuple[Floats, Integers]:
     """Distances and numbers of the nearest samples, nearest first, (n_samples, n_neighbors); without X, of the others.
 
-    Distances are taken of differences: by a matrix product, those of nearly equal samples would be rounding.
+    Distances are norms of differences: by a matrix product, small distances would be rounding errors.
     """
     search = NearestNeighbors(n_neighbors=int(n_neighbors)).fit(features)
     _, neighbors = search.kneighbors(X)
@@ -176,9 +176,9 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         TEXTOIR [4]_, with which the EliDecide paper made its comparisons.
 
     contamination : "auto" or float in (0, 0.5], default=0.05
-        Share of the training samples, of each class or of all, that are outliers by the threshold. A training sample is
-        not its own neighbour. The EliDecide paper tries 0.05 to 0.3; 0.05 was best. With ``"auto"``, samples with LOF >
-        1.5 are outliers, as in scikit-learn.
+        Larger: rejects more. Proportion of the training samples, of each class or of all, that are outliers by the
+        threshold. A training sample is not its own neighbour. The EliDecide paper tries 0.05 to 0.3; 0.05 was best.
+        With ``"auto"``, samples with LOF > 1.5 are outliers, as in scikit-learn.
 
     duplicates : {"once", "off"}, default="once"
         ``"once"``: of exact and near duplicates of a sample within its class, one is kept. ``"off"``: duplicates are
@@ -290,7 +290,7 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         self.thresholds_ = np.broadcast_to(found, n_classes).copy()
 
     def _fit_part(self, part: int) -> tuple[float, float]:
-        """Densities of the samples of a part; gives its typical distance between neighbours, and its threshold.
+        """Compute the densities of a part; return its typical distance between neighbours, and its threshold.
 
         A part is a class, or all samples with ``scope="all"``.
         """
@@ -313,7 +313,7 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         return known[neighbors].mean(axis=1) / found, found
 
     def _typical_gap(self) -> float:
-        """Half the smallest distance between samples where every class is a single one; 1 without two samples."""
+        """Half the smallest distance between samples if every class has a single one; 1 for fewer than two samples."""
         distances = cdist(self._rows, self._rows)
         distances = distances[distances > 0]
         return float(distances.min()) / 2 if len(distances) else 1.0

@@ -1,4 +1,4 @@
-"""Sparse rows and texts, which the classifier of a user takes, and which have no distances here."""
+"""Base of classifiers that pass sparse rows or texts on to a user's estimator."""
 
 from typing import Any, Self
 
@@ -19,10 +19,10 @@ from ._threshold import Integers, ThresholdedClassifier
 
 
 class OwnRowsClassifier(ThresholdedClassifier):
-    """Template of a classifier that fits an ``estimator`` to whatever rows that one takes.
+    """Template of a classifier that fits an ``estimator`` to rows of any kind.
 
-    The steps of the fit get the number of each row in place of its features; the estimator gets the rows. Equal rows
-    are copies. Outliers are not dropped, and no norms are judged.
+    The steps of the fit get the number of each row instead of its features; the estimator gets the rows. Equal rows are
+    duplicates. Outliers are not dropped, and norms are not compared.
     """
 
     estimator: Any
@@ -72,7 +72,7 @@ class OwnRowsClassifier(ThresholdedClassifier):
         try:
             self._fit_boundaries(samples)
         finally:
-            del self._rows  # no fitted state
+            del self._rows  # not fitted state
         if issparse(rows):
             self.n_features_in_ = rows.shape[1]
         return self
@@ -86,7 +86,7 @@ class OwnRowsClassifier(ThresholdedClassifier):
         return part
 
     def _taken(self, X: Any) -> Any:
-        """Rows for the estimator; in a fit by their numbers."""
+        """Rows for the estimator; during a fit, by their numbers."""
         return take_rows(self._rows, X[:, 0].astype(np.int64)) if hasattr(self, "_rows") else X
 
     def _validate_scored_data(self, X: ArrayLike) -> Any:
@@ -105,12 +105,12 @@ class OwnRowsClassifier(ThresholdedClassifier):
 
 
 def _own_rows(X: Any) -> Any:
-    """Give sparse rows or a list of texts; ``None`` for anything else."""
+    """Return sparse rows or a list of texts; ``None`` for anything else."""
     return X.tocsr() if issparse(X) else texts_of(X)
 
 
 def _copies(rows: Any, codes: Integers) -> Integers:
-    """Give rows of a class that are equal the same number."""
+    """Give equal rows of a class the same number."""
     if not issparse(rows):
         return number(zip(codes.tolist(), rows, strict=True))
     rows = rows.copy()

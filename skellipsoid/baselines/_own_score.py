@@ -1,4 +1,4 @@
-"""Base of a method of one's own: a score for each class, and the threshold that the package chooses."""
+"""Base class for a user's own method: it scores each class, and the package chooses the threshold."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -14,28 +14,28 @@ from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
 class ScoreOpenSetClassifier(ThresholdedClassifier):
-    """Base class of an open-set classifier by a score of your own.
+    """Base class of an open-set classifier by your own score.
 
-    A subclass writes :meth:`fit_scores` and :meth:`class_scores`. A sample is assigned to the class with the highest
-    score, and is open if this score is below ``threshold_``. The base class checks the data, finds duplicates, chooses
-    the threshold, and has all other methods of an open-set classifier.
+    A subclass implements :meth:`fit_scores` and :meth:`class_scores`. A sample is assigned to the class with the
+    highest score, and is open if this score is below ``threshold_``. The base class checks the data, finds duplicates,
+    chooses the threshold, and implements all other methods of an open-set classifier.
 
-    The parameters are those that the subclass's ``__init__`` names. ``threshold`` must be one of them. ``duplicates``,
-    ``open_label`` and ``random_state`` have their default otherwise. A subclass without an ``__init__`` has all four.
-    What ``fit_scores`` learns has names that end with an underscore: ``fit`` first deletes those of an earlier fit.
+    The parameters are those of the subclass's ``__init__``. It must have ``threshold``; if it lacks ``duplicates``,
+    ``open_label`` or ``random_state``, these have their defaults. A subclass without an ``__init__`` has all four.
+    ``fit_scores`` stores what it learns in attributes whose names end with an underscore; ``fit`` first deletes those
+    of an earlier fit.
 
     Read more in the :ref:`User Guide <own_method>`.
 
     Parameters
     ----------
     threshold : {"auto", "quantile"} or float, default="auto"
-        {chosen_threshold}
-        A number is the smallest score that is known.
+        {chosen_threshold} A number is the smallest accepted score.
 
     {duplicates}
 
     open_label : int or str, default=-1
-        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings.
+        The label of open samples, cast to the type of the classes: −1 for numbers, ``"-1"`` for strings.
 
     {random_state}
 
@@ -69,7 +69,7 @@ class ScoreOpenSetClassifier(ThresholdedClassifier):
 
     @abstractmethod
     def fit_scores(self, X: Floats, classes: Integers, sample_weight: Floats) -> None:
-        """Learn the scores. Called once for the training samples, and for the folds that choose the threshold.
+        """Learn the scores. Called for all training samples, and for the folds that choose the threshold.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The two-covariance model: probabilistic linear discriminant analysis."""
+"""Two-covariance PLDA: the score is the log-likelihood ratio of the best known class against an unknown class."""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -14,7 +14,7 @@ from ._covariance import class_means, shrunk_covariance, whitener
 from ._shared_docs import shared_docs
 from ._threshold import AUTO_THRESHOLD_VERSION, Floats, Scored, ThresholdedClassifier
 
-#: Variance between class means, in units of that within classes, below which an axis says nothing.
+#: Axes with a smaller ratio of the variance between class means to that within classes are ignored.
 _SMALLEST_BETWEEN = 1e-10
 
 
@@ -42,9 +42,8 @@ class PLDAClassifier(ThresholdedClassifier):
         features does not change the decisions.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        The publications set none.
-        {chosen_threshold}
-        0 accepts what a known class explains better than a class never seen does.
+        The publications set none. {chosen_threshold} 0 accepts a sample that is more likely under a known class than
+        under an unknown one.
 
     {duplicates open_label random_state}
 
@@ -59,7 +58,7 @@ class PLDAClassifier(ThresholdedClassifier):
         Variances of the class means along the axes in which they differ, in units of the variance within classes.
 
     shrinkage_ : float
-        Share of a sphere in W.
+        Weight of a sphere in W.
 
     {threshold offset groups features}
 
@@ -140,7 +139,7 @@ class PLDAClassifier(ThresholdedClassifier):
 
 
 def plda_ratios(coordinates: Floats, means: Floats, counts: Floats, between: Floats) -> NDArray[np.float64]:
-    """Give ℓ, (n_samples, n_classes), along axes with variance 1 within classes and ``between`` of their means."""
+    """Log-likelihood ratios ℓ, (n_samples, n_classes), on axes of variance 1 within and ``between`` between classes."""
     ratios = np.empty((len(coordinates), len(means)))
     unseen = np.square(coordinates) @ (1 / (1 + between)) + np.log1p(between).sum()
     for k, (mean, count) in enumerate(zip(means, counts, strict=True)):

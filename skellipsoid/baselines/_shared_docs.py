@@ -1,4 +1,4 @@
-"""Paragraphs that are the same in the docstrings of several classes, written once."""
+"""Paragraphs that the docstrings of several classes have in common, and the decorator that inserts them."""
 
 import re
 import textwrap
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 Class = TypeVar("Class", bound=type)
 
-#: What a name in a line ``{name}`` of a docstring stands for.
+#: Paragraph for each ``{name}`` in a docstring.
 PARAGRAPHS = {
     "estimator": """
         estimator : classifier, default=None
@@ -18,15 +18,15 @@ PARAGRAPHS = {
             are then the only duplicates. ``None``: logistic regression, see Notes.
         """,
     "chosen_threshold": """
-        ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` fits
-        each fold once more without a fifth of the classes, whose samples are open. Their scores are brought to the
-        scale of the fit with all classes; of relative Mahalanobis distances, which do not depend on it, one fit scores
-        both kinds. The threshold is chosen by the expected F1 (:ref:`thresholds`): of ``MahalanobisClassifier`` for the
-        traffic that it expects, of others for a quarter, a half and three quarters of
-        open samples. For these it is ``"quantile"`` with fewer than three classes and no samples of ``open_label``.
+        ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"``
+        maximises the expected F1 (:ref:`thresholds`): each fold is fitted once more without a fifth of the classes,
+        whose samples then count as open, with their scores mapped to the scale of the fit with all classes (not needed
+        for relative Mahalanobis distances). ``MahalanobisClassifier`` expects the traffic of its parameters, the other
+        methods a quarter, a half or three quarters of open samples; with fewer than three classes and no samples of
+        ``open_label`` these use ``"quantile"``.
         """,
     "frozen_estimator": """
-        A frozen estimator cannot be fitted without a fold. So pass samples that it was not fitted on, and for
+        A frozen estimator cannot be refitted without a fold, so pass samples that it was not fitted on, and for
         ``"auto"`` also samples of ``open_label``.
         """,
     "duplicates": """
@@ -42,8 +42,8 @@ PARAGRAPHS = {
         """,
     "random_state": """
         random_state : int, RandomState instance or None, default=0
-            Draws the folds, and the classes that are held out. With fewer than 2,000 samples they are drawn several
-            times, up to five, and the thresholds are averaged.
+            Seed of the folds and of the held-out classes. With fewer than 2,000 samples they are drawn up to five
+            times, and the thresholds are averaged.
         """,
     "unused_open_label": """
         open_label : int or str, default=-1
@@ -55,7 +55,7 @@ PARAGRAPHS = {
             The known classes.
 
         open_label_ : int, float or str
-            The open label, in the kind of ``classes_``.
+            The open label, in the type of ``classes_``.
         """,
     "logits": """
         logit_estimator_ : classifier or None
@@ -73,7 +73,7 @@ PARAGRAPHS = {
         """,
     "offset": """
         offset_ : float
-            ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the fitted boundary.
+            ``predict`` returns open if ``score_samples`` is below it. 0 after ``fit``, which is the fitted boundary.
 
         class_offsets_ : ndarray of shape (n_classes,)
             Added to ``offset_`` for each class. Zeros after ``fit``.
@@ -104,7 +104,7 @@ PARAGRAPHS = {
 
 
 def with_paragraphs(given: Mapping[str, str]) -> Callable[[Class], Class]:
-    """Give a decorator that replaces each line ``{name other_name}`` of a class's docstring by these paragraphs."""
+    """Return a decorator that replaces each line ``{name other_name}`` of a class's docstring by these paragraphs."""
 
     def paragraphs(line: re.Match[str]) -> str:
         found = [textwrap.dedent(given[name]).strip("\n") for name in line[2].split()]

@@ -1,4 +1,4 @@
-"""Thresholds of scores: given, or read off samples that were held out of a fit."""
+"""Thresholds of scores: a given number, a quantile of held-out known scores, or the one of the best expected F1."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -33,14 +33,14 @@ from .._samples.samples import joined
 from .._samples.training_samples import TrainingSamples
 from .._traffic_model.threshold import expected_threshold
 
-#: Folds in which samples, and classes, are held out: five, by convention.
+#: Number of folds of samples, and of classes, to hold out.
 N_FOLDS = 5
-#: Folds and classes are drawn as often as it takes to hold out so many samples in all, at most ``MOST_DRAWS`` times.
+#: Folds and classes are drawn until this many samples were held out in total, at most ``MOST_DRAWS`` times.
 SAMPLES_OF_DRAWS, MOST_DRAWS = 2000, 5
-#: Share of known samples that ``threshold="quantile"`` rejects.
+#: Proportion of known samples that ``threshold="quantile"`` rejects.
 REJECTED = 0.05
-#: ``answers_version`` of classes whose ``threshold="auto"`` is this one, raised where its predictions change, so that a
-#: benchmark does not take older results for today's. 2: held-out scores are on the scale of the fit with all classes.
+#: ``answers_version`` of classes with this ``threshold="auto"``; it is raised when predictions change, so that a
+#: benchmark does not reuse older results. 2: held-out scores are on the scale of the fit with all classes.
 AUTO_THRESHOLD_VERSION = 2
 
 Floats = NDArray[np.float64]
@@ -48,18 +48,18 @@ Integers = NDArray[np.int64]
 
 
 class Scored(NamedTuple):
-    """What a method says of samples."""
+    """Scores of samples by a method."""
 
     assigned: Integers  # (n_samples,) class
     knownness: Floats  # (n_samples,) the method's own score, higher is more known
-    by_class: Floats  # (n_samples, n_classes) in whose largest entry the assigned class is, up to ties
+    by_class: Floats  # (n_samples, n_classes); the assigned class has the largest entry, up to ties
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
-    """Template: a score of how known a sample is, less a threshold.
+    """Template: the knownness of a sample, minus a threshold.
 
-    A member writes ``_fit_scores``, ``_score``, and ``_paper_threshold`` if a publication gives one.
+    A subclass implements ``_fit_scores``, ``_score``, and ``_paper_threshold`` if a publication gives one.
     """
 
     threshold: str | float = "quantile"
@@ -68,7 +68,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
     random_state: int | np.random.RandomState | None = 0
 
     _state: ClassVar[dict[str, Rule]] = THRESHOLDED
-    #: That of ``threshold="paper"``.
+    #: Threshold for ``threshold="paper"``.
     _paper_threshold: ClassVar[float]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "threshold": [Real, StrOptions({"quantile", "auto"})],
@@ -90,7 +90,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         return True
 
     def _keeps_scale(self) -> bool:
-        """Whether a fit to fewer classes and samples scores as one to all."""
+        """Whether a fit to fewer classes and samples has scores on the same scale."""
         return False
 
     def _fit_boundaries(self, samples: TrainingSamples) -> None:
@@ -99,7 +99,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         self._set_threshold(samples)
 
     def _set_threshold(self, samples: TrainingSamples) -> None:
-        """Take the threshold that is given, or read it off held-out samples, and keep their scores."""
+        """Set the threshold to the given one, or choose it on held-out samples, and keep their scores."""
         if self.threshold == "paper":
             self.threshold_ = self._paper_threshold
             return
@@ -107,7 +107,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
             self.threshold_ = float(self.threshold)
             return
         drawn = list(self._draws(samples)) if self._can_refit() else []
-        # A single draw of folds and classes is chance: the thresholds of several are averaged, and the first is kept.
+        # Thresholds of several draws of folds and classes are averaged; the scores of the first draw are kept.
         tables = drawn or [self._fitted_scores(samples)]
         self.threshold_ = float(np.mean([self._chosen(table, is_new=bool(drawn)) for table in tables]))
         self._held_out = None
@@ -115,7 +115,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
             self._keep_held_out(drawn[0], -drawn[0].distances - self.threshold_)
 
     def _chosen(self, scored: HeldOutTable, *, is_new: bool) -> float:
-        """Read a threshold off a table, whose samples were held out if it ``is_new``."""
+        """Choose a threshold by a table of scores; ``is_new``: whether its samples were held out."""
         if self.threshold == "auto" and is_new and self._scores_as_new:
             return expected_threshold(scored.scores(Expected.by(self)), len(self.classes_))
         if self.threshold == "auto" and scored.is_open.any():
@@ -134,7 +134,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
     def _held_out_scores(self, samples: TrainingSamples, rng: np.random.Generator) -> HeldOutTable | None:
         """Score known samples by fits without their fold, and open ones by fits that lack their class, too.
 
-        Where a fit without a class scores the other classes as one with it (``_keeps_scale``), it scores both.
+        If scores keep their scale without a class (``_keeps_scale``), one fit scores both kinds.
 
         ``None`` if no known sample can be held out.
         """
@@ -171,10 +171,10 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         scored: Scored,
         blocks: Integers,
     ) -> HeldOutTable:
-        """Score samples by a fit without their classes, on the scale of the fit that has them, which ``scored`` them.
+        """Score samples by a fit without their classes, on the scale of ``scored``, by the fit with these classes.
 
-        Scores depend on the number of classes and of samples. So they are moved and stretched until the known samples
-        have the same mean and standard deviation by both fits.
+        Scores depend on the number of classes and samples. So they are shifted and scaled until the known samples have
+        the same mean and standard deviation in both fits.
         """
         part, present = self._fit_part(samples.where(stays).normalized()), np.unique(samples.classes[stays])
         alone = part._scored(samples.features[tested])
@@ -186,22 +186,22 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         return _table_of(opened, *columns, present, len(self.classes_))
 
     def _class_folds(self, rng: np.random.Generator) -> Integers:
-        """Deal the classes into folds, each of which does not know its own; at least two stay known."""
+        """Deal the classes into folds; the classes of a fold are unknown to it, and at least two stay known."""
         n_classes = len(self.classes_)
         if self.threshold != "auto" or n_classes < 3:
             return np.full(n_classes, -1)
         return rng.permutation(np.arange(n_classes) % N_FOLDS)
 
     def _fitted_scores(self, samples: TrainingSamples) -> HeldOutTable:
-        """Score the samples by the fit that has seen them, where no other is possible."""
+        """Score the samples by the fit on these samples, if no sample can be held out."""
         blocks, everything = joined(samples.units, samples.groups), np.arange(n_classes := len(self.classes_))
         known = np.full(len(samples), KNOWN), samples.classes, samples.weights, blocks
         found = _table_of(self._scored(samples.features), *known, everything, n_classes)
         if self._can_refit():
             warn(
-                "No sample of a class can be held out while another stays, so that the threshold is read off the "
-                "samples that were fitted, and is too high for new ones; give each class more, different samples, or "
-                "pass a number as threshold."
+                "No class has two samples of which one can be held out, so that the threshold is chosen on the "
+                "training samples, and is too high for new ones; pass more, different samples of each class, or a "
+                "number as threshold."
             )
             return found
         real_open = samples.open_features
@@ -221,7 +221,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         return clone(self)
 
     def _scored(self, X: Floats) -> Scored:
-        """Score samples, of which there may be none."""
+        """Score samples; there may be none."""
         return self._score(X) if len(X) else Scored(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, 1)))
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
@@ -233,7 +233,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
 
 
 def in_double(samples: TrainingSamples) -> TrainingSamples:
-    """Give samples in double precision."""
+    """Convert samples to double precision."""
     known, opened = (X.astype(np.float64, copy=False) for X in (samples.features, samples.open_features))
     return replace(samples, features=known, open_features=opened)
 
@@ -247,8 +247,8 @@ def _table_of(
     present: Integers,
     n_classes: int,
 ) -> HeldOutTable:
-    """Give a part of the table: what a fit says that knows the ``present`` classes: a distance is a score times −1."""
-    # Differences of scores are the gaps; in one order: what the assigned class has is never less than another's.
+    """Rows of the table from a fit that has the ``present`` classes; the distance is minus the score."""
+    # Gaps are differences of scores; the assigned class is first, and its score is never below another's.
     n_first = min(N_FIRST, len(present))
     first = present[np.argsort(-scored.by_class, axis=1, kind="stable")[:, :n_first]]
     ranks, gaps = ranks_and_gaps(first, -np.sort(scored.by_class, axis=1)[:, ::-1][:, :n_first], classes)
@@ -258,7 +258,7 @@ def _table_of(
 
 
 def _map_of(source: Floats, target: Floats, weights: Floats) -> tuple[float, float]:
-    """Shift and factor that give ``source`` the mean and deviation of ``target``; 0 and 1 where they cannot."""
+    """Shift and factor that map the mean and deviation of ``source`` to those of ``target``; 0 and 1 if undefined."""
     if not len(source) or not (np.isfinite(source).all() and np.isfinite(target).all()):
         return 0.0, 1.0
     means = [float(np.average(values, weights=weights)) for values in (source, target)]
@@ -271,5 +271,5 @@ def _map_of(source: Floats, target: Floats, weights: Floats) -> tuple[float, flo
 
 
 def _as_open(n_open: int, n_classes: int) -> tuple[Integers, Integers, Floats, Integers]:
-    """Kinds, classes, weights and blocks of real open samples."""
+    """Kind, class, weight and block of each real open sample."""
     return np.full(n_open, REAL), np.full(n_open, n_classes), np.ones(n_open), -1 - np.arange(n_open)

@@ -1,8 +1,8 @@
-"""Which samples are drawn: the same ones however the data are divided.
+"""Random sample of each class by bottom-k sampling on hashes: the same one however the data are partitioned.
 
-Each group has a priority, a number that follows from the seed and from the group alone (without groups, from the number
-of the row). Of each class, groups are drawn in the order of their priorities until their samples reach a number. So a
-part of the data knows which of its groups cannot be drawn, and drops them.
+Each group has a priority, a hash of the seed and the group (without groups, of the row number). Of each class, groups
+are drawn in ascending order of priority until there are enough samples. So each partition can drop groups that cannot
+be drawn.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _HIGHEST = np.iinfo(np.uint64).max
 
 
 def priorities(keys: Keys, seed: int) -> Keys:
-    """Give keys random numbers, the same ones for the same seed (SplitMix64 of Steele, Lea and Flood, OOPSLA 2014)."""
+    """Hash keys with a seed to pseudo-random numbers (SplitMix64 of Steele, Lea and Flood, OOPSLA 2014)."""
     with np.errstate(over="ignore"):
         mixed = keys + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -27,7 +27,7 @@ def priorities(keys: Keys, seed: int) -> Keys:
 
 
 def group_keys(groups: Any) -> Keys:
-    """Give each group a key that does not depend on the partition."""
+    """Key of each group, which does not depend on the partition."""
     import pandas as pd
 
     values = np.asarray(groups)
@@ -44,7 +44,7 @@ class Keyed(NamedTuple):
 
 
 class Draw(NamedTuple):
-    """Groups of each class that may be drawn, in the order of the classes and then of their priorities."""
+    """Groups of each class that may be drawn, sorted by class and priority."""
 
     classes: Integers  # (n_drawn,)
     keys: Keys  # (n_drawn,) of the groups
@@ -52,12 +52,12 @@ class Draw(NamedTuple):
 
     @classmethod
     def of(cls, part: Keyed, most: int, seed: int) -> "Draw":
-        """Draw from one part: at least ``most`` samples of each class, where it has as many."""
+        """Draw from one partition: ``most`` samples of each class, or all if there are fewer; groups stay whole."""
         return cls(*part, np.ones(len(part.keys), dtype=np.int64))._reduced(most, seed)
 
     @classmethod
     def merged(cls, parts: Sequence["Draw"], most: int, seed: int) -> "Draw":
-        """Draw from parts together what would be drawn from all data at once."""
+        """Merge the draws of several partitions: the result equals a draw from all data at once."""
         return cls(*map(np.concatenate, zip(*parts, strict=True)))._reduced(most, seed)
 
     def _reduced(self, most: int, seed: int) -> "Draw":
@@ -74,7 +74,7 @@ class Draw(NamedTuple):
         return Draw(classes[chosen], keys[chosen], counts[chosen])
 
     def limits(self, counts: Integers, seed: int) -> Keys:
-        """Highest priority that is drawn of each class, (n_classes,); the highest of all if the class is drawn whole.
+        """Highest priority drawn in each class, (n_classes,); the largest number if the whole class is drawn.
 
         Parameters
         ----------

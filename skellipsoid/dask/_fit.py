@@ -1,4 +1,4 @@
-"""A fit to data that no memory holds: exact moments, and samples that are drawn for the validation."""
+"""A fit to data larger than memory: exact moments of all samples, and a random sample to hold out."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +28,7 @@ from ._draw import Draw, Keys, priorities
 from ._parts import delayed_parts, kind_of, require_dask
 from ._passes import DrawRule, Reduced, count_labels, joined_labels, keyed_part, merge_reduced, reduced_part
 
-#: Results of partitions that one task merges.
+#: Number of partitions whose results one task merges.
 _MERGED_AT_ONCE = 4
 
 
@@ -37,46 +37,46 @@ def fit(
 ) -> EllipsoidOpenSetClassifier:
     """Fit ellipsoids to a Dask collection, in three passes over its partitions.
 
-    The counts, means and scatters of the classes are exact: each partition computes its own, and they are merged in a
-    tree. So means, covariances, and the shapes for given shares are those of all samples. What the closed form chooses
-    with held-out samples (the shares a, b and ρ, the radius scale and e) it chooses with samples that are drawn, at
-    least ``samples_per_class`` of each class where it has as many. They are left out of the exact moments. If a class
-    was drawn in part, its drawn samples weigh more, so that the classes count as in all data.
+    Means and covariances use all samples: each partition computes its own, and they are merged in a tree. Only a random
+    sample of each class, of ``samples_per_class`` or all if there are fewer, is held out, and chooses the shrinkage (a,
+    b, ρ, e) and the size of the boundaries. If a class was drawn in part, its drawn samples weigh more, so that the
+    classes count as in all data.
 
-    The result is that of ``classifier.fit`` on all data, up to rounding, if ``samples_per_class`` is at least the size
-    of the largest class; else it is that of the same choice by fewer samples. It does not depend on the partitions.
+    If ``samples_per_class`` is at least the size of the largest class, the result is that of ``classifier.fit`` on all
+    data, up to rounding. It never depends on the partitions.
 
     Read more in the :ref:`User Guide <large_data>`.
 
     Parameters
     ----------
     classifier : EllipsoidOpenSetClassifier
-        Its parameters count; it is unchanged. It must have ``trainer=None``. Duplicates are not searched, outliers are
-        not dropped and samples are not kept, since no partition sees the duplicates in another one: the result has
+        Its parameters are used; it is not changed. It must have ``trainer=None``. Duplicates are not searched, outliers
+        are not dropped and samples are not kept, since no partition sees those of another one: the result has
         ``duplicates="off"``, ``outliers="keep"`` and ``keep_samples=False``, and a warning says what was switched off.
     X : dask.array.Array, dask.dataframe.DataFrame or dask.dataframe.Series
         Features: an array of shape (n_samples, n_features), numeric columns, or a column of vectors.
     y : dask.array.Array or dask.dataframe.Series
-        Labels, in the same partitions. Samples labelled ``open_label`` are real open samples; at least
-        ``samples_per_class`` of them are drawn, where there are as many.
+        Labels, in the same partitions. Samples labelled ``open_label`` are real open samples; ``samples_per_class`` of
+        them are drawn, or all if there are fewer.
     groups : dask.array.Array or dask.dataframe.Series, default=None
         Group of each sample. Groups are drawn whole and held out whole, also if they lie in several partitions.
     samples_per_class : int, default=256
-        Number of samples that are drawn of each class. With groups there may be more, since groups are drawn whole.
+        Number of samples to draw from each class. With groups there may be more, since groups are drawn whole.
 
     Returns
     -------
     classifier : EllipsoidOpenSetClassifier
-        A new classifier. Its ``groups_`` are those of the drawn samples. Its held-out scores are those of drawn samples
-        that are a random sample of all data, so that ``known_p_value`` keeps its guarantee for unlike classes.
+        A new classifier. Its ``groups_`` are those of the drawn samples. Its held-out scores are those of a random
+        sample of all data, so that ``known_p_value`` stays valid if class sizes differ.
 
     Raises
     ------
     TypeError
-        If ``X``, ``y`` or ``groups`` is no Dask collection.
+        If ``X``, ``y`` or ``groups`` is not a Dask collection.
     ValueError
-        If a parameter is not as above, if there are fewer samples than features, if the partitions do not fit, or if
-        one, which the error names, has missing values, missing labels or another number of features.
+        If a parameter is not as above, if there are fewer samples than features, if the partitions of the collections
+        differ, or if a partition, which the error names, has missing values, missing labels or another number of
+        features.
 
     See Also
     --------
@@ -120,7 +120,7 @@ def fit(
     check_classes(fitted.classes_, fitted.open_label_, fitted.open_label, n_samples, n_open)
     # Second pass: the draw. Class K are the open samples.
     starts = np.cumsum([0, *(part.counts.sum() for part in found)])
-    coder = delayed(fitted, traverse=False)  # it knows the classes
+    coder = delayed(fitted, traverse=False)  # has the classes
     ungrouped = [None] * len(parts["y"])
     labelled = enumerate(zip(parts["y"], parts.get("groups", ungrouped), starts[:-1].tolist(), strict=True))
     keyed = [delayed(keyed_part)(coder, part, group, number, start) for number, (part, group, start) in labelled]
@@ -151,13 +151,13 @@ def _check_parameters(classifier: Any, samples_per_class: Any) -> None:
         )
     if not isinstance(samples_per_class, Integral) or samples_per_class < FEWEST_OF_CLASS:
         raise ValueError(
-            f"samples_per_class={samples_per_class!r}, but must be a whole number of at least {FEWEST_OF_CLASS}, "
-            "or held-out samples say too little."
+            f"samples_per_class={samples_per_class!r}, but must be a whole number of at least {FEWEST_OF_CLASS}; fewer "
+            "held-out samples cannot choose the boundaries."
         )
 
 
 def _within_partitions(classifier: EllipsoidOpenSetClassifier) -> EllipsoidOpenSetClassifier:
-    """Switch off what needs all samples in one memory, with one warning."""
+    """Switch off what needs all samples in one process, with one warning."""
     needed = {"duplicates": "off", "outliers": "keep", "keep_samples": False}
     changed = {name: value for name, value in needed.items() if getattr(classifier, name) != value}
     if changed:
@@ -171,12 +171,12 @@ def _within_partitions(classifier: EllipsoidOpenSetClassifier) -> EllipsoidOpenS
 
 
 def _divided(X: Any, y: Any, groups: Any) -> dict[str, list[Any]]:
-    """Divide collections alike, and list the partitions of each by its name.
+    """Align the partitions of the collections, and list them by name.
 
     Raises
     ------
     ValueError
-        If they are not divided alike.
+        If they cannot be aligned.
     """
     parts: dict[str, list[Any]] = {}
     for name, collection in {"X": X, "y": y, "groups": groups}.items():
@@ -252,9 +252,9 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
 def _of_random_samples(
     held_out: HeldOutTable | None, samples: Samples, is_random: NDArray[np.bool_]
 ) -> HeldOutTable | None:
-    """Keep held-out scores of those samples alone that are a random sample of all data; each counts the same.
+    """Keep held-out scores of a random sample of all data, with equal weights.
 
-    Of rare classes a larger share was drawn. With them all, p-values would be those of other proportions.
+    A larger proportion of rare classes was drawn. With all drawn samples, p-values would belong to other class sizes.
     """
     if held_out is None:
         return None

@@ -1,4 +1,4 @@
-"""Dask collections by their partitions: which there are, and errors that name them."""
+"""Partitions of a Dask collection, and errors that name the partition."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ Kind = Literal["array", "dataframe", "series", "bag"]
 
 
 def require_dask(caller: str) -> None:
-    """Raise one sentence if Dask is not installed."""
+    """Raise an error if Dask is not installed."""
     try:
         import_module("dask.array")
         import_module("dask.dataframe")
@@ -29,7 +29,7 @@ def kind_of(collection: Any, name: str, instead: str) -> Kind:
     Raises
     ------
     TypeError
-        If it is no Dask collection.
+        If it is not a Dask collection.
     """
     from dask.array import Array
     from dask.bag import Bag
@@ -47,7 +47,7 @@ def kind_of(collection: Any, name: str, instead: str) -> Kind:
 
 @contextmanager
 def naming_partition(number: int) -> Iterator[None]:
-    """Let errors name the partition that they are about; rows are counted from its first one."""
+    """Add the number of the partition to errors; their row numbers count from its first row."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -61,7 +61,7 @@ def delayed_parts(collection: Any) -> list[Any]:
     if hasattr(collection, "chunks"):
         whole = dict.fromkeys(range(1, collection.ndim), -1)
         collection = collection.rechunk(whole) if whole else collection
-    # Dask would join those partitions of a file that are small without the other columns.
+    # Without this, Dask would merge small partitions of a file when only one column is read.
     with dask.config.set({"optimization.tune.active": False}):
         parts = collection.to_delayed()
     return list(parts.ravel()) if isinstance(parts, np.ndarray) else list(parts)

@@ -1,4 +1,4 @@
-"""What each partition computes in the three passes of a fit, and how the results of partitions are merged."""
+"""The three passes of a fit: labels, draw, moments; what each partition computes, and how results are merged."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ def joined_labels(parts: Sequence[LabelCounts]) -> tuple[NDArray[Any], Integers]
 
 
 def keyed_part(classifier: BaseOpenSetClassifier, y: Any, groups: Any, number: int, start: int) -> Keyed:
-    """Give each sample of a partition its class and its key: its group, or else its number in all data."""
+    """Class and key of each sample of a partition; the key is its group, or its row number in all data."""
     if not len(y):
         return Keyed(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64))
     codes = classifier._encode(as_kind_of(as_labels(y), classifier.classes_, "y", "classes_"))
@@ -56,7 +56,7 @@ def keyed_part(classifier: BaseOpenSetClassifier, y: Any, groups: Any, number: i
         return Keyed(codes, np.arange(start, start + len(y), dtype=np.uint64))
     with naming_partition(number):
         _check_rows("groups", len(groups), len(y))
-        check_groups(groups, len(y))  # its numbers hold in this partition alone
+        check_groups(groups, len(y))  # the numbers it returns are those of this partition
     return Keyed(codes, group_keys(groups))
 
 
@@ -74,7 +74,7 @@ class DrawRule:
     groups: Keys | None  # ascending keys; None if each sample is a group of its own
 
     def among(self, part: Keyed) -> NDArray[np.bool_]:
-        """Tell which samples of a partition are drawn."""
+        """Whether each sample of a partition is drawn."""
         if self.groups is None:
             return np.asarray(priorities(part.keys, self.seed) <= self.limits[part.codes])
         places = np.searchsorted(self.groups, part.keys).clip(max=len(self.groups) - 1)
@@ -82,7 +82,7 @@ class DrawRule:
 
 
 class Reduced(NamedTuple):
-    """What a fit needs of a partition, or of several."""
+    """Moments and drawn samples of one partition or several."""
 
     moments: ClassMoments | None  # of known classes; None if the partition has none
     features: NDArray[np.floating]  # (n_drawn, n_features)

@@ -1,4 +1,4 @@
-"""Answers and scores of a fitted estimator for each partition of a Dask collection."""
+"""Predictions, scores and features of a fitted estimator, lazily for each partition of a Dask collection."""
 
 import pickle
 from hashlib import sha256
@@ -27,7 +27,7 @@ def predict(model: Any, X: Any) -> Any:
     ----------
     model : estimator, str or Path
         A fitted classifier, a Pipeline that ends in one, or a folder that :func:`skellipsoid.save` wrote and that each
-        worker can read. The model is one task of the graph, so that each worker gets it once.
+        worker can read. The model is sent to each worker once.
     X : dask.array.Array, dask.dataframe.DataFrame, dask.dataframe.Series or dask.bag.Bag
         Array of shape (n_samples, n_features); dataframe of numeric columns; series or bag of texts, for a Pipeline
         that begins with a text encoder, or of vectors, such as a column of embeddings.
@@ -42,7 +42,7 @@ def predict(model: Any, X: Any) -> Any:
     TypeError
         If ``X`` is no Dask collection.
     ValueError
-        When it is computed: if the partition, which the error names, has missing values or another width.
+        During the computation: if a partition, which the error names, has missing values or another number of features.
     ImportError
         Without Dask: the extra ``[dask]`` installs it.
 
@@ -137,12 +137,11 @@ def transform(model: Any, X: Any) -> Any:
     Returns
     -------
     features : dask.array.Array of shape (n_samples, n_components)
-        Single precision of a text encoder, and where ``X`` is an array of single precision; else double. The number of
-        rows in a partition is known if it is in ``X``.
+        In single precision from a text encoder or if ``X`` is an array in single precision, else in double precision.
 
     Examples
     --------
-    An embedding model is saved to a folder, so that the graph does not carry it:
+    Save the encoder to a folder, so that each worker loads it from there:
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -177,9 +176,9 @@ def transform(model: Any, X: Any) -> Any:
 
 
 def _shipped(model: Any) -> tuple[Any, Any]:
-    """Give a fitted model, and the one task that gives it to all partitions.
+    """Return a fitted model, and the task that sends it to all partitions.
 
-    A task, not data that is scattered: if the worker that holds the model ends, the scheduler makes it again.
+    A task, not scattered data: if the worker that holds the model dies, the scheduler runs the task again.
     """
     from dask.delayed import delayed
 
@@ -192,12 +191,12 @@ def _shipped(model: Any) -> tuple[Any, Any]:
 
 
 def _loaded(folder: Path, expected: str) -> Any:
-    """Load a model on a worker, unless the folder holds another one by now."""
+    """Load a model on a worker; raise an error if the folder holds another one by now."""
     estimator, manifest = load_with_manifest(folder)
     if manifest["manifest_sha256"] != expected:
         raise ValueError(
-            f"The model in {str(folder)!r} was changed meanwhile, so that partitions would have answers of two models; "
-            "call it again."
+            f"The model in {str(folder)!r} was changed meanwhile, so that partitions would have predictions of two "
+            "models; call it again."
         )
     return estimator
 
@@ -207,7 +206,7 @@ def _task_name(content: bytes) -> str:
 
 
 def _by_sample(method: str, model: Any, X: Any) -> Any:
-    """Call a method that gives one value for each sample, on each partition."""
+    """Call a method that returns one value for each sample, on each partition."""
     require_dask(f"skellipsoid.dask.{method}")
     import dask.array as da
     import dask.bag as db

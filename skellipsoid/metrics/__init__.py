@@ -1,4 +1,4 @@
-"""Metrics of open-set classification for the answers of any model.
+"""Metrics of open-set classification, for the predictions of any model.
 
 Three families: metrics of labels (a class or *open* for each sample), metrics of scores (the knownness of each sample),
 and the confidence interval of a metric.

@@ -1,4 +1,4 @@
-"""The report of answers that may be questions."""
+"""Rates of correct, wrong, asked and missed messages of a model that may ask back (selective classification)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def asking_report(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> dict[str, float]:
-    """Report what the three answers of :func:`skellipsoid.predict_set` do: the figures that ``asking_`` foretells.
+    """Rates of the actions of :func:`skellipsoid.predict_set` on labelled samples; ``asking_`` estimates these rates.
 
     Read more in the :ref:`User Guide <asking_back>`.
 
@@ -31,10 +31,10 @@ def asking_report(
     y_true : array-like of shape (n_samples,)
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     result : mapping
-        What :func:`skellipsoid.predict_set` returns, or ``predict_set`` of the runtime: ``action`` of shape
-        (n_samples,) and ``classes`` of shape (n_samples, n_offered).
+        Result of :func:`skellipsoid.predict_set`, or ``predict_set`` of the runtime: ``action`` of shape (n_samples,)
+        and ``classes`` of shape (n_samples, n_offered).
     open_label : int or str, default=-1
-        The label for open, cast to the kind of the labels: −1 for numbers, ``"-1"`` for strings.
+        The label for open, cast to the type of the labels: −1 for numbers, ``"-1"`` for strings.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``classes`` and are not the open label; pass the
         training classes when ``y_true`` names the classes of open samples.
@@ -44,23 +44,24 @@ def asking_report(
     Returns
     -------
     report : dict
-        Shares of the known samples:
+        Proportions of the known samples:
 
-        - ``"served"``: answered with the right class;
-        - ``"wrong"``: answered with another one;
-        - ``"asked"``: asked about;
-        - ``"missed"``: neither answered right nor asked with the right class among those that are offered.
+        - ``"served"``: the right class was predicted, without a question;
+        - ``"wrong"``: another class was predicted;
+        - ``"asked"``: a question was asked;
+        - ``"missed"``: the right class was neither predicted nor offered in the question.
 
-        Shares of the open samples: ``"open_asked"``, ``"open_answered"``. NaN without a sample of the kind.
+        Proportions of the open samples: ``"open_asked"``, and ``"open_answered"``, where a known class was predicted.
+        NaN if there is no such sample.
 
     Raises
     ------
     ValueError
-        If labels mix numbers and strings, lengths differ, or an action is another one.
+        If labels mix numbers and strings, lengths differ, or an action is not "answer", "ask" or "open".
 
     See Also
     --------
-    open_set_report : Of the two answers of ``predict``.
+    open_set_report : The report on ``predict``, which never asks.
 
     Examples
     --------
@@ -82,7 +83,7 @@ def asking_report(
         what = f"the action {str(strange[0])!r}" if len(strange) else f"classes of {classes.ndim} dimensions"
         raise ValueError(f"result holds {what}; pass what predict_set returns.")
     n_offered = classes.shape[1]
-    # Each of the classes that are offered is an answer of its own.
+    # Each offered class counts as a prediction.
     problem = read_label_problem(
         np.repeat(true, n_offered),
         classes.ravel(),

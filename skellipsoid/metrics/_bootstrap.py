@@ -1,4 +1,4 @@
-"""Uncertainty of a metric because of the finite number of test samples."""
+"""Bootstrap confidence interval of a metric over test samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from skellipsoid_runtime._containers import only_column
 from .._core.validation import is_number, unmasked
 from ._reading import check_same_length
 
-#: Row numbers that are drawn at a time, so that memory does not grow with the number of resamples.
+#: Number of row numbers drawn at once, so that memory does not grow with the number of resamples.
 _BATCH_SIZE = 2**20
 
 
@@ -55,9 +55,9 @@ def bootstrap_interval(
 ) -> BootstrapInterval:
     """Bootstrap confidence interval of any metric over test samples.
 
-    Draws samples with replacement, each with its true label and its predictions, and computes the metric on each draw.
-    The model does not change: the interval shows the uncertainty of a finite test set. For the uncertainty of training,
-    repeat the training with several seeds.
+    Draws samples with replacement, each with its true label and its predictions, and computes the metric on each
+    resample. The model does not change: the interval shows the uncertainty of a finite test set. For the uncertainty of
+    training, repeat the training with several seeds.
 
     Parameters
     ----------
@@ -72,23 +72,23 @@ def bootstrap_interval(
     stratify : array-like of shape (n_samples,), default=None
         Samples are drawn within each distinct value. ``None`` draws from all samples; the interval then is for another
         test set from the same source, with other class sizes. ``stratify=y_true`` keeps the class sizes; the interval
-        then is for a test set with these sizes. Use it if a class, or open, has so few samples that a draw may miss it.
-        A value with a single sample keeps that sample.
+        then is for a test set with these sizes. Use it if a class, or open, has so few samples that a resample may miss
+        it. A value with a single sample keeps that sample.
     confidence_level : float, default=0.95
         In (0, 1).
     n_resamples : int, default=1000
-        Number of draws.
+        Number of resamples.
     method : {"percentile", "basic", "BCa"}, default="percentile"
         As of :func:`scipy.stats.bootstrap`. "BCa" corrects bias and skewness and computes the metric ``n_samples``
         times more.
     random_state : int, Generator, RandomState or None, default=None
-        Seed of the draws; the same seed gives the same interval.
+        Seed of the resampling; the same seed gives the same interval.
 
     Returns
     -------
     interval : BootstrapInterval
-        Named tuple ``(estimate, low, high, standard_error)``. The interval has no width if all draws give the same
-        value.
+        Named tuple ``(estimate, low, high, standard_error)``. The interval has no width if the metric is equal on all
+        resamples.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def bootstrap_interval(
     Notes
     -----
     The percentile interval ends at the (1 ∓ ``confidence_level``) / 2 quantiles of the metric over the resamples [1]_.
-    ``UndefinedMetricWarning`` is shown for the given samples, not for the draws.
+    ``UndefinedMetricWarning`` is shown for the given samples, not for the resamples.
 
     References
     ----------
@@ -129,11 +129,9 @@ def bootstrap_interval(
     for k, values in enumerate(rows[1:], start=1):
         check_same_length(len(rows[0]), values, "predictions" if len(rows) == 2 else f"array {k} of the predictions")
     if not (is_number(confidence_level) and 0 < confidence_level < 1):
-        raise ValueError(f"confidence_level={confidence_level!r} is not in (0, 1): pass a share such as 0.95.")
+        raise ValueError(f"confidence_level={confidence_level!r} is not in (0, 1): pass a number such as 0.95.")
     if n_resamples < 2:
-        raise ValueError(
-            f"n_resamples={n_resamples!r} is too few for an interval: draw at least twice, better 1000 times."
-        )
+        raise ValueError(f"n_resamples={n_resamples!r} is too few for an interval: pass at least 2, better 1000.")
     samples, single = _split_strata(len(rows[0]), stratify)
 
     def metric_of(*drawn: NDArray[np.intp]) -> float:
@@ -143,11 +141,11 @@ def bootstrap_interval(
     estimate = float(metric(*rows))
     if np.isnan(estimate):
         raise ValueError("The metric is NaN on all rows, so that it has no interval: pass rows on which it is defined.")
-    # A generator of its own unless one is passed: the global random state is never touched.
+    # A new generator unless one is passed: the global random state is never changed.
     is_old = isinstance(random_state, np.random.RandomState)
     with catch_warnings():
         simplefilter("ignore", UndefinedMetricWarning)
-        # Resamples that all agree make BCa degenerate (0 / 0 inside SciPy), and are answered below.
+        # BCa is undefined (0 / 0 inside SciPy) if all resamples agree; that case is treated below.
         simplefilter("ignore", stats.DegenerateDataWarning)
         filterwarnings("ignore", category=RuntimeWarning, module="scipy")
         result = stats.bootstrap(
@@ -187,15 +185,15 @@ def _split_strata(n_rows: int, stratify: ArrayLike | None) -> tuple[list[NDArray
     samples = [rows for rows in strata if len(rows) > 1]
     if not samples:
         raise ValueError(
-            f"There is nothing to draw from {n_rows} rows in {len(strata)} strata: pass at least two rows, and a "
-            "stratify that at least two of them share."
+            f"{n_rows} rows in {len(strata)} strata cannot be resampled: pass at least two rows, of which two have the "
+            "same value in stratify."
         )
     single = [rows for rows in strata if len(rows) == 1]
     return samples, np.concatenate([np.empty(0, dtype=np.intp), *single])
 
 
 def _read_interval(result: Any, method: str) -> tuple[float, float]:
-    """Read the ends of SciPy's interval, or one sentence on why there is none."""
+    """Read the ends of SciPy's interval, or raise an error that says why there is none."""
     drawn = result.bootstrap_distribution
     n_undefined = int(np.isnan(drawn).sum())
     if n_undefined:

@@ -1,4 +1,4 @@
-"""Metrics of labels: a known class or *open* for each sample."""
+"""F1 scores and accuracy of predicted labels, each a known class or *open*."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def open_set_f1_score(
 ) -> float:
     r"""Macro F1 over the K known classes and open: the *F1* of the open-intent literature.
 
-    Open has the same weight as one known class, for any number of open samples. A class that is never answered
+    Open has the same weight as one known class, for any number of open samples. A class that is never predicted
     correctly has an F1 of 0.
 
     Parameters
@@ -30,17 +30,17 @@ def open_set_f1_score(
     y_true : array-like of shape (n_samples,)
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred : array-like of shape (n_samples,)
-        Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong for every sample and
+        Predictions of the same kind. One outside ``labels`` that is not the open label is wrong for every sample and
         no false positive of any class, as with the ``labels`` of :func:`sklearn.metrics.f1_score`.
     open_label : int or str, default=-1
-        The label for open, cast to the kind of the labels: −1 for numbers, ``"-1"`` for strings.
+        The label for open, cast to the type of the labels: −1 for numbers, ``"-1"`` for strings.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label; pass the
         training classes when ``y_true`` names the classes of open samples, or when a known class may have no test
         sample.
     zero_division : {"warn", 0, 1, nan}, default="warn"
-        Value of an undefined F1. The F1 of a known class is undefined if the class is neither a true label nor an
-        answer. The F1 of open is undefined if no sample of ``y_true`` is open. "warn" is 0 with an
+        Value of an undefined F1. The F1 of a known class is undefined if the class is neither a true label nor a
+        prediction. The F1 of open is undefined if no sample of ``y_true`` is open. "warn" is 0 with an
         ``UndefinedMetricWarning``; NaN leaves it out of the mean.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used.
@@ -98,20 +98,20 @@ def known_f1_score(
 ) -> float:
     r"""Macro F1 over the K known classes: *F1-known*.
 
-    Open samples count too: an open sample that is answered with a known class reduces the precision of this class.
+    Open samples count too: a known class predicted for an open sample reduces the precision of this class.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred : array-like of shape (n_samples,)
-        Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong.
+        Predictions of the same kind. One outside ``labels`` that is not the open label is wrong.
     open_label : int or str, default=-1
-        The label for open, cast to the kind of the labels.
+        The label for open, cast to the type of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
     zero_division : {"warn", 0, 1, nan}, default="warn"
-        Value of the F1 of a known class that is neither a true label nor an answer, and of the mean if there is no
+        Value of the F1 of a known class that is neither a true label nor a prediction, and of the mean if there is no
         known class. "warn" is 0 with an ``UndefinedMetricWarning``; NaN leaves a class out of the mean.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used.
@@ -177,13 +177,13 @@ def open_f1_score(
     y_true : array-like of shape (n_samples,)
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred : array-like of shape (n_samples,)
-        Answers of the same kind; only the open label itself is the answer open.
+        Predictions of the same kind; only the open label itself means open.
     open_label : int or str, default=-1
-        The label for open, cast to the kind of the labels.
+        The label for open, cast to the type of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
     zero_division : {"warn", 0, 1, nan}, default="warn"
-        Value if no sample of ``y_true`` is open, whatever was answered. "warn" is 0 with an
+        Value if no sample of ``y_true`` is open, whatever was predicted. "warn" is 0 with an
         ``UndefinedMetricWarning``.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used.
@@ -205,8 +205,8 @@ def open_f1_score(
 
     Notes
     -----
-    :math:`2 \, TP / (2 \, TP + FP + FN)`, where TP are open samples answered open, FP known samples answered open, and
-    FN open samples answered otherwise [1]_.
+    :math:`2 \, TP / (2 \, TP + FP + FN)`, where TP are open samples predicted open, FP known samples predicted open,
+    and FN open samples predicted as a known class [1]_.
 
     References
     ----------
@@ -231,7 +231,7 @@ def open_set_accuracy(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of samples that are answered correctly. For open samples, the open label is correct.
+    """Proportion of correct predictions. For open samples, the open label is correct.
 
     The *ACC* of the open-intent literature. Every sample has the same weight. If few classes are known, most test
     samples are open, and the accuracy is mostly the open rejection rate.
@@ -241,10 +241,10 @@ def open_set_accuracy(
     y_true : array-like of shape (n_samples,)
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred : array-like of shape (n_samples,)
-        Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong, even if ``y_true``
+        Predictions of the same kind. One outside ``labels`` that is not the open label is wrong, even if ``y_true``
         has the same label, because this sample is open.
     open_label : int or str, default=-1
-        The label for open, cast to the kind of the labels.
+        The label for open, cast to the type of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
     sample_weight : array-like of shape (n_samples,), default=None

@@ -1,4 +1,4 @@
-"""Counts behind the label metrics, and what a figure is worth that is undefined."""
+"""Counts of true, predicted and correct labels, F1 = 2 TP / (predicted + true), and values for undefined F1."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -9,21 +9,21 @@ from sklearn.exceptions import UndefinedMetricWarning
 from .._core.warn import warn
 from ._reading import LabelArray, read_label_problem
 
-#: What an undefined quotient counts: a number, or ``"warn"`` for 0 with a warning.
+#: Value of an undefined quotient: a number, or ``"warn"`` for 0 with a warning.
 ZeroDivision = float | Literal["warn"]
 
 _MANY = 5
 
 
 class Counts(NamedTuple):
-    """How often each of the K known classes and open (the last entry) is true, answered, and both.
+    """How often each of the K known classes and open (the last entry) is true, predicted, and both.
 
     Attributes
     ----------
     correct, answered, support : ndarray of shape (n_classes + 1,)
-        Right answers, answers and samples of each class: numbers, or sums of weights.
+        Correct predictions, predictions and samples of each class: numbers, or sums of weights.
     n_false_rejections : int or float
-        Known samples that are answered open.
+        Known samples that are predicted open.
     classes : ndarray of shape (n_classes,)
     open_label : int or str
     """
@@ -37,7 +37,7 @@ class Counts(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """What warnings call the classes and open, in the order of the counts."""
+        """Names of the classes and open in warnings, in the order of the counts."""
         return [*map(repr, self.classes.tolist()), "open sample"]
 
 
@@ -56,7 +56,7 @@ def count_predictions(
     is_false_rejection = (problem.true < n_known) & (problem.predicted == n_known)
 
     def count(labels: NDArray[np.int64], rows: NDArray[np.bool_] | slice = slice(None)) -> NDArray[Any]:
-        # The last bin holds predictions that are neither a known class nor open: they are nobody's answer.
+        # The last bin holds predictions that are neither a known class nor open; they count for no class.
         weight = None if sample_weight is None else problem.weight[rows]
         return np.bincount(labels[rows], weights=weight, minlength=n_known + 2)[: n_known + 1]
 
@@ -73,8 +73,8 @@ def count_predictions(
 def f1_scores(counts: Counts) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """F1 of each known class and of open (last), and where it is undefined (the value there is NaN).
 
-    A known class that is neither true nor answered has no F1. Open has none without an open sample, whatever was
-    answered: its recall would be 0 / 0.
+    A known class that is neither a true label nor a prediction has no F1. Open has none without an open sample: its
+    recall would be 0 / 0.
     """
     denominator = counts.support + counts.answered
     undefined = denominator == 0
@@ -90,8 +90,8 @@ def quotient(numerator: NDArray[Any], denominator: NDArray[Any]) -> NDArray[np.f
 
 
 def check_zero_division(zero_division: ZeroDivision) -> None:
-    """Raise one sentence unless ``zero_division`` is one of the four values that are allowed."""
-    # NaN is the one value that is not itself.
+    """Raise an error unless ``zero_division`` is one of the four allowed values."""
+    # NaN is not equal to itself.
     if zero_division not in ("warn", 0, 1) and zero_division == zero_division:
         raise ValueError(f"zero_division={zero_division!r} is not allowed: pass 'warn', 0, 1 or nan.")
 
@@ -105,7 +105,7 @@ def fill_undefined(
     missing: str,
     names: list[str],
 ) -> NDArray[np.float64]:
-    """Give undefined values what ``zero_division`` says, with a warning when it says so.
+    """Replace undefined values by the one of ``zero_division``, with a warning for "warn".
 
     Parameters
     ----------
@@ -114,9 +114,9 @@ def fill_undefined(
     what : str
         The quantity, as the warning begins: "F1".
     missing : str
-        What is missing, continued by names: "y_true has no".
+        What is missing; the names follow: "y_true has no".
     names : list of str
-        What each value belongs to.
+        Class of each value.
     """
     if not undefined.any():
         return values
@@ -131,7 +131,7 @@ def fill_undefined(
 
 
 def undefined_value(zero_division: ZeroDivision) -> float:
-    """Return what an undefined value counts."""
+    """Return the number for an undefined value."""
     return 0.0 if zero_division == "warn" else float(zero_division)
 
 

@@ -1,4 +1,4 @@
-"""The open-set classification rate curve and its area."""
+"""The open-set classification rate curve, CCR(θ) against FPR(θ), and its area."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def oscr_curve(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     r"""Open-set classification rate curve: correct classification rate against false positive rate.
 
-    For every offset, the correct classification rate is the share of known samples that are accepted and classified
-    correctly. The false positive rate is the share of open samples that are accepted.
+    For every threshold, the correct classification rate is the proportion of known samples that are accepted and
+    classified correctly. The false positive rate is the proportion of open samples that are accepted.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred_known : array-like of shape (n_samples,)
-        Closed-set answers of the same kind, as of ``predict_known``: a known class for every sample, never open.
-        Answers for open samples are not used.
+        Closed-set predictions of the same kind, as of ``predict_known``: a known class for every sample, never open.
+        Those for open samples are not used.
     score : array-like of shape (n_samples,)
         Knownness, in any units: higher is more known. Infinite scores are allowed, NaN is not.
     open_label : int or str, default=-1
-        The label for open, cast to the kind of the labels.
+        The label for open, cast to the type of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred_known`` and are not the open label.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -45,11 +45,11 @@ def oscr_curve(
     Returns
     -------
     fpr : ndarray of shape (n_thresholds,)
-        Share of open samples with a score of at least each threshold, rising to 1. NaN, with an
+        Proportion of open samples with a score of at least each threshold, rising to 1. NaN, with an
         ``UndefinedMetricWarning``, when no sample is open.
     ccr : ndarray of shape (n_thresholds,)
-        Share of known samples that are classified correctly and have a score of at least each threshold, rising to the
-        closed-set accuracy. NaN, with an ``UndefinedMetricWarning``, when no sample is known.
+        Proportion of known samples that are classified correctly and have a score of at least each threshold, rising to
+        the closed-set accuracy. NaN, with an ``UndefinedMetricWarning``, when no sample is known.
     thresholds : ndarray of shape (n_thresholds,)
         The distinct scores, falling; the first is infinite where an open sample has the highest score (see Notes).
 
@@ -64,7 +64,8 @@ def oscr_curve(
 
     Notes
     -----
-    With n known samples i of class y_i, answer ŷ_i and score s_i, and m open samples j of score t_j [1]_,
+    With n known samples i of class y_i, closed-set prediction ŷ_i and score s_i, and m open samples j of score t_j
+    [1]_,
 
     .. math:: \text{CCR}(\theta) = \frac{1}{n} \#\{i : \hat y_i = y_i, s_i \ge \theta\}, \qquad
               \text{FPR}(\theta) = \frac{1}{m} \#\{j : t_j \ge \theta\}.
@@ -98,7 +99,7 @@ def oscr_curve(
     ccr = _rate_at_least(is_known & (rows.problem.true == rows.problem.predicted), is_known, rank, weight)
     fpr = _rate_at_least(~is_known, ~is_known, rank, weight)
     if fpr[-1] > 0:
-        # Zero times the last rate, because a rate that is NaN without known samples is NaN everywhere.
+        # Zero times the last rate, so that it is NaN where the rates are NaN.
         ccr, fpr, thresholds = np.append(ccr, 0 * ccr[-1]), np.append(fpr, 0.0), np.append(thresholds, np.inf)
     return fpr[::-1], ccr[::-1], thresholds[::-1]
 
@@ -122,11 +123,11 @@ def oscr_score(
     y_true : array-like of shape (n_samples,)
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred_known : array-like of shape (n_samples,)
-        Closed-set answers of the same kind, as of ``predict_known``: a known class for every sample, never open.
+        Closed-set predictions of the same kind, as of ``predict_known``: a known class for every sample, never open.
     score : array-like of shape (n_samples,)
         Knownness, in any units: higher is more known. Infinite scores are allowed, NaN is not.
     open_label : int or str, default=-1
-        The label for open, cast to the kind of the labels.
+        The label for open, cast to the type of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred_known`` and are not the open label.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -135,7 +136,7 @@ def oscr_score(
     Returns
     -------
     oscr : float
-        In [0, 1]. NaN with an ``UndefinedMetricWarning`` unless both known and open samples are there.
+        In [0, 1]. NaN with an ``UndefinedMetricWarning`` unless there are both known and open samples.
 
     Raises
     ------
@@ -180,11 +181,11 @@ def oscr_score(
 def _rate_at_least(
     counted: NDArray[np.bool_], of: NDArray[np.bool_], rank: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Share of the samples ``of`` that are ``counted`` and whose rank is at least 0, 1, …; NaN if there are none."""
+    """Proportion of the samples ``of`` that are ``counted`` and of rank at least 0, 1, …; NaN if there are none."""
     n_ranks = rank.max() + 1
 
     def at_least(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
         return np.bincount(rank[rows], weights=weights[rows], minlength=n_ranks)[::-1].cumsum()[::-1]
 
-    # The same sums below as above, so that a share of all samples is 1 whatever rounds.
+    # Numerator and denominator are summed in the same order, so that the rate of all samples is exactly 1.
     return at_least(counted) / at_least(of)[0] if of.any() else np.full(n_ranks, np.nan)

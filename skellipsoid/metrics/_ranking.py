@@ -1,4 +1,4 @@
-"""Metrics of scores: the knownness of each sample, higher is more known."""
+"""AUROC, AUPR and FPR at a TPR, of scores that are higher for known samples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def open_set_auroc(
     score : array-like of shape (n_samples,)
         Knownness, in any units: higher is more known. Infinite scores are allowed, NaN is not.
     open_label : int or str, default=-1
-        The label for open, cast to the kind of the labels: −1 for numbers, ``"-1"`` for strings.
+        The label for open, cast to the type of the labels: −1 for numbers, ``"-1"`` for strings.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one; pass the training classes when ``y_true`` names
         the classes of open samples.
@@ -93,7 +93,7 @@ def open_set_aupr(
 ) -> float:
     r"""Area under the precision-recall curve (average precision), with known or open as the positive class.
 
-    The two choices give different values, and both depend on the share of open samples. Compare models on the same
+    The two choices give different values, and both depend on the proportion of open samples. Compare models on the same
     samples only.
 
     Parameters
@@ -106,7 +106,7 @@ def open_set_aupr(
     positive : {"known", "open"}, default="known"
         The positive class: "known" is the AUPR-In of the literature, "open" (with the score's sign turned) AUPR-Out.
     open_label : int or str, default=-1
-        The label for open, cast to the kind of the labels.
+        The label for open, cast to the type of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -115,8 +115,8 @@ def open_set_aupr(
     Returns
     -------
     aupr : float
-        In (0, 1]; the share of positive samples for a score without information. NaN with an ``UndefinedMetricWarning``
-        unless both known and open samples are there.
+        In (0, 1]; the proportion of positive samples for a score without information. NaN with an
+        ``UndefinedMetricWarning`` unless there are both known and open samples.
 
     Raises
     ------
@@ -164,9 +164,9 @@ def fpr_at_tpr(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of open samples that are accepted if at least the share ``tpr`` of the known samples is accepted.
+    """Proportion of open samples that are accepted at the highest threshold that accepts ``tpr`` of the known samples.
 
-    Samples are accepted from the highest score down to the first score at which enough known samples are accepted.
+    Samples are accepted from the highest score down until enough known samples are accepted.
 
     Parameters
     ----------
@@ -175,9 +175,9 @@ def fpr_at_tpr(
     score : array-like of shape (n_samples,)
         Knownness, in any units: higher is more known. Infinite scores are allowed, NaN is not.
     tpr : float, default=0.95
-        Share of known samples to accept, in (0, 1].
+        Proportion of known samples to accept, in (0, 1].
     open_label : int or str, default=-1
-        The label for open, cast to the kind of the labels.
+        The label for open, cast to the type of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -186,7 +186,7 @@ def fpr_at_tpr(
     Returns
     -------
     fpr : float
-        In [0, 1], 0 being best. NaN with an ``UndefinedMetricWarning`` unless both known and open samples are there.
+        In [0, 1], 0 being best. NaN with an ``UndefinedMetricWarning`` unless there are both known and open samples.
 
     Raises
     ------
@@ -195,7 +195,7 @@ def fpr_at_tpr(
 
     See Also
     --------
-    skellipsoid.metrics.trade_off_curve : Known and open samples rejected, at every offset.
+    skellipsoid.metrics.trade_off_curve : Known and open samples rejected, at every threshold.
 
     Notes
     -----
@@ -215,19 +215,19 @@ def fpr_at_tpr(
     (0.5, 0.0)
     """
     if not (is_number(tpr) and 0 < tpr <= 1):
-        raise ValueError(f"tpr={tpr!r} is not in (0, 1]: pass the share of known samples to accept, such as 0.95.")
+        raise ValueError(f"tpr={tpr!r} is not in (0, 1]: pass the proportion of known samples to accept, such as 0.95.")
     scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
     if not has_both(scored.is_known, "FPR at a given TPR"):
         return float("nan")
     known, weights = scored.score[scored.is_known], scored.weight[scored.is_known]
     order = np.argsort(-known, kind="stable")
     reached = np.cumsum(weights[order])
-    # Quotients, not tpr * n: 0.07 * 100 lies above 7, while 7 / 100 is the very number that 0.07 is. Sums of weights
-    # round, however.
+    # Compared as quotients, because 0.07 * 100 is above 7 in floating point, while 7 / 100 equals 0.07. Sums of weights
+    # are rounded.
     threshold = known[order][np.searchsorted(reached / reached[-1], tpr * (1 - 1e-12))]
     return _rate(scored.score >= threshold, ~scored.is_known, scored.weight)
 
 
 def _rate(counted: NDArray[np.bool_], of: NDArray[np.bool_], weight: NDArray[np.float64]) -> float:
-    """Share of the samples ``of`` that are ``counted``."""
+    """Proportion of the samples ``of`` that are ``counted``."""
     return float(np.average(counted[of], weights=weight[of])) if of.any() else float("nan")

@@ -1,11 +1,11 @@
-"""Input of metrics and displays: true labels, answers, scores and weights; known and open samples.
+"""Reads the input of metrics and displays: true and predicted labels, scores and weights; what is known and open.
 
-Labels come in any container and leave as one of two kinds, ``int64`` or text, so that what reads them compares them
-without a second thought. The rule for rows:
+Labels of any container become ``int64`` or text, so that they can be compared. The rules:
 
 - a true label is *known* when it is one of the known classes, and *open* otherwise;
-- a prediction is *open* only when it is the open label; any other label outside the known classes is a wrong answer;
-- a row of weight 0 is dropped, as if it had not been given.
+- a prediction is *open* only when it is the open label; any other label outside the known classes is a wrong
+  prediction;
+- a row of weight 0 is dropped.
 """
 
 from typing import Any, NamedTuple
@@ -17,12 +17,12 @@ from .._core.labels import as_kind_of, as_labels, cast_open_label, is_text, posi
 from .._core.validation import read_weights, unmasked
 from .._core.warn import scored_estimator, warn
 
-#: Labels of either kind: ``int64`` or text.
+#: Labels: ``int64`` or text.
 LabelArray = NDArray[np.int64] | NDArray[np.str_]
 
 
 class LabelProblem(NamedTuple):
-    """True and predicted labels as positions among K known classes.
+    """True and predicted labels as indices of K known classes.
 
     Attributes
     ----------
@@ -33,9 +33,9 @@ class LabelProblem(NamedTuple):
     classes : ndarray of shape (n_classes,)
         The known classes in the order of ``labels``, sorted by default.
     open_label : int or str
-        The open label in the kind of the classes.
+        The open label in the type of the classes.
     weight : ndarray of shape (n_samples,)
-        What each row weighs: more than 0.
+        Weight of each row: more than 0.
     present : ndarray of shape (n_given,)
         Whether each given row weighs more than 0.
     """
@@ -49,7 +49,7 @@ class LabelProblem(NamedTuple):
 
 
 class ScoredRows(NamedTuple):
-    """Which rows are known, their scores, and what they weigh: more than 0."""
+    """Whether each row is known, its score, and its weight: more than 0."""
 
     is_known: NDArray[np.bool_]
     score: NDArray[np.float64]
@@ -62,12 +62,12 @@ class ScoredRows(NamedTuple):
 
 
 class ClosedSetRows(NamedTuple):
-    """Labels, closed-set answers and scores of rows.
+    """Labels, closed-set predictions and scores of rows.
 
     Attributes
     ----------
     problem : LabelProblem
-        True classes and closed-set answers as positions, and weights.
+        True classes and closed-set predictions as indices, and weights.
     score : ndarray of shape (n_samples,)
     """
 
@@ -89,7 +89,7 @@ def read_label_problem(
     sample_weight: ArrayLike | None = None,
     pred_name: str = "y_pred",
 ) -> LabelProblem:
-    """Read true and predicted labels, and code them by the rule above.
+    """Read true and predicted labels as indices, by the rules above.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def read_label_problem(
     sample_weight : array-like of shape (n_samples,) or None
         None is 1 for all.
     pred_name : str
-        What error messages call the predictions.
+        Name of the predictions in error messages.
     """
     true, predicted = read_labels(y_true, "y_true"), read_labels(y_pred, pred_name)
     check_same_length(len(true), predicted, pred_name)
@@ -153,7 +153,7 @@ def read_closed_set_rows(
     labels: ArrayLike | None,
     sample_weight: ArrayLike | None = None,
 ) -> ClosedSetRows:
-    """Read the input of curves over all offsets; without weights each sample weighs 1.
+    """Read the input of curves over all thresholds; without weights each sample weighs 1.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def read_closed_set_rows(
     if n_refused:
         raise ValueError(
             f"y_pred_known holds the open label {problem.open_label!r} in {n_refused} of {len(problem.predicted)} "
-            "rows: pass the closed-set answer for every row, as predict_known gives it."
+            "rows: pass the closed-set prediction of every row, as predict_known returns it."
         )
     return ClosedSetRows(problem, read_scores(score, len(problem.present))[problem.present])
 
@@ -181,7 +181,7 @@ def read_closed_set_rows(
 def trade_off_at(
     rows: ClosedSetRows, thresholds: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Known rejected, open noticed and wrong class at rising thresholds, (n_thresholds,) each."""
+    """Rates of known rejected, open detected and wrong class at rising thresholds, (n_thresholds,) each."""
     is_known = rows.is_known
     is_wrong = is_known & (rows.problem.true != rows.problem.predicted)
     place = np.searchsorted(thresholds, rows.score, side="right")  # the first threshold that rejects the row
@@ -201,19 +201,19 @@ def f1_at(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """F1 over all classes, over the known ones, and of open at rising thresholds, (n_thresholds,) each.
 
-    To reject a sample changes the F1 of its answer, and that of open. So the rows of an answer are rejected one after
-    the other, and the changes are summed up.
+    Rejecting a sample changes the F1 of its predicted class and that of open. So the rows of each predicted class are
+    rejected in ascending order of score, and the changes are summed.
     """
     problem, n_known = rows.problem, len(rows.problem.classes)
     order = np.lexsort((rows.score, problem.predicted))
     answer, weight = problem.predicted[order], problem.weight[order]
     right = weight * (problem.true == problem.predicted)[order]
     support = np.bincount(problem.true, weights=problem.weight, minlength=n_known + 2)
-    support[n_known + 1] = 0.0  # the last bin holds answers that are no known class: they are nobody's
+    support[n_known + 1] = 0.0  # predictions that are not a known class belong to none
     size = np.where(support > 0, support, np.inf)
 
     def left(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum over the rows of the same answer that come later."""
+        """Sum over the later rows of the same predicted class."""
         return np.asarray(np.bincount(answer, weights=values).cumsum()[answer] - values.cumsum())
 
     right_left, weight_left = left(right), left(weight)
@@ -231,15 +231,15 @@ def f1_at(
 
 
 def check_offset(offset: float) -> float:
-    """Raise one sentence unless an offset is a number; infinite ones accept everything or nothing."""
+    """Raise an error if an offset is NaN; infinite ones accept everything or nothing."""
     value = float(offset)
     if value != value:
-        raise ValueError(f"offset={offset!r} is no operating point: pass the lowest score that is accepted.")
+        raise ValueError(f"offset={offset!r} is not a number: pass the lowest score to accept.")
     return value
 
 
 def read_known_classes(labels: ArrayLike, true: LabelArray, open_label: int | str) -> LabelArray:
-    """Read the list of known classes: of the kind of ``true``, no class twice, the open label not among them."""
+    """Read the known classes: of the type of ``true``, each once, without the open label."""
     classes = read_labels(labels, "labels")
     as_kind_of(true, classes, "y_true", "labels")
     if open_label in classes:
@@ -254,41 +254,41 @@ def read_known_classes(labels: ArrayLike, true: LabelArray, open_label: int | st
 
 
 def read_labels(values: ArrayLike, name: str) -> LabelArray:
-    """Read labels by the package's rule, and give them as ``int64`` or as text."""
+    """Read labels, and return them as ``int64`` or as text."""
     labels = as_labels(values, name)
     return labels.astype(np.str_) if is_text(labels) else labels.astype(np.int64)
 
 
 def read_scores(score: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """Turn scores of any container into ``float64``, one for each row, none of them NaN."""
+    """Read scores as ``float64``, one for each row, without NaN."""
     array = np.asarray(unmasked(score, "score"))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if array.ndim == 2 and scored_estimator() is not None:  # an error would be a NaN that a search takes for a value
+    if array.ndim == 2 and scored_estimator() is not None:  # raising would become a NaN score in a search
         array = array.max(axis=1)
     if array.ndim != 1:
         raise ValueError(
             f"score has shape {array.shape}, but must be one-dimensional: pass one number for each row, as "
-            "score_samples gives it."
+            "score_samples returns it."
         )
     check_same_length(n_rows, array, "score")
     if array.dtype.kind == "O":
         array = np.array(array.tolist())
     if array.dtype.kind not in "buif":
         raise ValueError(
-            f"score is of type {array.dtype}, but must be numbers: pass how known each row looks, not its label."
+            f"score is of type {array.dtype}, but must be numbers: pass the knownness of each row, not its label."
         )
     n_missing = int(np.isnan(array).sum())
     if n_missing:
         raise ValueError(
-            f"score holds NaN in {n_missing} of {n_rows} rows, but every row needs a score: give the rows without one "
-            "-inf to have them rank last, or leave them out."
+            f"score holds NaN in {n_missing} of {n_rows} rows, but every row needs a score: set missing ones to -inf, "
+            "so that they rank last, or leave these rows out."
         )
     return array.astype(np.float64)
 
 
 def warn_of_scorer(true: LabelArray, open_label: Any) -> None:
-    """Warn where scikit-learn's own scorer has a metric take labels as known that the estimator does not know."""
+    """Warn if scikit-learn's scorer makes a metric read unknown classes as known."""
     classes = getattr(scored_estimator(), "classes_", None)
     if classes is None:
         return

@@ -1,4 +1,4 @@
-"""The open-set report: all metrics of labels."""
+"""The open-set report: precision, recall and F1 of each class and of open, their means, and both rejection rates."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def open_set_report(
     y_true : array-like of shape (n_samples,)
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred : array-like of shape (n_samples,)
-        Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong for every sample and
+        Predictions of the same kind. One outside ``labels`` that is not the open label is wrong for every sample and
         no false positive of any class.
     open_label : int or str, default=-1
-        The label for open, cast to the kind of the labels: −1 for numbers, ``"-1"`` for strings.
+        The label for open, cast to the type of the labels: −1 for numbers, ``"-1"`` for strings.
     labels : array-like of shape (n_classes,), default=None
         The known classes, in the order of the report. None takes all that occur in ``y_true`` or ``y_pred`` and are
         not the open label, sorted; pass the training classes when ``y_true`` names the classes of open samples.
     zero_division : {"warn", 0, 1, nan}, default="warn"
-        Value of a quotient with the denominator zero: the precision of a class that is no answer, the recall of a class
-        that is no true label, the F1 of a class that is neither, and the F1 of open if no sample of ``y_true`` is open.
-        "warn" is 0 with an ``UndefinedMetricWarning``; NaN is left out of averages.
+        Value of a quotient with the denominator zero: the precision of a class that is never predicted, the recall of a
+        class that is no true label, the F1 of a class that is neither, and the F1 of open if no sample of ``y_true`` is
+        open. "warn" is 0 with an ``UndefinedMetricWarning``; NaN is left out of averages.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights; ``None`` is 1 for all. Samples of weight 0 are not used. With weights, support is a sum of
         them.
@@ -72,8 +72,8 @@ def open_set_report(
         - ``"known avg"`` and ``"macro avg"``: the means over the K known classes, and over the known classes and open;
           their support is a sum;
         - ``"open_set_f1"``, ``"known_f1"``, ``"open_f1"``, ``"accuracy"``: as the functions of these names;
-        - ``"open_rejection_rate"``: share of open samples that are answered open;
-        - ``"false_rejection_rate"``: share of known samples that are answered open.
+        - ``"open_rejection_rate"``: proportion of open samples that are predicted open, the recall of open;
+        - ``"false_rejection_rate"``: proportion of known samples that are predicted open.
 
         The text is laid out as scikit-learn's: the f1-scores of its rows "known avg", "macro avg" and "open" are what
         the literature calls F1-known, F1 and F1-open.
@@ -86,7 +86,7 @@ def open_set_report(
     See Also
     --------
     open_set_f1_score, known_f1_score, open_f1_score, open_set_accuracy : The figures one by one.
-    skellipsoid.metrics.trade_off_curve : The two rates at every offset, from scores.
+    skellipsoid.metrics.trade_off_curve : The two rates at every threshold, from scores.
 
     Notes
     -----
@@ -126,7 +126,7 @@ def open_set_report(
 
 
 def _build(counts: Counts, zero_division: ZeroDivision) -> dict[str, Any]:
-    """Compute every figure; a warning points at the caller of the report."""
+    """Compute all figures; warnings point to the caller of the report."""
     columns = _class_columns(counts, zero_division)
     n_open = counts.support[-1:]
     n_known = counts.support[:-1].sum(keepdims=True)
@@ -139,7 +139,7 @@ def _build(counts: Counts, zero_division: ZeroDivision) -> dict[str, Any]:
         names=["known sample"],
     )
     names = [*map(str, counts.classes.tolist()), str(counts.open_label)]
-    # Without any known class the mean over them is as undefined as the rate above, which has warned already.
+    # Without a known class the mean is undefined, too; the rate above has already warned.
     known_columns = columns[:, :-1] if len(counts.classes) else np.full((3, 1), undefined_value(zero_division))
     known_avg = _scores([macro(column) for column in known_columns], n_known.item())
     macro_avg = _scores([macro(column) for column in columns], (n_known + n_open).item())
@@ -174,7 +174,7 @@ def _scores(column: list[float], support: float) -> dict[str, float]:
 
 
 def _format(report: dict[str, Any], digits: int) -> str:
-    """Lay the report out as scikit-learn lays out its own."""
+    """Format the report like scikit-learn's."""
     *known, open_label = report["classes"]
     n_known, n_open = report["known avg"]["support"], report["classes"][open_label]["support"]
     open_name = f"open ({open_label})"

@@ -1,4 +1,4 @@
-"""Scorers for ``scoring=``: metrics of a fitted estimator that read every label it does not know as open."""
+"""Scorers for ``scoring=``: metrics of a fitted estimator, with every label outside its ``classes_`` read as open."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ def make_open_set_scorer(
     Parameters
     ----------
     metric : callable
-        ``metric(y_true, answer, *, labels, open_label, **parameters)``, such as the functions of this module. If the
-        scorer gets ``sample_weight``, it passes it to the metric.
+        ``metric(y_true, prediction, *, labels, open_label, **parameters)``, such as the functions of this module. If
+        the scorer gets ``sample_weight``, it passes it to the metric.
     response : {"predict", "score", "known_and_score"}, default="predict"
         What the metric gets from the estimator. ``"predict"``: labels. ``"score"``: the knownness (``score_samples``,
         else the largest column of ``decision_function`` or ``predict_proba``). ``"known_and_score"``: the closed-set
-        answer and the knownness.
+        prediction and the knownness.
     greater_is_better : bool, default=True
         Whether the metric is better when it is larger; otherwise the scorer negates it.
     **parameters : dict
@@ -121,7 +121,7 @@ def make_open_set_scorer(
     Warns
     -----
     UserWarning
-        When the scorer is called with an estimator that wraps an open-set classifier and loses its open answer, such as
+        When the scorer is called with an estimator that wraps an open-set classifier and never predicts open, such as
         ``CalibratedClassifierCV``; see the :ref:`User Guide <wrappers>`.
 
     Examples
@@ -155,19 +155,19 @@ def make_open_set_scorer(
 
 
 def warn_of_lost_open_prediction(estimator: Any) -> None:
-    """Warn of an estimator that wraps an open-set classifier of this package, but gives other answers than it."""
+    """Warn of an estimator that wraps an open-set classifier of this package, but predicts differently."""
     last = split_estimator(estimator)[1]
     if isinstance(last, BaseOpenSetClassifier) or not hasattr(last, "get_params"):
         return
     inside = [part for part in last.get_params().values() if isinstance(part, BaseOpenSetClassifier)]
     if inside:
         warn(
-            f"{type(last).__name__} does not pass on the open answer of the {type(inside[0]).__name__} inside it; "
+            f"{type(last).__name__} does not pass on the open predictions of the {type(inside[0]).__name__} inside it; "
             "score that classifier itself, or a Pipeline, a search or a TunedOperatingPointCV around it."
         )
 
 
 #: Macro F1 over the known classes and open.
 open_set_f1_scorer = make_open_set_scorer(open_set_f1_score)
-#: Share of right answers, open ones included.
+#: Proportion of correct predictions, open ones included.
 open_set_accuracy_scorer = make_open_set_scorer(open_set_accuracy)

@@ -1,4 +1,4 @@
-"""What each limit costs: known samples rejected, open samples noticed, wrong classes."""
+"""Rates at every threshold: known samples rejected, open samples detected, wrong classes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def trade_off_curve(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    r"""Trade-off of rejection: what is rejected by mistake, noticed, and answered wrong, for every offset.
+    r"""Trade-off of rejection: known samples rejected, open samples detected and wrong classes, at every threshold.
 
-    A sample is rejected if its score is below the offset. A larger offset rejects more: more open samples are noticed,
-    fewer known samples get a wrong class, and more known samples are rejected by mistake.
+    A sample is rejected if its score is below the threshold. A larger threshold rejects more: more open samples are
+    detected, fewer known samples get a wrong class, and more known samples are rejected by mistake.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred_known : array-like of shape (n_samples,)
-        Closed-set answers of the same kind, as of ``predict_known``: a known class for every sample, never open.
-        Answers for open samples are not used.
+        Closed-set predictions of the same kind, as of ``predict_known``: a known class for every sample, never open.
+        Those for open samples are not used.
     score : array-like of shape (n_samples,)
         Knownness, in any units: higher is more known. Infinite scores are allowed, NaN is not.
     open_label : int or str, default=-1
-        The label for open, cast to the kind of the labels.
+        The label for open, cast to the type of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred_known`` and are not the open label.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -44,13 +44,14 @@ def trade_off_curve(
     Returns
     -------
     known_rejected : ndarray of shape (n_thresholds,)
-        Share of known samples with a score below each threshold, rising from 0 to 1. NaN, with an
+        Proportion of known samples with a score below each threshold, rising from 0 to 1. NaN, with an
         ``UndefinedMetricWarning``, when no sample is known.
     open_noticed : ndarray of shape (n_thresholds,)
-        Share of open samples with a score below each threshold, rising from 0 to 1. NaN, with an
-        ``UndefinedMetricWarning``, when no sample is open.
+        Recall of open: the proportion of open samples with a score below each threshold, rising from 0 to 1. NaN, with
+        an ``UndefinedMetricWarning``, when no sample is open.
     wrong_class : ndarray of shape (n_thresholds,)
-        Share of known samples that are not rejected and get a wrong class, falling to 0. NaN when no sample is known.
+        Proportion of known samples that are not rejected and get a wrong class, falling to 0. NaN when no sample is
+        known.
     thresholds : ndarray of shape (n_thresholds,)
         The distinct scores, rising, and infinity, which rejects all samples.
 
@@ -66,8 +67,8 @@ def trade_off_curve(
 
     Notes
     -----
-    With known samples i of class y_i, answer ŷ_i and score s_i, and open samples j of score t_j, the three shares at
-    the threshold θ are #{i : s_i < θ} / n, #{j : t_j < θ} / m and #{i : s_i ≥ θ, ŷ_i ≠ y_i} / n.
+    With known samples i of class y_i, closed-set prediction ŷ_i and score s_i, and open samples j of score t_j, the
+    three rates at the threshold θ are #{i : s_i < θ} / n, #{j : t_j < θ} / m and #{i : s_i ≥ θ, ŷ_i ≠ y_i} / n.
 
     Examples
     --------

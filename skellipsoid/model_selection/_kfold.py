@@ -1,4 +1,4 @@
-"""Splitters whose test parts are a partition of the samples."""
+"""K-fold splitters: every sample is tested once, and some classes or the labelled open samples are open."""
 
 import warnings
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ class _PartitionSplitter(OpenSetSplitter):
         folds = np.empty(len(labels.codes), dtype=np.intp)
         parts = splitter(self.n_splits, shuffle=self.shuffle, random_state=rng)
         with warnings.catch_warnings():
-            # Classes are large enough here, so this is about open samples, which need not be in every fold.
+            # Classes are large enough here, so the warning is about open samples, which need not be in every fold.
             warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
             for fold, (_, test) in enumerate(parts.split(labels.codes, labels.codes, groups)):
                 folds[test] = fold
@@ -54,9 +54,9 @@ class OpenSetKFold(_PartitionSplitter):
     r"""Stratified K-fold in which every fold leaves whole classes out of training.
 
     The samples are divided into ``n_splits`` stratified test parts, as in ordinary cross-validation. The classes are
-    divided into ``n_splits`` balanced shares. Split *i* tests the samples of part *i*. It trains on the other samples,
-    without those of the classes in share *i*. So these classes are unknown to the estimator, and their samples in the
-    test part are open. Every class is open in exactly one split.
+    divided into ``n_splits`` balanced groups. Split *i* tests the samples of part *i*, and trains on the other samples,
+    without the classes of group *i*. So these classes are unknown to the estimator, and their samples in the test part
+    are open. Every class is open in exactly one split.
 
     Parameters
     ----------
@@ -64,8 +64,9 @@ class OpenSetKFold(_PartitionSplitter):
         Number of splits, at least 2 and at most the number of classes. A split holds out one ``n_splits``-th of the
         classes (rounded up or down) and must keep at least two classes.
     shuffle : bool, default=False
-        Whether to draw the samples of each part and the classes of each share at random. With ``False``, samples keep
-        their order as in :class:`~sklearn.model_selection.StratifiedKFold`, and the shares are balanced in samples.
+        Whether to draw the samples of each part and the classes of each group at random. With ``False``, samples keep
+        their order as in :class:`~sklearn.model_selection.StratifiedKFold`, and the groups of classes are balanced in
+        samples.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw, for ``shuffle=True`` only. ``None`` draws one from NumPy's global generator at each call.
     open_label : int or str, default=-1
@@ -80,7 +81,7 @@ class OpenSetKFold(_PartitionSplitter):
 
     Notes
     -----
-    With :math:`F_i` the samples of part *i* and :math:`C_i` the classes of share *i*,
+    With :math:`F_i` the samples of part *i* and :math:`C_i` the classes of group *i*,
 
     .. math:: \mathrm{test}_i = F_i, \qquad \mathrm{train}_i = \{ j \notin F_i : y_j \notin C_i, y_j \ne \text{open} \}.
 
@@ -89,9 +90,9 @@ class OpenSetKFold(_PartitionSplitter):
     test parts of ``StratifiedKFold`` on the same ``y`` (with ``groups``, of ``StratifiedGroupKFold``). So results of
     both splitters can be compared on the same samples.
 
-    The numbers of classes in two shares differ by at most one, and their numbers of samples by at most the size of the
-    largest class. With ``groups``, a class can be open only in a part where it has samples, so the shares are only as
-    balanced as the groups allow. A class that is entirely in one group is open in the part of that group.
+    The numbers of classes in two groups of classes differ by at most one, and their numbers of samples by at most the
+    size of the largest class. With ``groups``, a class can be open only in a part where it has samples, so the balance
+    is as good as the groups allow. A class that is entirely in one group is open in the part of that group.
 
     About :math:`1 / n` of the classes is open in each of :math:`n` splits. For another known-class ratio, use
     :class:`OpenSetShuffleSplit`. Use a scorer that reads a label outside ``classes_`` as open, such as those of
@@ -155,8 +156,8 @@ class RealOpenKFold(_PartitionSplitter):
     .. math:: \mathrm{test}_i = F_i, \qquad \mathrm{train}_i = \{ j \notin F_i : y_j \ne \text{open} \}.
 
     Each open sample is in exactly one test part, not in all of them: the test parts are a partition of the samples, so
-    that :func:`~sklearn.model_selection.cross_val_predict` works and each part has the share of open samples that the
-    data have. They are the parts of :class:`~sklearn.model_selection.StratifiedKFold` on the same ``y``.
+    that :func:`~sklearn.model_selection.cross_val_predict` works and each part has the same proportion of open samples
+    as the data. They are the parts of :class:`~sklearn.model_selection.StratifiedKFold` on the same ``y``.
 
     A search with ``refit=True`` fits its last estimator on all samples, including the open ones. The classifiers of
     this package read them as open. For another classifier, set ``refit=False`` and fit it on the known samples.
@@ -200,7 +201,7 @@ class RealOpenKFold(_PartitionSplitter):
             )
 
     def _check_groups(self, labels: Labels, counts: Indices, open_folds: Indices) -> None:
-        """Raise where groups keep a class out of a training part, or open samples out of a test part."""
+        """Raise an error if groups keep a class out of a training part, or open samples out of a test part."""
         confined = (counts > 0).sum(axis=1) == 1
         if confined.any():
             raise ValueError(
@@ -224,9 +225,9 @@ def _count_rows(labels: Labels, folds: Indices, n_splits: int) -> Indices:
 def _assign_open_folds(counts: Indices, rng: np.random.RandomState | None) -> Indices:
     """Choose for each class the fold in which it is open.
 
-    Classes are dealt in rounds, largest first; in a round each fold takes one class, and only one that it can test.
-    So the shares differ by at most one class, and by at most the largest class in samples, if every fold can test every
-    class.
+    Classes are dealt in rounds, largest first; in a round each fold takes one class, and only one that it can test. So
+    the numbers of open classes differ by at most one, and their samples by at most the largest class, if every fold can
+    test every class.
 
     Parameters
     ----------
@@ -297,7 +298,7 @@ def _check_class_sizes(labels: Labels, n_splits: int) -> None:
 
 
 def _check_proportions(open_in: Indices, n_splits: int) -> None:
-    """Raise where groups tie classes together so that a split has no open class, or fewer than two known ones."""
+    """Raise an error if groups tie classes together so that a split has no open class, or fewer than two known ones."""
     shares = np.bincount(open_in, minlength=n_splits)
     n_known = len(open_in) - int(shares.max())
     if not shares.all() or n_known < 2:

@@ -1,4 +1,4 @@
-"""The labels of a data set as the splitters see them: sorted classes and one code per sample."""
+"""Labels of a data set for the splitters: sorted classes and one integer per sample."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ OPEN = -1
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of a data set as a splitter sees them.
+    """Sorted classes, and the class index of each sample.
 
     Parameters
     ----------
@@ -55,9 +55,9 @@ def read_labels(X: Any, y: ArrayLike | None, open_label: Any, owner: str) -> Lab
         Must have as many samples as ``y`` unless it is None.
     y : array-like of shape (n_samples,)
     open_label : int or str
-        Cast to the kind of ``y`` by the package's rule.
+        Cast to the type of ``y``.
     owner : str
-        Who needs the labels, as the error says without them.
+        Name of the caller, for errors.
 
     Raises
     ------
@@ -78,6 +78,6 @@ def read_labels(X: Any, y: ArrayLike | None, open_label: Any, owner: str) -> Lab
 
 
 def resolve_random_state(random_state: RandomState) -> np.random.RandomState:
-    """Turn ``random_state`` into a generator; for None its seed is one draw from NumPy's global generator."""
+    """Turn ``random_state`` into a generator; ``None`` takes a seed from NumPy's global generator."""
     generator: np.random.RandomState = check_random_state(random_state)
     return np.random.RandomState(generator.randint(2**31 - 1)) if random_state is None else generator

@@ -1,4 +1,4 @@
-"""Splitters that draw the known classes at random, by the protocol of the literature."""
+"""Random splits by the protocol of the literature: known classes are drawn, all other classes are open."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class OpenSetShuffleSplit(OpenSetSplitter):
     n_splits : int, default=10
         Number of independent splits.
     test_size : float or int, default=0.2
-        Share of the samples, or their number, that is held out. Each class gives samples in proportion, at least one
-        and never all.
+        Proportion of the samples, or their number, that is held out. Each class gives samples in proportion, at least
+        one and never all.
     known_ratio : float, default=0.75
         Share of the classes that stay known, above 0 and at most 1; use 1 only with samples labelled open.
     random_state : int, RandomState instance or None, default=None
         Seed of the draws. ``None`` draws one from NumPy's global generator at each call.
     open_label : int or str, default=-1
         Label of samples that are already known to be open, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for
-        strings). They are in no training part; the same share of them as of a class is in the test part.
+        strings). They are in no training part; the same proportion of them as of a class is in the test part.
 
     See Also
     --------
@@ -42,13 +42,13 @@ class OpenSetShuffleSplit(OpenSetSplitter):
     Let :math:`\rho` be ``known_ratio``, and :math:`t` the number of test samples. Of :math:`K` classes,
     :math:`\mathrm{round}(\rho K)` are known in a split (halves are rounded to the even number). Of a class with
     :math:`n_k` of :math:`n` samples, :math:`\lfloor t n_k / n \rfloor` or one more are tested, but at least one and at
-    most :math:`n_k - 1`. The classes with the largest remainders get one more. So the test part has the class shares of
-    the data. Every test sample whose class was not drawn is open. Samples of such classes outside the test part are in
-    neither part.
+    most :math:`n_k - 1`. The classes with the largest remainders get one more. So the test part has the class
+    proportions of the data. Every test sample whose class was not drawn is open. Samples of such classes outside the
+    test part are in neither part.
 
     With ``groups``, whole groups are added to the test part in random order until it has enough samples. A group is
-    added only if it brings the shares of the classes closer to ``test_size`` and leaves samples of each known class for
-    training.
+    added only if it brings the proportions of the classes closer to ``test_size`` and leaves samples of each known
+    class for training.
 
     References
     ----------
@@ -92,7 +92,7 @@ class OpenSetShuffleSplit(OpenSetSplitter):
 
 
 class KnownClassSplit(OpenSetSplitter):
-    r"""The literature's protocol: one draw of known classes by seed, every other class open in the test part.
+    r"""The literature's protocol: known classes are drawn by seed, every other class is open in the test part.
 
     Open-intent papers report means over known-class ratios of 25, 50 and 75 % and over several seeds. This class draws
     the known classes of one ratio and seed (see Notes). As a splitter it generates one split: training samples of the
@@ -105,7 +105,7 @@ class KnownClassSplit(OpenSetSplitter):
     random_state : int
         Seed of the draw. ``None`` is an error, because ``known_classes`` and ``split`` must draw the same classes.
     test_size : float or int, default=0.2
-        Share of the samples, or their number, that is held out as in :class:`OpenSetShuffleSplit`. Not used when
+        Proportion of the samples, or their number, that is held out as in :class:`OpenSetShuffleSplit`. Not used when
         ``test_rows`` is given.
     test_rows : array-like of bool of shape (n_samples,) or of int of shape (n_test,), default=None
         The test part, as a mask or as row numbers: the official test split of a data set whose parts were joined.
@@ -219,7 +219,9 @@ def _check_test_size(test_size: Any) -> None:
     is_number = not isinstance(test_size, bool) and isinstance(test_size, numbers.Integral) and int(test_size) >= 1
     is_proportion = isinstance(test_size, numbers.Real) and 0 < float(test_size) < 1
     if not (is_number or is_proportion):
-        raise ValueError(f"test_size={test_size!r} must be a share between 0 and 1, or a number of samples from 1 on.")
+        raise ValueError(
+            f"test_size={test_size!r} must be a proportion between 0 and 1, or a number of samples of at least 1."
+        )
 
 
 def _draw_known(labels: Labels, known_ratio: float, rng: np.random.RandomState) -> Indices:

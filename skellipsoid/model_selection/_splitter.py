@@ -1,4 +1,4 @@
-"""The split interface that every splitter shares."""
+"""Base class of the splitters, with scikit-learn's interface."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._labels import Indices, Labels, Mask, read_labels
 class OpenSetSplitter(BaseCrossValidator):
     """Base of the splitters: reads ``X``, ``y`` and ``groups``; a subclass divides the samples."""
 
-    # By default scikit-learn's metadata routing does not pass groups to a splitter; these use them if they are given.
+    # Under metadata routing scikit-learn does not pass groups to a splitter by default; these splitters request them.
     __metadata_request__split: ClassVar[dict[str, bool]] = {"groups": True}
 
     n_splits: int
@@ -79,13 +79,13 @@ class OpenSetSplitter(BaseCrossValidator):
 
 
 def check_count(name: str, value: Any, minimum: int) -> None:
-    """Raise one sentence unless ``value`` is an integer of at least ``minimum``."""
+    """Raise an error unless ``value`` is an integer of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < minimum:
         raise ValueError(f"{name}={value!r} must be an integer of at least {minimum}.")
 
 
 def _read_groups(groups: ArrayLike | None, n_samples: int) -> Indices | None:
-    """Read groups into one code from 0 on per sample, in ascending order of the groups if they have one."""
+    """Read groups as integers from 0, in ascending order of the groups if they have one."""
     codes = check_groups(groups, n_samples)
     if codes is not None:
         first = np.unique(codes, return_index=True)[1]

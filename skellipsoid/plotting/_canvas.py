@@ -24,7 +24,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
 #: Colours of known and open samples if classes are not distinguished.
 KNOWN_COLOUR, OPEN_COLOUR = "#0072B2", "#D55E00"
-#: Marks of a limit, and of all that is neither known nor open.
+#: Colours of a threshold, and of all that is neither known nor open.
 INK, FAINT = "#222222", "#707070"
 ACCEPTED = "#DCE8F2"
 HATCH = "#DCDCDC"
@@ -33,12 +33,12 @@ HATCH = "#DCDCDC"
 def make_axes(
     display: object, ax: "Axes | None", *, figsize: tuple[float, float] | None = None
 ) -> tuple["Axes", "Figure | SubFigure"]:
-    """Give the axes to draw on and their figure: ``ax``, or the axes of a new figure that lays itself out.
+    """Return the axes to draw on and their figure: ``ax``, or the axes of a new figure with constrained layout.
 
     Parameters
     ----------
     display : object
-        Whose ``plot`` draws, as the error says without matplotlib.
+        The display, for the error without matplotlib.
     ax : matplotlib Axes or None
     figsize : tuple of float, default=None
         Of a new figure, in inches.
@@ -54,11 +54,11 @@ def make_axes(
 def legend_above(ax: "Axes", *, ncols: int = 1, handles: "Sequence[Artist] | None" = None) -> None:
     """Draw the legend above the axes, where it covers nothing; of these lines, or of all that the axes have.
 
-    It has at most this many columns, and is no wider than the axes, whatever the size of letters: a wider one would
-    make room for itself at their cost, or be cut by the end of the figure.
+    It has at most ``ncols`` columns, and is no wider than the axes at any font size: a wider one would shrink the axes,
+    or be cut off.
     """
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0, "frameon": False}
-    beside = ax.yaxis.get_tightbbox()  # the labels, for which the layout makes room
+    beside = ax.yaxis.get_tightbbox()  # the layout leaves space for the labels
     room = min(ax.get_window_extent().width, ax.figure.bbox.width - (beside.width if beside else 0))
     for columns in range(ncols, 0, -1):
         legend = ax.legend(handles=handles, ncols=columns, **place)
@@ -79,7 +79,7 @@ def name_bars(
     without: str,
     text_kw: dict[str, Any] | None,
 ) -> "list[Text]":
-    """Write the name of each horizontal bar at its start and a remark behind its end, the first bar at the top.
+    """Write the name of each horizontal bar at its start and a remark at its end, the first bar at the top.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def name_bars(
     room : float
         Length of the axis, as a multiple of the longest bar.
     without : str
-        What is written if there is no bar.
+        Text to write if there is no bar.
     text_kw : dict or None
         Keywords of the remarks.
 

@@ -1,4 +1,4 @@
-"""Answers that change from one model to the next."""
+"""Bars of the predictions that change from one model to the next."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _KINDS = {"no longer answered": OPEN_COLOUR, "answered now": KNOWN_COLOUR, "anot
 
 
 class ComparisonDisplay:
-    """Which answers became which: one bar for each pair of an answer before and an answer after.
+    """Which predictions changed: one bar for each pair of a prediction before and after.
 
     Use :meth:`from_estimators` or :meth:`from_result` to make one.
 
     Parameters
     ----------
     result : Comparison
-        What :func:`skellipsoid.compare` found.
+        Result of :func:`skellipsoid.compare`.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class ComparisonDisplay:
 
     @classmethod
     def from_result(cls, result: Comparison, *, ax: Axes | None = None, **plot_options: Any) -> Self:
-        """Draw a comparison that was made.
+        """Draw the result of a comparison.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class ComparisonDisplay:
         bar_kw: dict[str, Any] | None = None,
         text_kw: dict[str, Any] | None = None,
     ) -> Self:
-        """Draw one bar for each pair of answers, the most frequent one at the top.
+        """Draw one bar for each pair of predictions, the most frequent one at the top.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class ComparisonDisplay:
             If ``n_pairs`` is less than 1.
         """
         if n_pairs < 1:
-            raise ValueError(f"n_pairs={n_pairs!r} is not allowed: pass how many pairs of answers to draw, at least 1.")
+            raise ValueError(f"n_pairs={n_pairs!r} is not allowed: pass the number of pairs to draw, at least 1.")
         pairs = list(zip(*self.result.pairs.values(), strict=True))
         shown, places = pairs[:n_pairs], np.arange(min(n_pairs, len(pairs)))
         self.ax_, self.figure_ = make_axes(self, ax, figsize=(8.5, _MARGIN + _LINE * max(2, len(shown))))
@@ -185,9 +185,9 @@ class ComparisonDisplay:
         return "open" if label == self.result.open_label else shorten(label, 34)
 
     def _below(self, left: list[Any]) -> str:
-        """Write what stands below the axes: how much changed, how much chance changes, and what is not drawn."""
+        """Text below the axes: how much changed, how much another seed changes, and how much is not drawn."""
         result = self.result
-        lines = [f"samples ({result.n_changed:,} of {result.n_samples:,} answers changed)"]
+        lines = [f"samples ({result.n_changed:,} of {result.n_samples:,} predictions changed)"]
         if result.repeat_shares:
             counts = sorted({round(share * result.n_samples) for share in result.repeat_shares})
             between = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _COARSE_ROWS = ("known", "open")
 _COARSE_COLUMNS = ("known,\nright class", "known,\nwrong class", "open")
-#: Most classes, open included, whose values fit into their cells.
+#: Largest number of classes, open included, whose values fit into their cells.
 _MOST_WITH_VALUES = 12
 #: Font size and most letters of the names, in the order in which they are tried.
 _NAME_STYLES = ((10.0, 34), (8.5, 34), (7.0, 34), (7.0, 22), (6.0, 22))
@@ -38,8 +38,7 @@ class OpenSetConfusionMatrixDisplay:
     Parameters
     ----------
     confusion_matrix : ndarray of int of shape (n_classes + 1, n_classes + 1)
-        Number of rows of each true class (rows of the matrix) that are answered with each class (columns); open is
-        the last.
+        Number of samples by true class (rows) and predicted class (columns); open is the last.
     display_labels : sequence of length n_classes + 1, default=None
         Names of the classes and of open; ``None`` numbers the classes from 0.
 
@@ -54,7 +53,8 @@ class OpenSetConfusionMatrixDisplay:
     im_ : matplotlib AxesImage
         The matrix.
     values_ : ndarray
-        Values that the colours show: shares, or numbers with ``normalize=None``; NaN for shares of zero samples.
+        Values that the colours show: proportions, or numbers with ``normalize=None``; NaN for proportions of zero
+        samples.
     text_ : ndarray of matplotlib Text, or None
         Texts in the cells, in the shape of the matrix; ``None`` without texts.
 
@@ -66,7 +66,7 @@ class OpenSetConfusionMatrixDisplay:
     Notes
     -----
     The coarse matrix sums the cells of known and of open samples, as in the figure of [1]_ that compares balls and
-    ellipsoids. Rows are true labels, and columns are answers:
+    ellipsoids. Rows are true labels, and columns are predictions:
 
     =====  ==================  ==================  =============
     true   known, right class  known, wrong class  open
@@ -152,14 +152,14 @@ class OpenSetConfusionMatrixDisplay:
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> Self:
-        """Draw the matrix of any model's answers.
+        """Draw the matrix of any model's predictions.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
             True labels, all numbers or all strings. A label outside ``labels`` is read as open.
         y_pred : array-like of shape (n_samples,)
-            Answers of the same kind: known classes or the open label.
+            Predictions of the same kind: known classes or the open label.
         open_label : int or str, default=-1
             The label for open, cast to the kind of the labels.
         labels : array-like of shape (n_classes,), default=None
@@ -178,7 +178,7 @@ class OpenSetConfusionMatrixDisplay:
         Raises
         ------
         ValueError
-            If an answer is neither among ``labels`` nor open, if ``display_labels`` are not one for each class and
+            If a prediction is neither among ``labels`` nor open, if ``display_labels`` are not one for each class and
             one for open, if labels mix numbers and strings, or if lengths differ.
         ImportError
             If matplotlib is not installed.
@@ -224,11 +224,11 @@ class OpenSetConfusionMatrixDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; ``None`` makes a new figure.
         coarse : bool, default=False
-            Whether to draw ``coarse_matrix``, numbers and shares written in its cells.
+            Whether to draw ``coarse_matrix``, with numbers and proportions in its cells.
         normalize : {"true", "pred", "all"} or None, default="true"
-            The colours show shares of the samples of a true class (``"true"``), of the samples with an answer
-            (``"pred"``) or of all samples (``"all"``). ``None`` shows numbers of samples; then open samples, which are
-            often very many, hide all other cells.
+            The colours show proportions of the samples of a true class (``"true"``), of a predicted class (``"pred"``)
+            or of all samples (``"all"``). ``None`` shows numbers of samples; then open samples, which are often very
+            many, hide all other cells.
         include_values : bool or "auto", default="auto"
             Whether to write the values into the cells. "auto" does for up to eleven known classes.
         cmap : str or matplotlib Colormap, default="Blues"
@@ -301,11 +301,11 @@ class OpenSetConfusionMatrixDisplay:
 
         shown = self.values_.astype(np.float64)
         if coarse:
-            shown[1, 0] = np.nan  # no answer is right for an open sample
+            shown[1, 0] = np.nan  # no known class is right for an open sample
         top = 1.0 if normalize else max(float(np.nanmax(shown)), 1.0)
         looks = {"cmap": cmap, "norm": PowerNorm(gamma, 0, top), "interpolation": "nearest", "aspect": "equal"}
         self.im_ = self.ax_.imshow(np.ma.masked_invalid(shown), **styled(looks, im_kw, AxesImage))
-        self.ax_.patch.set(facecolor="white", edgecolor=HATCH, hatch="///")  # seen where there is no value
+        self.ax_.patch.set(facecolor="white", edgecolor=HATCH, hatch="///")  # visible in cells without a value
         # Open is set apart from the known classes.
         self.ax_.axhline(shown.shape[0] - 1.5, color=INK, linewidth=0.8)
         self.ax_.axvline(shown.shape[1] - 1.5, color=INK, linewidth=0.8)
@@ -328,12 +328,12 @@ class OpenSetConfusionMatrixDisplay:
         return "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else INK
 
     def _write_names(self, names: list[Any]) -> None:
-        """Name rows and columns in the largest letters, and the longest names, that leave room for all of them."""
+        """Name rows and columns in the largest font and with the longest names that fit."""
         n_labels = len(names)
         for size, most_letters in _NAME_STYLES:
             shown = [shorten(name, most_letters) for name in names]
             self._set_ticks(shown, size, 1)
-            # How large the axes are depends on the room that the names take from them.
+            # The size of the axes depends on the space for the names.
             self.figure_.figure.draw_without_rendering()
             box = self.ax_.get_window_extent()
             pitch = min(box.width, box.height) / n_labels * 72 / self.ax_.figure.dpi  # in points, as fonts
@@ -344,7 +344,7 @@ class OpenSetConfusionMatrixDisplay:
 
     def _set_ticks(self, names: list[str], size: float, step: int) -> None:
         last = len(names) - 1
-        # Open, the last, is always named, and no other name so close that both would touch.
+        # Open, the last, is always named; names too close to it are left out.
         ticks = [*(k for k in range(0, last, step) if last - k >= step), last]
         shown = [names[k] for k in ticks]
         fits = max(map(len, shown)) <= _MOST_UPRIGHT and last < _MOST_WITH_VALUES
@@ -353,7 +353,7 @@ class OpenSetConfusionMatrixDisplay:
 
 
 def _normalize(counts: NDArray[np.int64], normalize: str | None) -> NDArray[Any]:
-    """Turn numbers of samples into shares, NaN where there are none."""
+    """Turn numbers of samples into proportions, NaN where there are none."""
     if normalize is None:
         return counts
     axes: dict[str, int | None] = {"true": 1, "pred": 0, "all": None}
@@ -364,7 +364,7 @@ def _normalize(counts: NDArray[np.int64], normalize: str | None) -> NDArray[Any]
 
 
 def _figure_size(names: list[Any]) -> tuple[float, float]:
-    """Size of a figure that has room for every name, in inches."""
+    """Size of a figure in which every name fits, in inches."""
     cell = float(np.clip(_USUAL_MATRIX / len(names), _SMALLEST_CELL, _LARGEST_CELL))
     side = float(np.clip(cell * len(names), _SMALLEST_MATRIX, _LARGEST_MATRIX))
     letters = max(len(shorten(name, _NAME_STYLES[0][1])) for name in names)

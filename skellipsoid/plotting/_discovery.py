@@ -1,4 +1,4 @@
-"""Groups of open samples."""
+"""Bars of the groups of open samples that were discovered."""
 
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,7 +24,7 @@ class DiscoveryDisplay:
     Parameters
     ----------
     result : DiscoveredClasses
-        What :func:`skellipsoid.discover_classes` found.
+        Result of :func:`skellipsoid.discover_classes`.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class DiscoveryDisplay:
     distinct_bars_ : matplotlib BarContainer
         Its number of different samples.
     texts_ : list of matplotlib Text
-        Telling words (or the nearest class) and coherence of each group, beside its bar.
+        Frequent words (or the nearest class) and coherence of each group, beside its bar.
 
     See Also
     --------
@@ -158,7 +158,7 @@ class DiscoveryDisplay:
             If ``n_groups`` is less than 1.
         """
         if n_groups < 1:
-            raise ValueError(f"n_groups={n_groups!r} is not allowed: pass how many groups to draw, at least 1.")
+            raise ValueError(f"n_groups={n_groups!r} is not allowed: pass the number of groups to draw, at least 1.")
         result = self.result
         shown = np.arange(min(n_groups, result.n_groups))
         self.ax_, self.figure_ = make_axes(self, ax, figsize=(8.5, _MARGIN + _LINE * max(2, len(shown))))

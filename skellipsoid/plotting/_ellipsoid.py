@@ -1,4 +1,4 @@
-"""Ellipsoids, samples and open space in two dimensions."""
+"""Ellipsoids, samples and open space on a plane through feature space."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _MANY = 12
 class EllipsoidDisplay:
     r"""Ellipsoids, samples and open space on a plane.
 
-    With two features the plane is the feature space. With more features it goes through a typical accepted sample
-    of one class, along two axes. The ellipses are the sections of the ellipsoids with this plane, and the open space is
-    the section of the region where ``predict`` answers open (see Notes). The samples are projected onto the plane.
+    With two features the plane is the feature space. With more features it goes through a typical accepted sample of
+    one class, along two axes. The ellipses are the sections of the ellipsoids with this plane, and the open space is
+    the section of the region where ``predict`` returns open (see Notes). The samples are projected onto the plane.
 
     Use :meth:`from_estimator` to make one.
 
@@ -52,7 +52,7 @@ class EllipsoidDisplay:
     y_true : ndarray of shape (n_samples,)
         A class of ``classes``, or the open label.
     y_pred : ndarray of shape (n_samples,)
-        What ``predict`` answers.
+        Predictions of ``predict``.
     classes : ndarray of shape (n_classes,)
         The known classes.
     outlines : ndarray of shape (n_classes, n_points, 2)
@@ -62,7 +62,7 @@ class EllipsoidDisplay:
     limits : ndarray of shape (2, 2)
         Lower left and upper right corner of the picture.
     is_open : ndarray of shape (n_up, n_across)
-        Whether the answer is open, on a grid of cells that fills ``limits``, from below.
+        Whether the prediction is open, on a grid of cells that fills ``limits``, from below.
     open_label : int or str
         The open label.
     label : int or str, default=None
@@ -172,7 +172,7 @@ class EllipsoidDisplay:
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> Self:
-        """Draw what a fitted classifier does with samples.
+        """Draw the ellipsoids of a fitted classifier and its predictions for samples.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ class EllipsoidDisplay:
         if legend:
             self.ax_.legend(handles=self._legend_entries(), loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
         if ax is None:
-            # Axes of equal scales beside a legend find their place at the second drawing only.
+            # Axes of equal scales beside a legend get their final position only at the second drawing.
             self.figure_.figure.draw_without_rendering()
         self.names_ = []
         if names is True or (names == "auto" and not self._in_legend):
@@ -300,7 +300,7 @@ class EllipsoidDisplay:
 
     @property
     def _is_met(self) -> NDArray[np.bool_]:
-        """Which classes the plane meets."""
+        """Whether the plane intersects the ellipsoid of each class."""
         return np.asarray(~np.isnan(self.outlines).any(axis=(1, 2)))
 
     @property

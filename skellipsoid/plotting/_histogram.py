@@ -1,4 +1,4 @@
-"""Histograms of knownness."""
+"""Histograms of knownness (score_samples) of known and open samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class ScoreHistogramDisplay:
-    """Histograms of knownness of known and of open samples, with the offset between accepted and rejected.
+    """Histograms of knownness of known and of open samples, with the threshold between accepted and rejected.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to make one.
 
@@ -41,9 +41,9 @@ class ScoreHistogramDisplay:
     bin_edges_ : ndarray of shape (n_bins + 1,)
         Edges of the bins, the same for both kinds.
     known_heights_ : ndarray of shape (n_bins,)
-        Share (or number) of the known samples in each bin; zeros without known samples.
+        Proportion (or number) of the known samples in each bin; zeros without known samples.
     open_heights_ : ndarray of shape (n_bins,)
-        Share (or number) of the open samples in each bin; zeros without open samples.
+        Proportion (or number) of the open samples in each bin; zeros without open samples.
     known_bars_ : matplotlib StepPatch
         The known samples.
     open_bars_ : matplotlib StepPatch
@@ -53,12 +53,12 @@ class ScoreHistogramDisplay:
 
     See Also
     --------
-    skellipsoid.metrics.trade_off_curve : The two shares at every offset.
-    TradeOffDisplay : Rejected known and open samples for every offset.
+    skellipsoid.metrics.trade_off_curve : The two rates at every threshold. TradeOffDisplay : Rejected known and open
+    samples at every threshold.
 
     Notes
     -----
-    The share of accepted known samples is #{known: s ≥ offset} / #{known}, that of rejected open samples
+    The proportion of accepted known samples is #{known: s ≥ offset} / #{known}, that of rejected open samples
     #{open: s < offset} / #{open}. Each bin contains its lower edge. If the offset lies among the scores, it is an edge
     of two bins, so that each bar lies on one side of it.
 
@@ -187,8 +187,8 @@ class ScoreHistogramDisplay:
         bins : int, default=40
             The range of all scores is this many bins long; there is one more because the offset is an edge.
         share : bool, default=True
-            Whether heights are shares of the samples of each kind, so that a few open samples are visible beside many
-            known ones. ``False``: numbers of samples.
+            Whether heights are proportions of the samples of each kind, so that a few open samples are visible beside
+            many known ones. ``False``: numbers of samples.
         legend : bool, default=True
             Whether to draw the legend, above the axes.
         known_kw, open_kw : dict, default=None
@@ -224,13 +224,13 @@ class ScoreHistogramDisplay:
         self.known_bars_ = stairs(self.known_heights_, KNOWN_COLOUR, 0.55, known_kw, label=label)
         rejected = _proportion(self.open_score < self.offset)
         label = f"open samples (n = {len(self.open_score)}): {rejected} rejected"
-        # Hatched besides, which differs from the other kind without any colour.
+        # Hatched, so that both kinds differ without colour.
         self.open_bars_ = stairs(self.open_heights_, OPEN_COLOUR, 0.25, open_kw, label=label, hatch="////")
         self.line_ = None
         if np.isfinite(self.offset):
             looks = {"color": INK, "linestyle": "--", "linewidth": 1.6, "label": f"offset {self.offset:.3g}"}
             self.line_ = self.ax_.axvline(self.offset, **styled(looks, line_kw, Line2D))
-        self.ax_.set(xlabel="knownness (score_samples)", ylabel="share of samples" if share else "samples")
+        self.ax_.set(xlabel="knownness (score_samples)", ylabel="proportion of samples" if share else "samples")
         if legend:
             legend_above(self.ax_)
         return self
@@ -252,7 +252,7 @@ def _edges(scores: NDArray[np.float64], offset: float, bins: int) -> NDArray[np.
         )
     low, high = float(scores.min()), float(scores.max())
     step = (high - low) / bins or 1.0
-    # From far away the offset is no edge of a bin that holds scores, and adding it would only lose digits.
+    # An offset far from all scores is not an edge of a bin with scores, and adding it would lose digits.
     start = offset if low <= offset <= high else low
     # The last bin holds its upper edge too, so that the greatest score must lie below.
     first, last = np.floor((low - start) / step), np.floor((high - start) / step) + 1

@@ -1,4 +1,4 @@
-"""How the displays read what they are given."""
+"""Input of the displays: classifiers, predictions and scores."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from .._core.warn import warn
 from ..metrics._reading import ClosedSetRows, check_offset, read_closed_set_rows
 from ._pictures import require_matplotlib
 
-#: What ``from_predictions`` calls the answers of a classifier's methods.
+#: Parameters of ``from_predictions`` by the methods of a classifier.
 _ARGUMENTS = {"predict": "y_pred", "predict_known": "y_pred_known", "score_samples": "score"}
 
 
@@ -24,9 +24,9 @@ def read_classifier(display: type, estimator: Any, X: Any, *members: str, remedy
     estimator : open-set classifier, or Pipeline or search that ends in one
     X : array-like
     *members : str
-        What the display needs of the classifier, beside its classes and the open label.
+        Methods of the classifier that the display needs.
     remedy : str
-        What else can be done, for the error.
+        Alternative for the user, for the error.
     """
     require_matplotlib(f"{display.__name__}.from_estimator")
     members = (*members, "classes_", "open_label_")
@@ -34,10 +34,10 @@ def read_classifier(display: type, estimator: Any, X: Any, *members: str, remedy
 
 
 def read_predictions(display: type, estimator: Any, X: Any, *methods: str) -> dict[str, Any]:
-    """Take the arguments of a display's ``from_predictions``, but the true labels, out of a fitted estimator.
+    """Compute the arguments of a display's ``from_predictions``, except the true labels, by a fitted estimator.
 
-    They are the answers of the methods, the known classes and the open label, and with a score the offset. From scores
-    the class offsets are taken off, so that the samples below the offset are those answered open.
+    These are the results of the methods, the known classes, the open label, and with a score the offset. Class offsets
+    are subtracted from scores, so that open is predicted exactly below the offset.
     """
     with_score = "score_samples" in methods
     members = (*methods, "predict_known", "offset_", "class_offsets_") if with_score else methods
@@ -55,7 +55,7 @@ def read_predictions(display: type, estimator: Any, X: Any, *methods: str) -> di
 def read_rows(
     display: type, y_true: ArrayLike, y_pred_known: ArrayLike, score: ArrayLike, offset: float | None, **options: Any
 ) -> tuple[ClosedSetRows, float | None]:
-    """Check what ``from_predictions`` of a display of known against open rows is given, and the present offset.
+    """Check the arguments of ``from_predictions`` for a display of known against open samples, and the current offset.
 
     Parameters
     ----------
@@ -69,13 +69,13 @@ def read_rows(
     rows = read_closed_set_rows(y_true, y_pred_known, score, **options)
     if rows.is_known.all():
         raise ValueError(
-            f"None of the {len(rows.score)} samples is open, but this picture sets known against open ones: add "
+            f"None of the {len(rows.score)} samples is open, but this picture compares known with open samples: add "
             f"samples with the open label {rows.problem.open_label!r}, or pass the known classes as labels if y names "
             "the classes of open samples."
         )
     if not rows.is_known.any():
         raise ValueError(
-            f"All of the {len(rows.score)} samples are open, but this picture sets known against open ones: add "
+            f"All of the {len(rows.score)} samples are open, but this picture compares known with open samples: add "
             "samples of known classes."
         )
     return rows, None if offset is None else check_offset(offset)
@@ -87,6 +87,6 @@ def warn_of_missing_classes(rows: ClosedSetRows) -> None:
     if len(missing):
         warn(
             f"y_true has no row of {len(missing)} of the {len(rows.problem.classes)} known classes, such as "
-            f"{missing[0].item()!r}: F1 counts 0 there at every offset.",
+            f"{missing[0].item()!r}: their F1 is 0 at every threshold.",
             UndefinedMetricWarning,
         )

@@ -1,4 +1,4 @@
-"""The evidence of a monitor over the samples of a stream."""
+"""The evidence of a monitor over time, with the proportion predicted open."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MonitorDisplay:
-    """Evidence of an :class:`~skellipsoid.OpenShareMonitor` that more of the traffic is new, sample by sample.
+    """Evidence of an :class:`~skellipsoid.OpenShareMonitor` that more of the traffic is open, over the samples seen.
 
     Use :meth:`from_monitor` to make one.
 
@@ -28,11 +28,11 @@ class MonitorDisplay:
     log10_evidence : ndarray of shape (n_updates,)
         Logarithm of the evidence after each update.
     open_share : ndarray of shape (n_updates,)
-        Share that ``predict`` answered open in each update.
+        Proportion that ``predict`` returned as open in each update.
     needed : float
         Logarithm of the evidence that raises an alarm.
     reference_open_share : float
-        Share that ``predict`` answered open in the reference.
+        Proportion that ``predict`` returned as open in the reference.
     alarm_at : int, default=None
         Samples seen at the first alarm; ``None`` if there is none.
 
@@ -41,7 +41,7 @@ class MonitorDisplay:
     ax_ : matplotlib Axes
         Axes with the evidence.
     share_ax_ : matplotlib Axes
-        The axes' second scale, with the shares.
+        The axes' second scale, with the proportions.
     figure_ : matplotlib Figure
         Figure that contains the axes.
     line_ : matplotlib Line2D
@@ -95,7 +95,7 @@ class MonitorDisplay:
         NotFittedError
             If the monitor is not fitted.
         ValueError
-            If it has had no update.
+            If it was never updated.
         ImportError
             If matplotlib is not installed.
         """
@@ -103,7 +103,7 @@ class MonitorDisplay:
         check_is_fitted(monitor)
         if not len(monitor.history_):
             raise ValueError(
-                "The monitor has had no update, so there is nothing to draw: call update with new samples first."
+                "The monitor was never updated, so there is nothing to draw: call update with new samples first."
             )
         n_seen, n_open, evidence = monitor.history_.T
         return cls(
@@ -116,7 +116,7 @@ class MonitorDisplay:
         ).plot(ax=ax, **plot_options)
 
     def plot(self, *, ax: "Axes | None" = None, legend: bool = True, line_kw: dict[str, Any] | None = None) -> Self:
-        """Draw the evidence, and on a second scale the share of open answers.
+        """Draw the evidence, and on a second scale the proportion predicted open.
 
         Parameters
         ----------
@@ -138,13 +138,15 @@ class MonitorDisplay:
 
         self.share_ax_ = self.ax_.twinx()
         seen, share = np.append(0, self.n_seen), np.append(self.open_share[0], self.open_share)
-        label = "answered open in each update"
+        label = "predicted open in each update"
         shares = self.share_ax_.step(seen, share, color=OPEN_COLOUR, alpha=0.6, label=label)
-        label = "answered open in the reference"
+        label = "predicted open in the reference"
         shares += [self.share_ax_.axhline(self.reference_open_share, color=FAINT, linestyle=":", label=label)]
-        self.share_ax_.set(ylabel="share of samples answered open", ylim=(0, max(0.05, 1.1 * self.open_share.max())))
+        self.share_ax_.set(
+            ylabel="proportion of samples predicted open", ylim=(0, max(0.05, 1.1 * self.open_share.max()))
+        )
         self.share_ax_.yaxis.set_major_formatter(PercentFormatter(1))
-        looks = {"color": KNOWN_COLOUR, "linewidth": 2.0, "label": "evidence of more new samples"}
+        looks = {"color": KNOWN_COLOUR, "linewidth": 2.0, "label": "evidence of more open samples"}
         evidence = np.append(-np.log10(2), self.log10_evidence)
         (self.line_,) = self.ax_.plot(seen, evidence, **styled(looks, line_kw, Line2D))
         lines = [self.line_, self.ax_.axhline(self.needed, color=INK, linestyle="--", label="enough for an alarm")]
@@ -154,7 +156,7 @@ class MonitorDisplay:
             self.alarm_line_ = self.ax_.axvline(self.alarm_at, color=INK, linewidth=1.2, label=label)
             lines.append(self.alarm_line_)
         self.ax_.set(xlabel="samples seen", ylabel="log10 of the evidence", xlim=(0, self.n_seen[-1]))
-        self.ax_.set_zorder(self.share_ax_.get_zorder() + 1)  # the evidence lies above the shares
+        self.ax_.set_zorder(self.share_ax_.get_zorder() + 1)  # the evidence is drawn above the proportions
         self.ax_.patch.set_visible(False)
         if legend:
             legend_above(self.ax_, ncols=2, handles=lines + shares)

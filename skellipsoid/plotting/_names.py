@@ -1,4 +1,4 @@
-"""Names of classes inside a picture, none over another."""
+"""Names of classes written into their ellipses without overlap."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ def write_names(ax: "Axes", outlines: NDArray[np.float64], names: Sequence[Any])
     Parameters
     ----------
     ax : matplotlib Axes
-        Its limits and its place in the figure must be final.
+        Its limits and its position in the figure must be final.
     outlines : ndarray of shape (n_names, n_points, 2)
         In the units of the axes.
     names : sequence of length n_names
@@ -44,7 +44,7 @@ def write_names(ax: "Axes", outlines: NDArray[np.float64], names: Sequence[Any])
         seen = _points_inside(ax.transData.transform(outlines[k]), low, high)
         if not len(seen):
             continue
-        # The middle of what is seen of the ellipse, moved so that the name is not cut off.
+        # The middle of the visible part of the ellipse, moved so that the name is not cut off.
         middle = seen[np.square(seen - seen.mean(axis=0)).sum(axis=1).argmin()]
         middle = np.maximum(np.minimum(middle, high - half), low + half)
         if any((np.abs(middle - other) < half + other_half).all() for other, other_half in taken):
@@ -60,7 +60,7 @@ def write_names(ax: "Axes", outlines: NDArray[np.float64], names: Sequence[Any])
 def _points_inside(
     outline: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Points all over an ellipse that lie between two corners, (n_points, 2)."""
+    """Points of an ellipse and its inside that lie between two corners, (n_points, 2)."""
     middle = outline.mean(axis=0)
     points = np.concatenate([middle + part * (outline - middle) for part in np.linspace(0, 1, 9)])
     return np.asarray(points[((points > low) & (points < high)).all(axis=1)])

@@ -1,4 +1,4 @@
-"""Pictures are drawn with matplotlib, which is an extra: its lazy import, and pictures in files."""
+"""The lazy import of matplotlib, which is an extra, and pictures in files."""
 
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ def require_matplotlib(what: str) -> None:
 
 
 def save_picture(path: Path, draw: Callable[[], Any]) -> None:
-    """Write the figure that ``draw`` makes to a file, which needs no screen."""
+    """Write the figure that ``draw`` returns to a file, without a screen."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""A plane through feature space, and its intersections with the ellipsoids."""
+"""A plane through feature space { o + Vᵀp }, and its intersections with the ellipsoids."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from .._core.validation import read_features
 from ._canvas import shorten
 
-#: A frame goes this many times the extent of the known samples beyond them, at most, to show the rest.
+#: A frame extends at most this many times the extent of the known samples beyond them, to show the open ones.
 _REACH = 0.35
 _PADDING = 0.05
-#: Samples of the grid that are predicted at once: with many features the grid is large.
+#: Number of grid points that are predicted at once: with many features the grid is large.
 _CHUNK = 4096
 _N_OUTLINE = 201
 
@@ -83,10 +83,10 @@ def choose_plane(classifier: Any, features: Any, label: Any, axes: Any) -> tuple
 
 
 def _through_typical(plane: Plane, root: _Floats, offsets: _Floats) -> Plane:
-    """Move a plane, parallel to itself, from the centre of an ellipsoid to the sample with the median distance from it.
+    """Shift a plane from the centre of an ellipsoid to the sample with the median distance from it.
 
-    Every sample has a distance in the directions that the plane does not show. Through the centre the section is as
-    large as if there were none: with many features far larger than the cloud of the samples.
+    Every sample has a distance in the directions that the plane does not show. A section through the centre ignores it,
+    and with many features is far larger than the cloud of the samples.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floa
     pair : tuple of int
         Positions of the two axes.
     shares : ndarray of shape (n_features,)
-        Mean share of each axis in ‖A (z − c)‖².
+        Mean proportion of each axis in ‖A (z − c)‖².
     """
     squares = np.square(offsets @ directions.T / lengths).mean(axis=0)
     shares = squares / squares.sum() if squares.any() else np.zeros(len(lengths))
@@ -185,14 +185,14 @@ def _cut_ellipsoid(plane: Plane, centre: _Floats, matrix: _Floats, size: float) 
 
 
 def frame_around(known: _Floats, others: _Floats) -> _Floats:
-    """Limits of a picture: all known samples, and the others as far as known samples stay visible.
+    """Frame of a picture: all known samples, and as many of the others as leaves the known ones visible.
 
     Parameters
     ----------
     known : ndarray of shape (n_known, 2)
         Known samples, and outlines that are shown whole.
     others : ndarray of shape (n_others, 2)
-        Open samples. They alone make the frame if there is no known sample.
+        Open samples. They determine the frame if there is no known sample.
 
     Returns
     -------
@@ -212,7 +212,7 @@ def frame_around(known: _Floats, others: _Floats) -> _Floats:
 
 
 def open_region(classifier: Any, plane: Plane, limits: _Floats, resolution: int) -> NDArray[np.bool_]:
-    """Whether the classifier answers open at the points of a grid on the plane, (resolution, resolution).
+    """Whether the classifier predicts open at the points of a grid on the plane, (resolution, resolution).
 
     Parameters
     ----------
@@ -223,13 +223,11 @@ def open_region(classifier: Any, plane: Plane, limits: _Floats, resolution: int)
         Points along each side, in the middle of their cells.
     """
     if resolution < 1:
-        raise ValueError(
-            f"grid_resolution={resolution!r} is not allowed: pass how many points the grid has along each side."
-        )
+        raise ValueError(f"grid_resolution={resolution!r} is not allowed: pass the number of points along each side.")
     steps = (np.arange(resolution) + 0.5) / resolution
     across, up = (limits[0] + steps[:, np.newaxis] * (limits[1] - limits[0])).T
     points = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
-    # Without the names and norms that it saw in fit, or it would warn that the grid has none, or others.
+    # Without the stored feature names and norms, so that it does not warn that the grid has none, or others.
     silent = copy(classifier)
     for name in ("feature_names_in_", "_norm_range"):
         vars(silent).pop(name, None)

@@ -1,4 +1,4 @@
-"""What every limit does: the costs, F1, and the OSCR curve."""
+"""Curves over all thresholds: known rejected against open detected, F1, or OSCR."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Kind = Literal["trade_off", "f1", "oscr"]
 #: The curves of each kind but the last, with their labels, colours and line styles.
 _CURVES = {
     "trade_off": {
-        "open_noticed": ("open noticed", OPEN_COLOUR, LINE_STYLES[0]),
+        "open_noticed": ("open detected", OPEN_COLOUR, LINE_STYLES[0]),
         "wrong_class": ("known with a wrong class", COLOURS[2], LINE_STYLES[1]),
         "known_rejected": ("known rejected", KNOWN_COLOUR, LINE_STYLES[2]),
     },
@@ -41,17 +41,17 @@ _ACROSS = {
     "known_rejected": "known samples that are rejected",
     "offset": "offset: samples with a lower score are rejected",
 }
-#: How OSCR curves are found again that earlier displays drew on the same axes.
+#: Mark by which OSCR curves of earlier displays on the same axes are found.
 _GID = "skellipsoid.oscr"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TradeOffDisplay:
-    """What each limit does: known samples rejected, open samples noticed, wrong classes; F1; the OSCR curve.
+    """Trade-off at each threshold: known samples rejected, open samples detected, wrong classes; F1; the OSCR curve.
 
-    Shows the cost of a choice, such as how many open ones pass if at most 5 % of the known samples are rejected.
-    No open data is needed: held-out samples of the fit stand in for new known samples, and samples whose whole class
-    was held out stand in for open samples.
+    Shows the cost of a threshold: how many open samples are accepted if at most 5 % of the known samples are rejected,
+    for example. No open data are needed: held-out training samples stand in for new known samples, and samples of
+    held-out classes for open ones.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to make one. ``kind="f1"`` draws F1 over all classes, over
     the known ones, and of open. ``kind="oscr"`` draws known samples accepted and right, against open samples accepted.
@@ -60,13 +60,13 @@ class TradeOffDisplay:
     Parameters
     ----------
     offsets : ndarray of shape (n_offsets,)
-        Limits, rising; a sample is rejected when its score is below the offset.
+        Thresholds, rising; a sample is rejected if its score is below the offset.
     known_rejected : ndarray of shape (n_offsets,)
-        Share of known samples that are rejected.
+        Proportion of known samples that are rejected.
     open_noticed : ndarray of shape (n_offsets,)
-        Share of open samples that are rejected.
+        Proportion of open samples that are rejected: the recall of open.
     wrong_class : ndarray of shape (n_offsets,)
-        Share of known samples that are accepted and get a wrong class.
+        Proportion of known samples that are accepted and get a wrong class.
     open_set_f1 : ndarray of shape (n_offsets,)
         Macro F1 over the K known classes and open.
     known_f1 : ndarray of shape (n_offsets,)
@@ -74,7 +74,7 @@ class TradeOffDisplay:
     open_f1 : ndarray of shape (n_offsets,)
         F1 of open.
     offset : float, default=None
-        The present limit, one of ``offsets``. ``None`` marks none.
+        The current threshold, one of ``offsets``. ``None`` marks none.
     name : str, default=None
         The model's name, for the legend of OSCR curves.
 
@@ -85,10 +85,10 @@ class TradeOffDisplay:
     figure_ : matplotlib Figure
         Figure that contains the axes.
     lines_ : list of matplotlib Line2D
-        The curves. Trade-off: open noticed, wrong class, and with ``x="offset"`` known rejected. F1: K+1, known, open.
+        The curves. Trade-off: open detected, wrong class, and with ``x="offset"`` known rejected. F1: K+1, known, open.
         OSCR: one.
     offset_line_ : matplotlib Line2D or None
-        The present limit; ``None`` if it is not on the axis, and in an OSCR picture.
+        The current threshold; ``None`` if it is not on the axis, and in an OSCR picture.
 
     See Also
     --------
@@ -99,11 +99,11 @@ class TradeOffDisplay:
     Notes
     -----
     For balls and ellipsoids, the offset o multiplies every radius by 1 − o. Held-out classes are as near to the known
-    classes as these are to each other. Open samples are noticed more often if they are farther away, and less often if
-    they are nearer. The guide compares them with new samples: :ref:`trade_off`.
+    classes as these are to each other. Open samples farther away are detected more often, nearer ones less often. The
+    guide compares the curves with those of new samples: :ref:`trade_off`.
 
-    At the offset o, each sample with a score of at least o has its closed-set answer, and every other sample is
-    answered open. F1 is that of these answers: ``open_set_f1_score``, ``known_f1_score`` and ``open_f1_score``. A known
+    At the offset o, the prediction is the closed-set prediction for a sample with a score of at least o, and open for
+    any other. F1 is that of these predictions: ``open_set_f1_score``, ``known_f1_score`` and ``open_f1_score``. A known
     class without a sample has an F1 of 0 at every offset. The OSCR curve [1]_ ends at a false positive rate of 1 and
     the closed-set accuracy, not at (1, 1).
 
@@ -144,7 +144,7 @@ class TradeOffDisplay:
         return float(auc(1 - self.open_noticed, self._ccr()))
 
     def _ccr(self) -> NDArray[np.float64]:
-        """Share of known samples that are accepted and right."""
+        """Proportion of known samples that are accepted and right."""
         return np.asarray(1 - self.known_rejected - self.wrong_class)
 
     @classmethod
@@ -159,9 +159,9 @@ class TradeOffDisplay:
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> Self:
-        """Draw the curves of a fitted classifier, its present offset marked.
+        """Draw the curves of a fitted classifier, with its current offset marked.
 
-        Scores are those minus ``class_offsets_``. So the samples below the offset are those answered open.
+        ``class_offsets_`` are subtracted from the scores, so that open is predicted exactly below the offset.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class TradeOffDisplay:
         if (X is None) != (y is None):
             given, missing = ("X", "y") if y is None else ("y", "X")
             raise ValueError(
-                f"{given} is given without {missing}: pass both, or none to take the held-out training samples."
+                f"{given} is given without {missing}: pass both, or neither to use the held-out training samples."
             )
         if X is None or y is None:
             require_matplotlib(f"{cls.__name__}.from_estimator")
@@ -230,18 +230,19 @@ class TradeOffDisplay:
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> Self:
-        """Draw the curves of any model's answers and scores.
+        """Draw the curves of any model's predictions and scores.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
             True labels, all numbers or all strings. A label outside ``labels`` is read as open.
         y_pred_known : array-like of shape (n_samples,)
-            Closed-set answers of the same kind, as of ``predict_known``: a known class for every sample, never open.
+            Closed-set predictions of the same kind, as of ``predict_known``: a known class for every sample, never
+            open.
         score : array-like of shape (n_samples,)
             Knownness, in any units: higher is more known.
         offset : float, default=None
-            The present limit, to be marked. ``None`` marks none.
+            The current threshold, to be marked. ``None`` marks none.
         open_label : int or str, default=-1
             The label for open, cast to the kind of the labels.
         labels : array-like of shape (n_classes,), default=None
@@ -301,12 +302,12 @@ class TradeOffDisplay:
             What to draw.
         x : {"known_rejected", "offset"}, default="known_rejected"
             Quantity on the horizontal axis of the trade-off and of F1. With ``"offset"`` the known samples that are
-            rejected are a third curve of the trade-off. OSCR curves lie over the open samples that are accepted.
+            rejected are a third curve of the trade-off. OSCR curves have the proportion of open samples accepted there.
         ax : matplotlib Axes, default=None
             Where to draw; ``None`` makes a new figure. On the axes of another OSCR curve this one takes the next colour
             and line style.
         legend : bool, default=True
-            Whether to draw the legend; it has the figures at the present offset, or the area of an OSCR curve.
+            Whether to draw the legend; it shows the rates at the current offset, or the area of an OSCR curve.
         line_kw : dict, default=None
             Keywords of :meth:`matplotlib.axes.Axes.plot` for all curves.
 
@@ -337,7 +338,7 @@ class TradeOffDisplay:
         return self
 
     def _draw_curves(self, kind: Kind, x: str, present: int | None, line_kw: dict[str, Any] | None) -> None:
-        """Draw curves over all offsets, the figures at the present one in the legend, and mark that one."""
+        """Draw curves over all offsets, with the rates at the current offset in the legend, and mark that offset."""
         from matplotlib.lines import Line2D
         from matplotlib.ticker import PercentFormatter
 
@@ -353,7 +354,7 @@ class TradeOffDisplay:
             ax.plot([across[present]] * len(curves), values, linestyle="", marker="o", markersize=5, color=INK)
             label = f"offset {self.offset:.3g} (known rejected {self.known_rejected[present]:.1%})"
             self.offset_line_ = ax.axvline(across[present], color=INK, linestyle="--", linewidth=1.2, label=label)
-        ylabel = "F1" if kind == "f1" else "share of the open, or of the known samples"
+        ylabel = "F1" if kind == "f1" else "proportion of the open, or of the known samples"
         ax.set(xlabel=_ACROSS[x], ylabel=ylabel, ylim=(-0.02, 1.02))
         if kind == "trade_off":
             ax.yaxis.set_major_formatter(PercentFormatter(1))
@@ -361,7 +362,7 @@ class TradeOffDisplay:
             ax.xaxis.set_major_formatter(PercentFormatter(1))
 
     def _draw_oscr(self, present: int | None, is_new: bool, legend: bool, line_kw: dict[str, Any] | None) -> None:
-        """Draw the OSCR curve, in the colour after those of earlier ones, and mark the present offset."""
+        """Draw the OSCR curve in the next colour, and mark the current offset."""
         from matplotlib.lines import Line2D
 
         ax, fpr, ccr = self.ax_, 1 - self.open_noticed, self._ccr()
@@ -382,7 +383,7 @@ class TradeOffDisplay:
             ylabel="correct classification rate:\nknown samples accepted and right",
         )
         if is_new:
-            # A little beyond the unit square, so that lines on its sides are seen.
+            # A little beyond the unit square, so that lines on its sides are visible.
             ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
         if legend:
             ax.legend(loc="lower right")

@@ -33,7 +33,7 @@ def test_shift_scale_and_rotation_change_no_decision():
 def test_a_class_that_is_one_point_has_a_typical_radius():
     X = np.array([[0.0, 0.0]] * 3 + [[10.0, 0.0], [12.0, 0.0], [11.0, 1.0], [11.0, -1.0]])
     y = [0] * 3 + [1] * 4
-    message = "Classes without spread.*: 0; their boundaries take the typical size"
+    message = "Classes without spread.*: 0; their boundaries get the typical size"
     with pytest.warns(UserWarning, match=message) as caught:
         classifier = BallClassifier(coverage=1).fit(X, y)
     assert caught[0].filename == __file__

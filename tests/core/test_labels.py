@@ -56,7 +56,11 @@ def assert_refused(read, y, message):
 @pytest.mark.parametrize("kind", [list, np.array, lambda y: np.array(y).astype(">U4"), lambda y: np.array(y, object)])
 def test_half_a_character_is_refused(read, name, kind):
     y = kind([*NAMES[:7], "b\ud83d", *NAMES[8:]])
-    assert_refused(read, y, rf"{name} holds 'b\\ud83d' in row 7, with half of a character, .* by a whole one\.")
+    assert_refused(
+        read,
+        y,
+        rf"{name} holds 'b\\ud83d' in row 7, which holds half of a character \(a lone surrogate\), .* by a whole one\.",
+    )
 
 
 @reading

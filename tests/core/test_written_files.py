@@ -91,7 +91,7 @@ def test_a_guarded_cell_comes_back_and_is_not_run(cell):
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a.XLS", "a.json", "a.parquet"])
 def test_a_name_of_another_format_is_refused(tmp_path, name):
-    with pytest.raises(ValueError, match=r"names a \.\w+ file, but a table of text is written"):
+    with pytest.raises(ValueError, match=r"is a \.\w+ file, but the table is written as text"):
         save(tmp_path / name)
     assert not (tmp_path / name).exists()
 

@@ -257,7 +257,7 @@ def test_large_numbers_as_labels_of_partitions_stay_exact_or_are_refused(fit, sa
 
 
 def test_data_of_no_or_few_known_samples_are_refused(fit, large_classifier):
-    with pytest.raises(ValueError, match=r"^Every one of the 40 samples has the open label"):
+    with pytest.raises(ValueError, match=r"^All 40 samples have the open label"):
         fit(large_classifier, np.zeros((40, 3)), np.full(40, -1), rows=20)
     with pytest.raises(ValueError, match=r"^X has 40 samples of known classes with 50 features, but at least as many"):
         fit(large_classifier, np.random.default_rng(0).normal(size=(40, 50)), np.arange(40) % 2, rows=20)

@@ -138,7 +138,9 @@ def test_a_folder_that_is_changed_before_it_is_computed_is_refused(call, cluster
     lazy = call("predict", tmp_path / "model", X)
     fewer = clone(fitted).fit(samples[0][:500], samples[1][:500])
     skellipsoid.save(fewer, tmp_path / "model", overwrite=True)
-    with pytest.raises(ValueError, match="model' was changed meanwhile, so that partitions would have answers of two"):
+    with pytest.raises(
+        ValueError, match="model' was changed meanwhile, so that partitions would have predictions of two"
+    ):
         lazy.compute()
     again = call("predict", tmp_path / "model", X)
     np.testing.assert_array_equal(again.compute(), fewer.predict(samples[0][:500]))

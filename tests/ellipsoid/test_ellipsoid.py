@@ -279,7 +279,7 @@ def test_one_warning_names_classes_of_few_samples(sizes, named, result):
 
 
 def test_one_row():
-    with pytest.warns(UserWarning, match="duplicates of one: 5; no other class tells"):
+    with pytest.warns(UserWarning, match="duplicates of one: 5; no other class, X_val"):
         clf = make().fit([[3.0, 4.0]], [5])
     assert clf.scale_ == 1
     assert clf.predict([[3.0, 4.0], [3.5, 4.0], [30.0, 4.0]]).tolist() == [5, 5, -1]
@@ -493,7 +493,7 @@ def test_matrices_that_do_not_fit_are_an_error_with_sizes_and_remedies():
 def test_all_classes_are_degenerate():
     X = np.repeat([[0.0, 0], [4, 0], [0, 3]], 4, axis=0)
     y = np.repeat([0, 1, 2], 4)
-    with pytest.warns(UserWarning, match="duplicates of one: 0, 1, 2; no other class tells"):
+    with pytest.warns(UserWarning, match="duplicates of one: 0, 1, 2; no other class, X_val"):
         clf = make().fit(X, y)
     assert_works(clf, X, y)
     np.testing.assert_allclose(clf.radii_, 1.5, rtol=1e-4)

@@ -74,7 +74,7 @@ def test_validation_texts_are_not_trained_on(tiny_model, parts, finetune):
             r"y_val holds 'jazz', 'music', but its labels must be among the 4 classes of y; drop these texts, or give "
             r"them the open label -1\.",
         ),
-        ({"y_val": ["-1"] * 12}, r"All 12 texts of X_val have the open label -1, but texts of known classes decide"),
+        ({"y_val": ["-1"] * 12}, r"All 12 texts of X_val have the open label -1, but early stopping needs texts"),
     ],
     ids=["no labels", "no texts", "empty", "one text", "lengths", "kinds", "unknown", "all open"],
 )
@@ -119,5 +119,5 @@ def test_only_an_encoder_that_stops_early_must_say_whether_it_wants_the_texts(ti
             pipeline.fit(X, y, X_val=X_val, y_val=y_val)
         pipeline.set_params(enc__early_stopping=False).fit(X, y, X_val=X_val, y_val=y_val)
         encoder.set_fit_request(X_val=True, y_val=True)
-        with pytest.raises(ValueError, match="early_stopping=False does not read it"):
+        with pytest.raises(ValueError, match="X_val is given, but is not used with early_stopping=False"):
             pipeline.fit(X, y, X_val=X_val, y_val=y_val)

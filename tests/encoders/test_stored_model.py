@@ -216,7 +216,7 @@ def test_another_pooling_needs_another_fit(tiny_model, texts, tmp_path):
     SentenceTransformer(modules=own, device="cpu").save_pretrained(str(tmp_path / "own"), create_model_card=False)
     encoder = SupConTextEncoder(str(tmp_path / "own"), finetune="none").fit(texts)
     encoder.set_params(pooling="mean")
-    sentence = "pooling='mean', but the encoder was fitted with another pooling; fit it again"
+    sentence = "pooling='mean', but the encoder was fitted with another pooling; call fit again"
     with pytest.raises(ValueError, match=sentence):
         encoder.transform(texts)
     with pytest.raises(ValueError, match=sentence):

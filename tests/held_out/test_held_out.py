@@ -140,7 +140,7 @@ def test_rows_that_the_fit_has_seen_are_not_called_held_out():
     X, y = blobs()
     frozen = FrozenEstimator(LogisticRegression(max_iter=500).fit(X, y))
     assert SoftmaxOpenSetClassifier(frozen, threshold="quantile").fit(X, y).held_out_ is None
-    with pytest.warns(UserWarning, match="threshold is read off the samples that were fitted"):
+    with pytest.warns(UserWarning, match="threshold is chosen on the training samples"):
         clf = MahalanobisClassifier().fit([[0.0, 0.0], [5.0, 5.0]], [0, 1])
     with pytest.raises(ValueError, match="held out no sample"):
         TradeOffDisplay.from_estimator(clf)

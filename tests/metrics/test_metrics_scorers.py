@@ -185,7 +185,9 @@ def test_scorers_warn_where_the_open_answer_is_lost(blobs):
         make_pipeline(StandardScaler(), CalibratedClassifierCV(classifier, cv=2)),
         StackingClassifier([("open", make_pipeline(classifier)), ("closed", LogisticRegression())]),
     ):
-        with pytest.warns(UserWarning, match="does not pass on the open answer of the EllipsoidOpenSetClassifier ins"):
+        with pytest.warns(
+            UserWarning, match="does not pass on the open predictions of the EllipsoidOpenSetClassifier ins"
+        ):
             metrics.open_set_accuracy_scorer(wrapper.fit(X, y), X, y)
     for fine in (  # warnings are errors here
         FrozenEstimator(classifier.fit(X, y)),

@@ -39,7 +39,7 @@ def test_bars_are_the_pairs_of_answers(models):
     lost = sum(found.pairs["count"][found.pairs.after == found.open_label])
     assert f"no longer answered ({lost})" in told
     below = display.ax_.get_xlabel()
-    assert f"({found.n_changed} of 420 answers changed)" in below
+    assert f"({found.n_changed} of 420 predictions changed)" in below
     assert f"another seed changes {round(420 * found.repeat_shares[0])}" in below
 
 

@@ -135,7 +135,7 @@ def test_trade_off_is_the_curve_of_the_metrics_and_the_mark_is_what_predict_does
     np.testing.assert_array_equal(display.lines_[0].get_xydata(), drawn)
     assert len(display.lines_) == 2
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert texts[0] == f"open noticed: {display.open_noticed[present]:.1%}"
+    assert texts[0] == f"open detected: {display.open_noticed[present]:.1%}"
     display.plot(x="offset", legend=False)
     assert len(display.lines_) == 3
     assert np.isfinite(display.lines_[2].get_xdata()).all()
@@ -162,7 +162,7 @@ def test_trade_off_without_samples_is_that_of_the_held_out_ones(flat):
 
 def test_trade_off_of_half_of_the_samples_is_refused(flat):
     clf, X, y = flat
-    with pytest.raises(ValueError, match="X is given without y: pass both, or none"):
+    with pytest.raises(ValueError, match="X is given without y: pass both, or neither"):
         TradeOffDisplay.from_estimator(clf, X)
     with pytest.raises(ValueError, match="y is given without X"):
         TradeOffDisplay.from_estimator(clf, y=y)

@@ -205,7 +205,7 @@ def test_missing_kinds_of_rows_are_said(flat, kind):
     [
         ([0.1, np.nan, 0.3], 0.0, "score holds NaN in 1 of 3 rows"),
         ([0.1, 0.3], 0.0, "y_true has 3 rows and score has 2"),
-        ([0.1, 0.2, 0.3], np.nan, "offset=nan is no operating point"),
+        ([0.1, 0.2, 0.3], np.nan, "offset=nan is not a number"),
     ],
 )
 def test_scores_that_cannot_be_drawn(display, score, offset, message):

@@ -80,7 +80,7 @@ def test_bad_input_is_one_sentence(data):
         compare(clf, clf, X, rename={"class 7": "class 0"})
     with pytest.raises(ValueError, match="'class 7', which is no class of after"):
         compare(clf, clf, X, rename={"class 0": "class 7"})
-    with pytest.raises(TypeError, match="compare, as after, reads predict_known"):
+    with pytest.raises(TypeError, match="compare, as after, needs predict_known"):
         compare(clf, StandardScaler().fit(X), X)
     with pytest.raises(ValueError, match="features"):
         compare(clf, clf, X[:, :2])

@@ -172,7 +172,7 @@ def test_given_validation_texts_decide_and_are_not_trained_on(kind, tiny_model, 
     assert all(score * 12 == pytest.approx(round(score * 12)) for score in scores)
     assert watched.stop_reason_ == ("n_iter_no_change" if watched.n_iter_ < 30 else "max_iter")
     assert len(watched.groups_) == 20
-    with pytest.raises(ValueError, match="X_val is given, but early_stopping=False does not read it"):
+    with pytest.raises(ValueError, match="X_val is given, but is not used with early_stopping=False"):
         make(kind, tiny_model).fit(texts, labels, X_val=texts, y_val=labels)
 
 

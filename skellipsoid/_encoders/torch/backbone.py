@@ -1,4 +1,4 @@
-"""An embedding model: tokenise, embed without padding, export it. ``model_lookup`` says where it comes from."""
+"""A pretrained embedding model: tokenises texts, embeds them in batches of similar length, and is exported."""
 
 import copy
 import json
@@ -25,11 +25,11 @@ from .stored_model import StoredModel, restore, restore_tokenizer, store
 from .text_modules import LayerMix
 from .token_table import PIECE_TOKENS, TokenTable
 
-#: Functions that may follow the linear layer, as modules.
+#: Activation functions that may follow the linear layer.
 ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
 #: Held by the thread that moves a model.
 _MOVES = threading.Lock()
-#: Weight of a layer beside the vector of a text, see studies/layers.py.
+#: Norm at which an intermediate layer is added to the unit vector of a text (studies/layers.py).
 LAYER_WEIGHT = 0.4
 #: Texts tokenised at once, so that memory does not grow with the data set.
 WINDOW = 8192
@@ -38,7 +38,7 @@ WINDOW = 8192
 class TextBackbone:
     """A pretrained embedding model.
 
-    It is pickled as plain data, and built again at its first use, once for all threads.
+    It is pickled as plain data, and rebuilt at its first use, once for all threads.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class TextBackbone:
                 if self._model is None and self._stored is not None:  # no other thread has built it meanwhile
                     self._model, self._stored = restore(self._stored), None
         if self._model is None:
-            raise RuntimeError("An embedding model that is built has lost its plain data and its weights.")
+            raise RuntimeError("The embedding model has lost its weights; load or fit the encoder again.")
         return self._model
 
     @property
@@ -125,7 +125,7 @@ class TextBackbone:
         return str(self._setting("prompt") or "")
 
     def to(self, device: torch.device) -> "TextBackbone":
-        """Move the model, unless another thread has done so: replaced weights are lost to the one that computes."""
+        """Move the model to a device, unless it is there: a move replaces weights that another thread may be using."""
         model = self.model
         with _MOVES:
             found = next(model.transformer.parameters()).device
@@ -147,11 +147,11 @@ class TextBackbone:
             if found is None or next(found.transformer.parameters()).device != device:
                 found = self.copy().model.eval()
                 found.transformer.bfloat16()
-                self._reduced = found  # complete: an interruption leaves none
+                self._reduced = found  # assigned when complete, so that an interruption leaves none
         return found
 
     def unfreeze(self) -> None:
-        """Let the weights be trained: a copy of them in bfloat16 is no longer theirs."""
+        """Let the weights be trained; drops the copy in bfloat16, which would differ."""
         self._reduced = None
         self.model.requires_grad_(True)
 
@@ -178,7 +178,7 @@ class TextBackbone:
         return self.model.tokenize(texts, self.longest)
 
     def table(self, tokens: Sequence[Sequence[int]]) -> TokenTable:
-        """Put token lists on the device of the model, which embeds short texts first if nobody has used it yet."""
+        """Put token lists on the device of the model; at its first use the model is checked with short texts."""
         check_vectors(self.model)
         device = next(self.transformer.parameters()).device
         return TokenTable(tokens, device, self.model.tokenizer.pad_token_id or 0, self.longest)
@@ -199,7 +199,7 @@ class TextBackbone:
         return self._embed(texts, lambda ids, mask: model.vectors(ids, mask, layers), verbose)
 
     def read_layers(self, layers: Sequence[int], vectors: Tensor) -> Tensor:
-        """Let the model read layers from now on.
+        """Let the model read intermediate layers from now on.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class TextBackbone:
         return self.mixed(vectors)
 
     def mixed(self, vectors: Tensor) -> Tensor:
-        """Make of vectors, as of ``embed_layers``, what ``embed`` gives."""
+        """Combine vectors of ``embed_layers`` to those of ``embed``."""
         mix = self.model.mix
         found: Tensor = vectors if mix is None else mix(vectors.to(mix.centres.device)).cpu()
         return found
@@ -279,7 +279,7 @@ def in_windows(
 def in_pieces(
     table: TokenTable, rows: np.ndarray, forward: Callable[[Tensor, Tensor], Tensor], progress: tqdm | None = None
 ) -> Tensor:
-    """Call ``forward`` with the padded ids and the mask of a few texts at a time; gives its results in one tensor.
+    """Call ``forward`` with the padded ids and the mask of a few texts at a time; returns one tensor.
 
     Texts are sorted by length and divided into pieces with a bounded number of padded tokens, so that little is
     computed for padding. Gradients are computed if they are enabled.
@@ -296,7 +296,7 @@ def in_pieces(
         return found
 
     given = list(zip(pieces, sorted_rows.split([len(piece) for piece in pieces]), strict=True))
-    if torch.is_grad_enabled():  # dropout is drawn, piece by piece
+    if torch.is_grad_enabled():  # dropout differs from piece to piece
         return torch.cat([compute(*each) for each in given])[places]
     with one_thread_each():
         return torch.cat(map_parts(lambda each: compute(*each), given, np.inf, table.device))[places]
@@ -311,12 +311,12 @@ def export(
     normalize: bool,
     activation: str = "identity",
 ) -> None:
-    """Write a sentence-transformers folder of the same function: prompt, modules, linear layer, unit length."""
+    """Write a sentence-transformers folder with the same features: prompt, modules, linear layer, normalisation."""
     from sentence_transformers.sentence_transformer import modules as models
 
     after: list[Any] = [*backbone.model.after] or [models.Pooling(backbone.width, pooling_mode="mean")]
     if weight is not None and bias is not None:
-        with kept_torch_state():  # a new layer draws weights, which are then replaced
+        with kept_torch_state():  # a new layer is initialised at random before its weights are replaced
             dense = models.Dense(weight.shape[1], len(weight), activation_function=ACTIVATIONS[activation]())
         dense.load_state_dict({"linear.weight": torch.from_numpy(weight), "linear.bias": torch.from_numpy(bias)})
         after.append(dense)

@@ -1,4 +1,4 @@
-"""Training of features: a linear layer on frozen embeddings, or the whole embedding model, with the same loop."""
+"""Trains a linear layer on frozen embeddings, or the whole embedding model; cross-fitting of training features."""
 
 import copy
 from contextlib import nullcontext
@@ -18,19 +18,18 @@ from ..._torch.training_loop import History, run_epochs, shuffled_batches
 from .objectives import Learner, Objective, Stage, SupConObjective, TrainingSettings, nearest_mean, shown
 from .rows import FrozenRows, Rows, TokenRows
 
-#: Share of warm-up steps, in which the learning rate rises: as in the authors' code.
+#: Fraction of warm-up steps, in which the learning rate rises: as in the authors' code.
 WARMUP = 0.1
-#: Number of folds; each fold's features come from a head that was trained without it. Chosen by hand: each costs a
-#: training.
+#: Number of folds; each fold's features come from a head that was trained without it. Each costs a training.
 CROSS_FIT_FOLDS = 3
-#: Weight of the identity in the Procrustes rotation, in units of the mean overlap of a direction; chosen by hand.
+#: Weight of the identity in the Procrustes rotation, in units of the mean overlap of a direction (not tuned).
 IDENTITY_WEIGHT = 0.1
-#: Largest share of out-of-fold features: heads trained on fewer samples put new samples too far from their class. It
-#: and the next are measured in skellipsoid-bench/studies/cross_fit.py.
+#: Largest weight of out-of-fold features: heads trained on fewer samples put new samples too far from their class. Both
+#: weights are measured in skellipsoid-bench/studies/cross_fit.py.
 CROSS_FIT_MOST = 0.75
-#: Samples per class at which that share is a half. With more samples the head overfits less, and the share falls.
+#: Samples per class at which the weight is half of that. With more samples the head overfits less.
 CROSS_FIT_HALF = 150
-#: Trained texts nearer to their class mean than this, relative to fresh ones and squared, are equal up to rounding.
+#: If the squared distances of trained texts, relative to held-out ones, are below this, they are equal up to rounding.
 LEAST_SPREAD = 1e-6
 
 
@@ -72,11 +71,11 @@ def train_projection(
 ) -> History:
     """Train the linear layer, and the parameters of ``rows``, in place.
 
-    A share of each class's blocks is held out for early stopping, or to spread the features of a whole embedding model
+    A fraction of each class's blocks is held out for early stopping, or to stretch the features of a fine-tuned model
     (``cross_fit``). With early stopping the weights of the epoch with the best accuracy on these validation texts are
-    kept. The classifier of the objective answers, or without one the nearest class mean of the training texts, without
-    dropout. Of epochs with the same accuracy the first is kept, as in the authors' code: later ones fit the training
-    texts more closely, with no gain on the others.
+    kept. Predictions are those of the objective's classifier, or without one of the nearest class mean of the training
+    texts, without dropout. Of epochs with the same accuracy the first is kept, as in the authors' code: later ones fit
+    the training texts more closely, with no gain on the others.
 
     Parameters
     ----------
@@ -92,7 +91,7 @@ def train_projection(
     blocks : ndarray of shape (n_texts,), optional
         Texts with the same number are held out together.
     n_validation : int
-        The last so many texts are the validation texts, in place of a share of the others.
+        If positive, the last so many texts are the validation set, in place of held-out blocks.
     """
     device = projection.weight.device
     # A head is trained in seconds: each process of a group trains it alone.
@@ -171,10 +170,11 @@ def cross_fit(
         )
         with torch.no_grad():
             unseen = shown(head(embeddings), settings)
-            # All heads have the same initialisation: directions without a trained difference should not be rotated.
+            # All heads start with the same weights, so that untrained directions need no rotation.
             overlap = unseen[rest].T @ final[rest]
             overlap.diagonal().add_(IDENTITY_WEIGHT * len(rest) / n_components)
-            # The rotation nearest to the overlap of two feature matrices rotates one onto the other.
+            # Orthogonal Procrustes: the rotation nearest to the overlap of two feature matrices maps one onto the
+            # other.
             left, _, right = torch.linalg.svd(overlap)
             features[out] += share * (unseen[out] @ (left @ right) - final[out])
     return shown(features, settings)
@@ -188,10 +188,10 @@ def spread_as_fresh(
     fresh_classes: np.ndarray,
     counted: np.ndarray,
 ) -> Tensor:
-    """Features of texts that were trained on, spread about their class mean as those of fresh texts are.
+    """Stretch features of trained texts about their class mean until they are as far from it as held-out ones.
 
-    Trained texts lie nearer to their class mean than new ones. All are moved away from it by one factor, the root of
-    the ratio of both mean squared distances. With few fresh texts it is shrunk towards 1. Other texts are not moved.
+    Trained texts lie nearer to their class mean than new ones. The factor is the root of the ratio of the mean squared
+    distances; with few held-out texts it is shrunk towards 1. Other texts stay.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def spread_as_fresh(
     fresh : Tensor of shape (n_fresh, n_components)
     fresh_classes : ndarray of shape (n_fresh,)
     counted : ndarray of shape (n_texts,)
-        Boolean: of several copies of a text, those that count.
+        Boolean: the texts that count, one of several copies.
     """
     counts_too = trained & counted
     rows = torch.from_numpy(np.flatnonzero(counts_too)).to(features.device)
@@ -241,7 +241,7 @@ class _Trainer:
         self.learner, self.held_out, self.settings = learner, held_out, learner.settings
         self.modules: list[nn.Module] = [learner.projection, *learner.rows.modules_to_keep()]
         self.objective = self.settings.objective(learner)
-        #: Parameters that the features depend on.
+        #: Trained parameters that the features depend on.
         self.of_features = [*learner.projection.parameters(), *learner.rows.parameters()]
         self.parameters = [*self.of_features, *self.objective.parameters()]
         self.stages = [(stage, *self._optimizer(stage)) for stage in self.objective.stages()]
@@ -267,7 +267,7 @@ class _Trainer:
         history = run_epochs(
             self._run_epoch,
             max_iter=self.settings.max_iter,
-            # The schedule reduces the rate to 0 at the end: only the validation score may stop it before.
+            # The schedule reduces the rate to 0 at the end, so only the validation score may stop it earlier.
             n_iter_no_change=self.settings.n_iter_no_change if with_score else self.settings.max_iter,
             tol=self.settings.tol,
             score=self._score if with_score else None,
@@ -310,7 +310,7 @@ class _Trainer:
         return parts
 
     def _score(self) -> float:
-        """Give the accuracy on the validation texts, of the objective's classifier or of the nearest class mean."""
+        """Accuracy on the validation set, of the objective's classifier or of the nearest class mean."""
         with torch.no_grad():
             new, truth = self.learner.plain(self.held_out), self.learner.classes_of(self.held_out)
             scores = self.objective.logits(new)

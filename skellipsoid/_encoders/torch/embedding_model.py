@@ -27,12 +27,12 @@ class EmbeddingModel(nn.Module):
     lowers : bool
         Whether texts are converted to lower case first: a setting of sentence-transformers, not of the tokenizer.
     prompt : str
-        Stands before every text.
+        Text that is put before every text.
     mix : LayerMix or None
-        What reads further layers of the transformer.
+        Adds intermediate layers of the transformer.
     zeros : bool
-        Whether a text of which no token says anything (``known_tokens``) gets a vector of zeros. Models that were saved
-        before there was this setting give it a vector like any other.
+        Whether an unreadable text (``known_tokens``) gets a vector of zeros. Models saved before this setting existed
+        give it an ordinary vector.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class EmbeddingModel(nn.Module):
         return cls(first.auto_model, model.tokenizer, after, limit, lowers=lowers, prompt=prompt)
 
     def give_zeros(self) -> None:
-        """Give a vector of zeros from now on for a text of which no token says anything."""
+        """Return zeros from now on for unreadable texts."""
         self.zeros, self.readable = True, readable_tokens(self.tokenizer)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
@@ -90,11 +90,11 @@ class EmbeddingModel(nn.Module):
         return self._less_unread(vectors, ids, mask)
 
     def reads(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Whether some token of each text, beside those of the prompt, says something, (n_texts,)."""
+        """Whether each text has a readable token besides those of the prompt, (n_texts,)."""
         return (self.readable[ids] & mask.bool()).sum(dim=1) > self.n_prompt_readable
 
     def _less_unread(self, vectors: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
-        """Make vectors of texts of which nothing is read zeros, (n_texts, …)."""
+        """Set the vectors of unreadable texts to zeros, (n_texts, …)."""
         if not self.zeros:
             return vectors
         is_read = self.reads(ids, mask).reshape(-1, *(1,) * (vectors.ndim - 1))
@@ -110,7 +110,7 @@ class EmbeddingModel(nn.Module):
         if max(numbers) > self.n_layers:
             raise ValueError(
                 f"layers={tuple(numbers)}, but the embedding model has {self.n_layers} layers; use numbers from 0 to "
-                f"{self.n_layers}, where 0 is what goes into the first layer."
+                f"{self.n_layers}, where 0 is the embedding layer."
             )
         if self.width != self.token_width:
             raise ValueError(
@@ -144,7 +144,7 @@ class EmbeddingModel(nn.Module):
 
     @cached_property
     def n_prompt_readable(self) -> int:
-        """Number of tokens of the prompt that say something."""
+        """Number of readable tokens of the prompt."""
         if not (self.prompt and self.zeros):
             return 0
         (ids,) = self.tokenize([""])
@@ -152,5 +152,5 @@ class EmbeddingModel(nn.Module):
 
 
 def read_as_letters(tokenizer: Any) -> None:
-    """Let names of special tokens in a text, such as ``[MASK]``, be its letters, also after ``save_pretrained``."""
+    """Read names of special tokens in a text, such as ``[MASK]``, as plain text, also after ``save_pretrained``."""
     tokenizer.split_special_tokens = tokenizer.init_kwargs["split_special_tokens"] = True

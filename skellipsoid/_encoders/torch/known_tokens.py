@@ -1,4 +1,4 @@
-"""Tokens that say something: those of the vocabulary with a letter, a digit or a sign such as an emoji."""
+"""Readable tokens: those of the vocabulary with a letter, a digit or a sign such as an emoji."""
 
 import unicodedata
 from typing import Any
@@ -7,19 +7,19 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-#: General categories of Unicode that say something: letters, numbers, and signs that are no punctuation.
+#: General categories of Unicode that are readable: letters, numbers, and signs that are not punctuation.
 _SAYING = ("L", "N", "So")
-#: What a vocabulary writes for a blank; it would be a sign.
+#: How vocabularies write a blank; else it would count as a sign.
 _BLANK = "\u2581"
-#: The tables of tokenizers, which are large, are made once.
+#: Cache: the table of a tokenizer is large.
 _TABLES: WeakKeyDictionary[Any, Tensor] = WeakKeyDictionary()
 
 
 def readable_tokens(tokenizer: Any) -> Tensor:
-    """Say of each token whether it says something, (n_tokens,), Boolean.
+    """Whether each token is readable, (n_tokens,), Boolean.
 
-    Unknown and other special tokens, blanks, punctuation and signs of arithmetic say nothing. A token of some bytes of
-    a character, as byte-level vocabularies have, says something.
+    Unknown and other special tokens, blanks, punctuation and signs of arithmetic are not readable. Tokens of single
+    bytes, as in byte-level vocabularies, are.
     """
     if (found := _TABLES.get(tokenizer)) is None:
         numbers = tokenizer.get_vocab().values()

@@ -1,4 +1,4 @@
-"""Where an embedding model comes from: a folder, an installed package, the hub's cache, the hub.
+"""Finds an embedding model: in a folder, an installed package, the hub's cache or on the hub.
 
 Sentence-transformers and transformers are imported when a model is loaded, not with the package.
 """
@@ -38,23 +38,23 @@ def find_model(name: str, pooling: str = "auto", prompt: str | None = None) -> E
 
     ``name`` is looked up as a folder, in an installed package, in the hub's cache, and on the hub.
 
-    The modules after the transformer are left out with ``pooling="mean"``, and where they give the mean of all token
-    vectors: without them, a model that is loaded or unpickled does not need sentence-transformers, whose import takes
-    seconds. Unit length at the end is left out, too. ``prompt=None`` is the model's default.
+    The modules after the transformer are dropped with ``pooling="mean"``, and if they compute the mean of all token
+    vectors: without them a loaded model does not import sentence-transformers, which takes seconds. A final
+    normalisation is dropped, too. ``prompt=None`` is the model's default.
 
     Raises
     ------
     OSError
         If the model is not found; the message names the remedies.
     ValueError
-        If the model is no transformer, or if its own features cannot be made.
+        If the model is not a transformer, or if its modules are not supported.
     """
     found = _find(name)
     if not hasattr(found[0], "auto_model"):
         raise ValueError(f"{name!r} is not a transformer model ({type(found[0]).__name__}); use a transformer model.")
     own = found.prompts.get(found.default_prompt_name) or ""
     model = EmbeddingModel.of(found, own if prompt is None else prompt).float()
-    # Without modules of its own a model is given some by sentence-transformers.
+    # sentence-transformers adds a mean pooling to a model without modules.
     kept: list[Any] = [] if pooling == "mean" or not found.module_kwargs else _own_modules(found, model, name)
     model.after = nn.ModuleList(kept)
     model.give_zeros()  # which sentence-transformers does not
@@ -62,12 +62,12 @@ def find_model(name: str, pooling: str = "auto", prompt: str | None = None) -> E
 
 
 def _own_modules(found: Any, model: EmbeddingModel, name: str) -> list[Any]:
-    """Give the modules that make the features of a model.
+    """Return the modules that make the vectors of a model.
 
     Raises
     ------
     ValueError
-        If one of them is not supported, or if sentence-transformers gives other features than they would.
+        If one of them is not supported, or if sentence-transformers computes other vectors.
     """
     if not len(model.after) and found[0].module_output_name == "token_embeddings":
         return []
@@ -89,8 +89,8 @@ def _own_modules(found: Any, model: EmbeddingModel, name: str) -> list[Any]:
     tolerance = {"rtol": 0, "atol": 1e-3 * np.abs(expected).max(), "equal_nan": True}
     if given.shape != expected.shape or not np.allclose(given, expected, **tolerance):
         raise ValueError(
-            f"The embedding model {name!r} has settings that are not supported, with which sentence-transformers gives "
-            f"other features; {remedy}."
+            f"The embedding model {name!r} has unsupported settings, with which sentence-transformers computes other "
+            f"features; {remedy}."
         )
     return kept
 
@@ -123,7 +123,7 @@ def folder_of(name: str) -> Path | None:
 
 
 def hub_names(name: str) -> list[str]:
-    """Give the names of a model on the hub, in their order; a bare name may be one of sentence-transformers' own."""
+    """Names of a model on the hub, in order of search; a bare name may belong to sentence-transformers."""
     return [name] if "/" in name else [f"sentence-transformers/{name}", name]
 
 
@@ -140,7 +140,7 @@ def not_found(name: str) -> OSError:
 
 
 def hub_is_reachable() -> bool:
-    """Whether the hub can be reached; avoids a minute of retries without a network."""
+    """Whether the hub can be reached; without a network, this avoids a minute of retries."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
         return False
     if any(os.environ.get(proxy) for proxy in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
@@ -190,9 +190,9 @@ def _sha256(path: str, size: int, modified: int) -> str:
 def load_folder(name: str, **options: Any) -> Any:
     """Load a sentence-transformers model on the CPU, without the libraries' own progress bars.
 
-    Neither code of the folder is run, nor pickled objects other than tensors are read, whatever its settings ask for.
+    No code of the folder is run, and no pickled object other than a tensor is read.
     """
-    # Layers draw random weights before the stored ones are loaded.
+    # Layers are initialised at random before the stored weights are loaded.
     with kept_torch_state(), quiet_libraries():
         from sentence_transformers import SentenceTransformer
 
@@ -202,7 +202,7 @@ def load_folder(name: str, **options: Any) -> Any:
 
 
 def gives_mean(folder: Path, prompt: str | None) -> bool:
-    """Whether the vectors of the embedding model in a folder are the mean of all token vectors, by its files alone."""
+    """Whether an embedding model uses the mean of all token vectors, by the files of its folder alone."""
     listed = _read(folder / "modules.json")
     if not listed:
         return True
@@ -216,7 +216,7 @@ def gives_mean(folder: Path, prompt: str | None) -> bool:
 
 
 def default_prompt(folder: Path) -> str:
-    """Give what an embedding model puts before every text by default, by its files."""
+    """Default prompt of an embedding model, by its files."""
     settings = _read(folder / _SETTINGS)
     return settings.get("prompts", {}).get(settings.get("default_prompt_name")) or ""
 

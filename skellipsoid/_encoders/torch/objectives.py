@@ -1,4 +1,4 @@
-"""What the training of features minimises: settings, what an objective sees of a training, and the contrastive one."""
+"""Losses of the training of features: the supervised contrastive loss (eq. 2), cross-entropy, and their base class."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Stage(NamedTuple):
     losses: Callable[[np.ndarray], Iterator[Tensor]]
     #: ``None`` is that of the settings.
     learning_rate: float | None = None
-    #: Whether there is one step for all training texts, in place of one for each batch.
+    #: Whether there is one step for all training texts instead of one for each batch.
     whole: bool = False
 
 
@@ -47,7 +47,7 @@ class TrainingSettings:
     activation: ClassVar[str] = "identity"
     #: Longer gradients are shortened to this length.
     max_grad_norm: ClassVar[float | None] = None
-    #: Whether the processes of a group share each batch; if not, all train on all of it alike.
+    #: Whether the processes of a group share each batch; if not, each trains on all of it.
     shares_batches: ClassVar[bool] = False
     #: What is minimised.
     objective: "ClassVar[type[Objective]]"
@@ -55,7 +55,7 @@ class TrainingSettings:
 
 @dataclass
 class Learner:
-    """What an objective sees of a training."""
+    """The state of a training that an objective reads."""
 
     rows: Rows
     projection: nn.Linear
@@ -75,11 +75,11 @@ class Learner:
         return self._classes[on_device(chosen, self.device)]
 
     def dropped(self, chosen: np.ndarray, dropout: float = 0.0) -> Tensor:
-        """Features of texts with dropout in the embedding model, and a share ``dropout`` of the features set to 0."""
+        """Features of texts with dropout in the embedding model, and with probability ``dropout`` in the features."""
         return shown(self.projection(self.rows.dropped(chosen)), self.settings, dropout)
 
     def plain(self, chosen: np.ndarray) -> Tensor:
-        """Features of texts, as ``transform`` gives them."""
+        """Features of texts, as ``transform`` returns them."""
         return shown(self.projection(self.rows.plain(chosen)), self.settings)
 
     def class_means(self) -> tuple[Tensor, Tensor]:
@@ -87,7 +87,7 @@ class Learner:
         features, classes = self.plain(self.training), self.classes_of(self.training)
         members = functional.one_hot(classes, self.n_classes)
         counts = members.sum(0)
-        # A product: on a GPU ``index_add_`` adds in another order each time.
+        # A matrix product, because ``index_add_`` on a GPU adds in random order.
         return (members.T.to(features.dtype) @ features) / counts.unsqueeze(1).clamp_min(1), counts
 
 
@@ -104,7 +104,7 @@ class Objective:
         self.settings: Any = learner.settings  # those of its own
 
     def parameters(self) -> list[nn.Parameter]:
-        """Give the trained parameters that the features do not need."""
+        """Trained parameters that the features do not depend on."""
         return []
 
     def stages(self) -> list[Stage]:
@@ -128,7 +128,7 @@ class SupConObjective(Objective):
 
     def __init__(self, learner: Learner) -> None:
         super().__init__(learner)
-        # The softmax loss needs class weights, which are dropped after training.
+        # The softmax loss needs class weights, which are discarded after training.
         self.class_weights = nn.Linear(learner.width, learner.n_classes).to(learner.device)
 
     def parameters(self) -> list[nn.Parameter]:
@@ -148,7 +148,7 @@ class SupConObjective(Objective):
 
 
 def shown(features: Tensor, settings: TrainingSettings, dropout: float = 0.0) -> Tensor:
-    """Features as an encoder gives them, from the output of its linear layer."""
+    """Features of an encoder from the output of its linear layer."""
     features = ACTIVATIONS[settings.activation]()(features)
     if dropout:
         features = functional.dropout(features, dropout)
