@@ -47,8 +47,8 @@ print(open_set_report(y_test, predicted, labels=clf.classes_))
 # %%
 # Which open digits are accepted?
 # -------------------------------
-# Each line is a true digit, each column a prediction. Below the white line are the open digits. There, all images outside
-# the last column are open images that were accepted as a known digit.
+# Each line is a true digit, each column a prediction. Below the white line are the open digits. There, all images
+# outside the last column are open images that were accepted as a known digit.
 
 labels = [*clf.classes_, clf.open_label_]
 table = np.array([[np.sum(predicted[y_test == digit] == label) for label in labels] for digit in range(10)])

@@ -74,9 +74,9 @@ plt.show()
 # %%
 # Which of two models ranks better?
 # ---------------------------------
-# The OSCR curve shows the proportion of known samples that are accepted *and* get the right class, against the proportion of open
-# samples that are accepted. A higher curve is better. The second model is an outlier detector, followed by a logistic
-# regression for the class.
+# The OSCR curve shows the proportion of known samples that are accepted *and* get the right class, against the
+# proportion of open samples that are accepted. A higher curve is better. The second model is an outlier detector,
+# followed by a logistic regression for the class.
 
 display = TradeOffDisplay.from_estimator(clf, X_test, y_test, kind="oscr", name="ellipsoids")
 detector = LocalOutlierFactor(novelty=True).fit(X_train)

@@ -88,8 +88,8 @@ for label in clf.classes_:
 #
 # - *Mean radius*: the radius is the mean distance of the samples to the class mean. This is the initialisation of the
 #   paper.
-# - *Equal coverage*: the ball covers the same proportion of the training samples of its class as the ellipsoid does. So only
-#   the shape is different.
+# - *Equal coverage*: the ball covers the same proportion of the training samples of its class as the ellipsoid does. So
+#   only the shape is different.
 
 
 class Balls:

@@ -10,8 +10,8 @@ training samples and of new samples. Then it shows how the classifier chooses th
 # %%
 # Data
 # ----
-# The features are those of the frozen embedding model, for the corpus that comes with the package. The embedding model was not
-# trained on these texts. The test part has new texts of the 28 known intents, and open texts.
+# The features are those of the frozen embedding model, for the corpus that comes with the package. The embedding model
+# was not trained on these texts. The test part has new texts of the 28 known intents, and open texts.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -11,8 +11,8 @@ that the extra ``[offline]`` installs. Nothing is downloaded.
 # %%
 # Train
 # -----
-# The training part has requests of 28 intents and no open text. With ``finetune="head"`` the embedding model is frozen and
-# embeds each text once. Only a linear layer is trained.
+# The training part has requests of 28 intents and no open text. With ``finetune="head"`` the embedding model is frozen
+# and embeds each text once. Only a linear layer is trained.
 
 import tempfile
 import textwrap
@@ -80,8 +80,8 @@ plt.show()
 # Why is a text rejected?
 # -----------------------
 # :func:`~skellipsoid.explain` gives the nearest intent, the margin, the p-value and the nearest training text. The
-# p-value is the proportion of held-out known texts with the same or a lower margin. A text with a near training text can
-# still be open: the margin also depends on the direction from the centre to the text.
+# p-value is the proportion of held-out known texts with the same or a lower margin. A text with a near training text
+# can still be open: the margin also depends on the direction from the centre to the text.
 
 is_open, is_rejected = test.target == "-1", predicted == "-1"
 order = np.argsort(-margins)
