@@ -89,8 +89,9 @@ def test_python_blocks_do_what_the_page_says(page, machine, tmp_path, monkeypatc
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_readme_runs_as_it_is_pasted(tmp_path, monkeypatch):
+def test_readme_runs_as_it_is_pasted(tmp_path, monkeypatch, assistant):
     monkeypatch.chdir(tmp_path)
+    shutil.copytree(assistant, tmp_path / "assistant")
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     train = datasets.load_assistant_intents(subset="train")
     X, y = datasets.make_open_blobs(200, open_share=0.0, random_state=0)

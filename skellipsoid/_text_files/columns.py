@@ -19,6 +19,8 @@ _FEW = 10
 #: The header that needs no message.
 _PLAIN = ["text", "label"]
 _WORD = re.compile(r"[^\W\d_]{2,}")
+#: Columns of a log of skellipsoid-serve, which holds the texts as well if it was asked to.
+_OF_SERVER = {"time", "model", "answer", "score", "nearest_class"}
 
 
 def choose_columns(table: Table, path: Path, text: str | None, label: str | None) -> tuple[int, int, bool]:
@@ -68,6 +70,11 @@ def choose_text_column(table: Table, path: Path, text: str | None) -> tuple[int,
         return find_column(table, path, text, "--text-column"), False
     if table.n_columns == 1:
         return 0, table.header > 0
+    if set(table.names) >= _OF_SERVER and "text" not in table.names:
+        raise ValueError(
+            f"{str(path)!r} is a log of skellipsoid-serve without texts; start the server with --log-texts, and read "
+            "what it writes from then on."
+        )
     profiles = _Profiles(table)
     found = _pick(profiles, table.text_columns, set(), rank_text, profiles.is_textual)
     if found is None:

@@ -32,7 +32,7 @@ from ._change import check_names, save_where_asked
 from ._given import lines_of_input, read_by, with_content
 from ._pages.page import SUFFIX as PAGE
 from ._pages.page import saved_by
-from ._reviewed import COLUMNS, Chosen, one_line, write_chosen
+from ._reviewed import COLUMNS, Chosen, learn_command, one_line, write_chosen
 from ._trade_off import before_and_after
 from ._use import load_model, prediction_records, tokenizer_of, weights_of
 
@@ -60,9 +60,10 @@ def _how(options: argparse.Namespace, model: Any) -> str:
     """Say how the messages are labelled."""
     opened = printable(repr(str(split_estimator(model)[1].open_label_)))
     if options.save.suffix.lower() == PAGE:
-        saved = saved_by(options.save)
-        return f"open it in a browser, label, and pass the {saved} that it saves to skellipsoid learn, with --log."
-    return f"fill in the column label, {opened} for a message of no intent, and pass the file to skellipsoid learn."
+        how = f"open it in a browser, label, and save {saved_by(options.save)}"
+    else:
+        how = f"fill in the column label, {opened} for a message of no intent"
+    return f"{how}. Then run:\n{printable(learn_command(options))}"
 
 
 def _chosen(model: Any, texts: list[str], *, with_neighbours: bool) -> list[Chosen]:

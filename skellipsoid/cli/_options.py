@@ -21,7 +21,12 @@ _HUB = "or the name user/name of a model on the Hugging Face hub"
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
-    parser: argparse.ArgumentParser = Parser(prog="skellipsoid", description="Open-set classification of text.")
+    parser: argparse.ArgumentParser = Parser(
+        prog="skellipsoid",
+        description="Open-set classification of text.",
+        epilog="First: skellipsoid train --data FILE --save MODEL. Then predict labels files, and skellipsoid-serve "
+        "--model MODEL --log LOG --log-texts answers over HTTP. review and learn adapt the model to users' messages.",
+    )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True)
     _add_demo(commands)

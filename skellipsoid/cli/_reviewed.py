@@ -78,16 +78,10 @@ def _write_rows(path: Path, names: list[str], rows: list[list[Any]], classifier:
 
 
 def _write_page(options: argparse.Namespace, classifier: Any, chosen: list[Chosen]) -> None:
-    saves = saved_by(options.save)
-    log = "LOG" if options.data is None else str(options.data)
-    model = "MODEL" if options.model is None else str(options.model)
-    read_as = ["--text-column", options.text_column] if options.text_column else []
-    read_as += [part for sheet in options.sheet for part in ("--sheet", sheet)]
-    read_as += ["--encoding", options.encoding] if options.encoding else []
     given = "messages of users" + (" and training texts" if any(any(each.nearest) for each in chosen) else "")
     data = {
-        "saves": saves,
-        "next": shlex.join(["skellipsoid", "learn", "--model", model, "--data", saves, "--log", log, *read_as]),
+        "saves": saved_by(options.save),
+        "next": learn_command(options),
         "notice": f"This page holds {given}: give it to those alone who may read them. It sends nothing.",
         "open": str(classifier.open_label_),
         "classes": list(map(str, classifier.classes_.tolist())),
@@ -106,6 +100,17 @@ def _write_page(options: argparse.Namespace, classifier: Any, chosen: list[Chose
         ],
     }
     write_page(options.save, "review", f"{len(chosen)} messages to label", data)
+
+
+def learn_command(options: argparse.Namespace) -> str:
+    """Write the command that learns from the labelling file; ``LOG`` stands for a log of standard input."""
+    labels = saved_by(options.save) if options.save.suffix.lower() == PAGE else options.save
+    log = "LOG" if options.data is None else options.data
+    words = ["skellipsoid", "learn", "--model", options.model, "--data", labels, "--log", log]
+    words += ["--text-column", options.text_column] if options.text_column else []
+    words += [part for sheet in options.sheet for part in ("--sheet", sheet)]
+    words += ["--encoding", options.encoding] if options.encoding else []
+    return shlex.join(map(str, words))
 
 
 def one_line(text: str) -> str:

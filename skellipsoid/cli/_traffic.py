@@ -71,10 +71,9 @@ def _write_page(groups: DiscoveredClasses, options: argparse.Namespace, classifi
         one = {"text": text, "score": f"{groups.scores[row]:.4f}", "copies": int(copies[row])}
         members[int(groups.labels[row])].append(one)
     saves = saved_by(options.save)
-    model = "MODEL" if options.model is None else str(options.model)
     data = {
         "saves": saves,
-        "next": shlex.join(["skellipsoid", "add", "--model", model, "--data", saves]),
+        "next": shlex.join(["skellipsoid", "add", "--model", str(options.model), "--data", saves]),
         "notice": "This page holds messages of users: give it to those alone who may read them. It sends nothing.",
         "open": str(classifier.open_label_),
         "classes": list(map(str, classifier.classes_.tolist())),

@@ -109,8 +109,8 @@ def read_label_problem(
     weight = read_weights(sample_weight, len(true))
     present = weight > 0
     true, predicted = true[present], predicted[present]
+    labels = classes_of_scored(true, open_label) if labels is None else labels
     if labels is None:
-        warn_of_scorer(true, open_label)
         found = np.union1d(true, predicted)
         classes = found[found != open_label]
     else:
@@ -135,9 +135,8 @@ def read_scored_rows(
     true = read_labels(y_true, "y_true")
     open_label = cast_open_label(open_label, true)
     is_known = np.asarray(true != open_label)
-    if labels is None:
-        warn_of_scorer(true, open_label)
-    else:
+    labels = classes_of_scored(true, open_label) if labels is None else labels
+    if labels is not None:
         is_known = np.isin(true, read_known_classes(labels, true, open_label))
     scores, weight = read_scores(score, len(is_known)), read_weights(sample_weight, len(is_known))
     present = weight > 0
@@ -287,17 +286,23 @@ def read_scores(score: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     return array.astype(np.float64)
 
 
-def warn_of_scorer(true: LabelArray, open_label: Any) -> None:
-    """Warn if scikit-learn's scorer makes a metric read unknown classes as known."""
+def classes_of_scored(true: LabelArray, open_label: Any) -> LabelArray | None:
+    """Give the known classes where scikit-learn's own scorer passes labels that its estimator does not know.
+
+    A warning says that these labels are read as open; ``None`` where there is no such label, or no such scorer.
+    """
     classes = getattr(scored_estimator(), "classes_", None)
     if classes is None:
-        return
-    unknown = np.setdiff1d(true, np.append(as_labels(classes, "classes_").astype(true.dtype), open_label))
-    if len(unknown):
-        warn(
-            f"y_true holds {unknown[0].item()!r}, which the estimator does not know and this metric takes as known: "
-            "make the scorer with skellipsoid.metrics.make_open_set_scorer(metric), not with sklearn's make_scorer."
-        )
+        return None
+    known = as_labels(classes, "classes_").astype(true.dtype)
+    unknown = np.setdiff1d(true, np.append(known, open_label))
+    if not len(unknown):
+        return None
+    warn(
+        f"y_true holds {unknown[0].item()!r}, which the estimator does not know: this score reads it as open; "
+        "make the scorer with skellipsoid.metrics.make_open_set_scorer(metric), not with sklearn's make_scorer."
+    )
+    return np.asarray(known[known != open_label])
 
 
 def check_same_length(n_rows: int, values: NDArray[Any], name: str) -> None:

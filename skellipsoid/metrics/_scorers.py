@@ -84,7 +84,11 @@ class _OpenSetScorer:
 
 
 def make_open_set_scorer(
-    metric: Callable[..., float], *, response: Response = "predict", greater_is_better: bool = True, **parameters: Any
+    metric: Callable[..., float],
+    *,
+    response: Response | Literal["auto"] = "auto",
+    greater_is_better: bool = True,
+    **parameters: Any,
 ) -> _OpenSetScorer:
     """Make a scorer for cross-validation and searches from an open-set metric.
 
@@ -97,10 +101,11 @@ def make_open_set_scorer(
     metric : callable
         ``metric(y_true, prediction, *, labels, open_label, **parameters)``, such as the functions of this module. If
         the scorer gets ``sample_weight``, it passes it to the metric.
-    response : {"predict", "score", "known_and_score"}, default="predict"
+    response : {"auto", "predict", "score", "known_and_score"}, default="auto"
         What the metric gets from the estimator. ``"predict"``: labels. ``"score"``: the knownness (``score_samples``,
         else the largest column of ``decision_function`` or ``predict_proba``). ``"known_and_score"``: the closed-set
-        prediction and the knownness.
+        prediction and the knownness. ``"auto"``: ``"score"`` for a metric whose second argument is named ``score``,
+        ``"known_and_score"`` where the third is, else ``"predict"``.
     greater_is_better : bool, default=True
         Whether the metric is better when it is larger; otherwise the scorer negates it.
     **parameters : dict
@@ -116,7 +121,7 @@ def make_open_set_scorer(
     Raises
     ------
     ValueError
-        If ``response`` is none of the three.
+        If ``response`` is none of the four.
 
     Warns
     -----
@@ -145,13 +150,24 @@ def make_open_set_scorer(
     Metrics of scores:
 
     >>> from skellipsoid.metrics import fpr_at_tpr, open_set_auroc, oscr_score
-    >>> auroc_scorer = make_open_set_scorer(open_set_auroc, response="score")
-    >>> neg_fpr_scorer = make_open_set_scorer(fpr_at_tpr, response="score", greater_is_better=False)
-    >>> oscr_scorer = make_open_set_scorer(oscr_score, response="known_and_score")
+    >>> auroc_scorer = make_open_set_scorer(open_set_auroc)
+    >>> neg_fpr_scorer = make_open_set_scorer(fpr_at_tpr, greater_is_better=False)
+    >>> oscr_scorer = make_open_set_scorer(oscr_score)
     """
+    if response == "auto":
+        response = response_for(metric)
     if response not in ("predict", "score", "known_and_score"):
-        raise ValueError(f"response={response!r} is unknown; use 'predict', 'score' or 'known_and_score'.")
+        raise ValueError(f"response={response!r} is unknown; use 'auto', 'predict', 'score' or 'known_and_score'.")
     return _OpenSetScorer(metric, response, 1 if greater_is_better else -1, parameters)
+
+
+def response_for(metric: Callable[..., float]) -> Response:
+    """Tell by the names of its arguments what a metric is computed of."""
+    try:
+        second, third = [*signature(metric).parameters, "", "", ""][1:3]
+    except (TypeError, ValueError):  # a callable that does not tell its arguments
+        return "predict"
+    return "score" if second == "score" else "known_and_score" if third == "score" else "predict"
 
 
 def warn_of_lost_open_prediction(estimator: Any) -> None:

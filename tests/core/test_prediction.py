@@ -93,7 +93,7 @@ def test_operators_and_reads_do_not_depend_on_the_number_of_classes_or_rows(meth
 
 def test_a_call_uses_chunks_of_the_memory_of_its_device(clf, rows, monkeypatch):
     few = operators(lambda: clf.predict(torch.from_numpy(rows)))[0]
-    monkeypatch.setattr(devices, "chunk_bytes", lambda device: 2**16)
+    monkeypatch.setattr(devices, "chunk_bytes", lambda device: 2**14)
     many = operators(lambda: clf.predict(torch.from_numpy(rows)))[0]
     assert many > 3 * few
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import serve_helpers
 
+from skellipsoid._text_files.read import read_texts
 from skellipsoid.cli import main
 from skellipsoid_runtime.serve import Settings
 from skellipsoid_runtime.serve._log import AnswerLog
@@ -48,6 +49,8 @@ def test_a_line_says_when_which_model_answered_what(serve, tmp_path, exported, t
         }
     assert path.stat().st_mode & 0o777 == 0o600
     assert texts[0] not in path.read_text()
+    with pytest.raises(ValueError, match=r"is a log of skellipsoid-serve without texts; start .* with --log-texts"):
+        read_texts(path)
 
 
 def test_traffic_reads_it(written, saved, capsys):
@@ -65,7 +68,9 @@ def test_review_reads_it_and_keeps_its_columns(written, saved, tmp_path, capsys)
     header = chosen.read_text(encoding="utf-8").splitlines()[0].split("\t")
     assert header[:3] == ["message", "label", "proposed_label"]
     assert header[8:15] == ["weight", "row", "digest", "time", "model", "answer", "nearest_class"]
-    assert "of 228 are in" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "of 228 are in" in out
+    assert out.endswith(f"\nskellipsoid learn --model {saved} --data {chosen} --log {written}\n")
 
 
 def test_it_begins_anew_when_it_is_large_and_keeps_some_files(serve, tmp_path, exported, texts):

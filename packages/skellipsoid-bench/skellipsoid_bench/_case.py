@@ -1,4 +1,4 @@
-"""One run: features of a case, what is searched, the fit, the figures. Test samples are read once, at the end."""
+"""One run: features, search, fit and figures of a case. Test samples are read once, at the end."""
 
 import re
 from collections.abc import Mapping

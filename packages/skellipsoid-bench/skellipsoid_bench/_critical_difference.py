@@ -1,4 +1,4 @@
-"""Mean ranks of many models over many cases, and which of them can be told apart."""
+"""Critical-difference diagram: mean ranks of models over cases, Friedman and Nemenyi tests."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self

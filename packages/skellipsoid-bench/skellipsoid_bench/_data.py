@@ -41,8 +41,8 @@ class DataSpec(NamedTuple):
     name: str
     path: str | None = None
     open_label: str = OPEN
-    #: Of a single file of texts: its columns, and the share of each class that is the test part without a column of
-    #: parts.
+    #: Of a single file of texts: its columns, and the proportion of each class that is the test part without a
+    #: column of parts.
     text_column: str | None = None
     label_column: str | None = None
     split: str | None = None
@@ -144,7 +144,7 @@ def _parts_of(spec: DataSpec, path: Path) -> dict[str, tuple[NDArray[Any], NDArr
 
 
 def _parts_of_file(spec: DataSpec, path: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """Read one file, whose column ``split`` says which part a row is of; without it a share is drawn."""
+    """Read one file, whose column ``split`` says which part a row is of; without it a test part is drawn."""
     read: dict[str, Any] = {"text_column": spec.text_column, "kept": (spec.open_label,)}
     table = read_table(path, label_column=spec.label_column, **read)
     if spec.split is None:

@@ -1,4 +1,4 @@
-"""What drawing needs of matplotlib, which is an extra."""
+"""Loads and saves pictures with matplotlib, which is an extra."""
 
 from collections.abc import Callable
 from importlib.util import find_spec

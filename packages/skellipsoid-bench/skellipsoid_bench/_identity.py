@@ -1,4 +1,4 @@
-"""What a method is: its name, its settings by value, and the version of its answers."""
+"""Identity of a method: its name, its settings by value, and the version of its predictions."""
 
 import ast
 import hashlib
@@ -17,7 +17,7 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-#: Parameters that change no answer.
+#: Parameters that change no prediction.
 _WITHOUT_EFFECT = {"keep_samples", "keep_texts", "verbose"}
 #: Defaults that have changed, with those that results found first, which did not name them.
 _FIRST_DEFAULTS: dict[str, dict[str, Any]] = {"SupConTextEncoder": {"pooling": "mean", "layers": "last"}}

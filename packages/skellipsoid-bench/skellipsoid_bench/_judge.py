@@ -10,7 +10,7 @@ from skellipsoid._core.pipelines import closed_set_prediction, knownness, open_l
 
 from ._data import OPEN
 
-#: Members that rank the classes for each sample, so that a closed-set answer follows.
+#: Members that rank the classes for each sample, so that a closed-set prediction follows.
 _COLUMNS = ("decision_function", "predict_proba")
 
 
@@ -23,7 +23,7 @@ class Answers(NamedTuple):
 
 
 def read_answers(estimator: Any, X: NDArray[Any], predicted: Any, classes: NDArray[np.str_]) -> Answers:
-    """Read answers, scores and closed-set answers, and check them.
+    """Read predictions, scores and closed-set predictions, and check them.
 
     Whatever the classifier raises goes on: a figure is missing only if the classifier has no member to make it of.
 
@@ -33,7 +33,7 @@ def read_answers(estimator: Any, X: NDArray[Any], predicted: Any, classes: NDArr
         Fitted.
     X : ndarray
     predicted : array-like of shape (n_samples,)
-        Its answers to ``X``.
+        Its predictions for ``X``.
     classes : ndarray of shape (n_classes,)
         The labels that it was fitted on.
 
@@ -42,7 +42,7 @@ def read_answers(estimator: Any, X: NDArray[Any], predicted: Any, classes: NDArr
     TypeError
         If it has no ``classes_``.
     ValueError
-        If an answer, a class or a score cannot be one.
+        If a prediction, a class or a score cannot be one.
     """
     name, open_label = type(estimator).__name__, str(open_label_of(estimator))
     if not hasattr(estimator, "classes_"):
@@ -58,8 +58,9 @@ def read_answers(estimator: Any, X: NDArray[Any], predicted: Any, classes: NDArr
     wrong = ~(is_open | np.isin(given, classes))
     if wrong.any():
         raise ValueError(
-            f"{name} answers {str(given[wrong][0])!r} to {wrong.sum()} of {len(given)} test samples, which is neither "
-            f"a class nor its open label {open_label!r}; let predict answer {open_label!r}, or set open_label_ in fit."
+            f"{name} predicts {str(given[wrong][0])!r} for {wrong.sum()} of {len(given)} test samples, which is "
+            f"neither a class nor its open label {open_label!r}; let predict give {open_label!r}, or set "
+            "open_label_ in fit."
         )
     score = nearest = None
     if hasattr(estimator, "score_samples") or any(hasattr(estimator, member) for member in _COLUMNS):
@@ -79,7 +80,7 @@ def _one_for_each(what: str, values: Any, n_samples: int) -> NDArray[Any]:
 
 
 def judge(answers: Answers, truth: NDArray[np.str_], classes: NDArray[np.str_]) -> dict[str, Any]:
-    """Figures of answers; those of scores are ``None`` without a score, or if no test sample is open."""
+    """Figures of predictions; those of scores are ``None`` without a score, or if no test sample is open."""
     labels: dict[str, Any] = {"labels": classes, "open_label": OPEN}
     predicted, score, nearest = answers
     f1 = _percent(metrics.open_set_f1_score(truth, predicted, zero_division=0, **labels))
@@ -110,7 +111,7 @@ def _percent(share: float) -> float:
 
 
 def coarse_confusion(truth: NDArray[np.str_], predicted: NDArray[np.str_]) -> list[list[int]]:
-    """Count known samples (first) and open ones by answer: known and right, known and wrong, open."""
+    """Count known samples (first) and open ones by prediction: known and right, known and wrong, open."""
     is_open, rejected, right = truth == OPEN, predicted == OPEN, truth == predicted
     return [
         [int((rows & answer).sum()) for answer in (right & ~rejected, ~right & ~rejected, rejected)]

@@ -16,8 +16,8 @@ _CELLS = (
 )
 _SUMMARY = (
     "Means over all cases ± standard deviation over the seeds, in percent. *Best threshold*: F1 at the threshold that "
-    "is best on the test samples, which nobody knows in practice. *Rejected*: shares of the known and of the open test "
-    "samples that are rejected. *Reached*: cells whose mean is at or above that of EliDecide in the paper. Median "
+    "is best on the test samples, which nobody knows in practice. *Rejected*: proportions of the known and of the open "
+    "test samples that are rejected. *Reached*: cells whose mean is at or above that of EliDecide in the paper. Median "
     "seconds of fit, median milliseconds of predict for 1,000 samples, largest peak memory."
 )
 _COMPARISONS = (

@@ -1,4 +1,4 @@
-"""What a run costs, and what it ran with: seconds, peak memory, versions."""
+"""Costs of a run: seconds and peak memory; and the versions it ran with."""
 
 import ctypes
 import gc

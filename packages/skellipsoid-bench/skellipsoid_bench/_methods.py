@@ -24,6 +24,11 @@ _SHORT: dict[str, Any] = {
 }
 
 
+def of_package(name: str) -> Any:
+    """Find the class of this name that a short name stands for; ``None`` for classes of others."""
+    return next((type(each) for each in _SHORT.values() if name_of_class(type(each)) == name), None)
+
+
 class MethodSpec(NamedTuple):
     """An estimator with its name in the tables, and what is searched of its parameters."""
 

@@ -1,15 +1,16 @@
-"""What a reader of a table must know: who was told the traffic, and which results are missing."""
+"""Notes below a table: which methods were told the traffic, which results are old, which are missing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ._methods import PROTOCOL
+from ._identity import answers_of
+from ._methods import PROTOCOL, of_package
 from ._store import Record, grouped
 
 
 def notes(records: Sequence[Record]) -> list[str]:
     """Give the sentences below the table of one encoder."""
-    return [*_told(records), *_missing(records)]
+    return [*_told(records), *_older(records), *_missing(records)]
 
 
 def _told(records: Sequence[Record]) -> Iterator[str]:
@@ -42,6 +43,22 @@ def _written(value: Any) -> str:
     if value is None:
         return "not told"
     return " to ".join(f"{part:g}" for part in (value if isinstance(value, list) else [value]))
+
+
+def _older(records: Sequence[Record]) -> Iterator[str]:
+    """Say which methods of the package give other predictions today than when these results were made."""
+    found = [name for (name,), rows in grouped(records, "method").items() if any(map(_is_older, rows))]
+    if found:
+        yield f"Run before these methods changed, and not anew: {'; '.join(found)}."
+
+
+def _is_older(record: Record) -> bool:
+    """Whether an estimator of the package, with none inside it, has other parameters or another version today."""
+    kind, params = of_package(record["estimator"]), record["params"]
+    if kind is None or any(isinstance(value, Mapping) for value in params.values()):
+        return False
+    has_gone = not params.keys() <= kind().get_params().keys()
+    return has_gone or record.get("answers_version", {}) != answers_of(kind(**params))
 
 
 def _missing(records: Sequence[Record]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What the paper's Table 1 says."""
+"""Figures of the paper's Table 1."""
 
 import csv
 from functools import lru_cache

@@ -174,7 +174,7 @@ def _data(entry: Any) -> DataSpec:
 
 def _ratio(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-        raise ValueError(f"ratios has {value!r}, but the share of known classes must be above 0 and at most 1.")
+        raise ValueError(f"ratios has {value!r}, but the proportion of known classes must be above 0 and at most 1.")
     return float(value)
 
 

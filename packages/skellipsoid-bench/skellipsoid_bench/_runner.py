@@ -1,4 +1,4 @@
-"""The runner: what is not there yet is run, in this process or in several, and written at once."""
+"""The runner: runs what the file of results lacks, in one process or several, and writes each result at once."""
 
 import os
 import re
@@ -110,7 +110,8 @@ def run(
         Whether to run anew the results of another ``answers_version`` or of other source code of a method
         (:ref:`own_method`). Each new result replaces the old one. ``False``: a warning names the methods.
     save_predictions : str or path-like, default=None
-        Folder for one CSV file per run, with label, score and answer of each test sample. ``None``: none is written.
+        Folder for one CSV file per run, with label, score and prediction of each test sample. ``None``: none is
+        written.
     debug : bool, default=False
         Whether the error of a method ends the benchmark, with its traceback. ``False``: all other runs go on, and the
         messages are told at the end.
@@ -175,7 +176,7 @@ def run(
 
 
 def _stale(wanted: list[Run], done: Mapping[Name, Record], *, rerun: bool) -> set[Name]:
-    """Find the results of other answers, and say once what is true of results that count nevertheless."""
+    """Find the results of other predictions, and say once what is true of results that count nevertheless."""
     there = [(run, done[run.name]) for run in wanted if run.name in done]
     kinds: dict[str, Callable[[Run, Record], bool]] = {
         "of another answers_version than that of today": lambda run, record: (

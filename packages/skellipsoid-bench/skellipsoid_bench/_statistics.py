@@ -1,4 +1,4 @@
-"""Comparing models by repeated scores, and what many comparisons ask for."""
+"""Paired tests and confidence intervals of repeated scores, with corrections for many comparisons."""
 
 from typing import NamedTuple
 
@@ -102,7 +102,7 @@ def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, confidence_level: f
             "seeds: pass the same seeds in the same order."
         )
     if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level={confidence_level!r} is not in (0, 1): pass a share such as 0.95.")
+        raise ValueError(f"confidence_level={confidence_level!r} is not in (0, 1): pass a proportion such as 0.95.")
     difference = a - b
     rounding = float(_ROUNDING * max(np.abs(a).max(), np.abs(b).max()))
     if np.ptp(difference) <= rounding:
@@ -148,7 +148,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     See Also
     --------
     paired_test : Gives p-values.
-    scipy.stats.false_discovery_control : Controls the share of false rejections instead.
+    scipy.stats.false_discovery_control : Controls the proportion of false rejections instead.
 
     Notes
     -----

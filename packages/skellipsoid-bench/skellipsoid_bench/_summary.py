@@ -35,12 +35,13 @@ class Summary(NamedTuple):
     auroc, oracle_f1 : float or None
         Means; F1 at the threshold that is best on the test samples. ``None`` if a case has none.
     aupr_known, aupr_open, fpr95, oscr : float or None
-        Means: average precision with known and with open as the positive class, share of open samples that are accepted
-        where 95 % of the known ones are, area under the OSCR curve. ``None`` if a case has none.
+        Means: average precision with known and with open as the positive class, proportion of open samples that are
+        accepted where 95 % of the known ones are, area under the OSCR curve. ``None`` if a case has none.
     f1_variance, accuracy_variance : float or None
         Mean over data sets and ratios of the variance over the seeds (n − 1); ``None`` if one has a single seed.
     false_rejection_rate, open_rejection_rate : float or None
-        Mean shares of the known and of the open test samples that are rejected. ``None`` if a case has no such samples.
+        Mean proportions of the known and of the open test samples that are rejected. ``None`` if a case has no
+        such samples.
     n_reached, n_compared : int
         Cells of data set, ratio and metric whose mean is at or above that of EliDecide in the paper's Table 1, and
         cells that the paper has.

@@ -1,4 +1,4 @@
-"""What open-set classifiers of texts have in common."""
+"""Base class of open-set classifiers of texts."""
 
 from typing import Any
 

@@ -1,6 +1,7 @@
 """Messages of real users and real open texts: the package and what people use today, on the same texts.
 
-Each method answers as trained, with the open share told, and with 30, 60 or 120 labelled messages of the log.
+Each method answers as trained, with the proportion of open messages told, and with 30 or 120 labelled messages of the
+log.
 
     python studies/real_lines.py --data-home ../../../shared/data embed
     python studies/real_messages.py --data-home ../../../shared/data cases
@@ -8,28 +9,41 @@ Each method answers as trained, with the open share told, and with 30, 60 or 120
     python studies/real_messages.py report > results/real_messages.rst
 
 ``run --methods semantic-router`` needs the environment of ``environments/router.txt``. ``real_peers.py`` runs SetFit
-and AutoIntent in environments of their own, on the files that ``cases`` writes.
+and AutoIntent in environments of their own, on the files that ``cases`` writes. All get the same features (three layers
+of all-MiniLM-L6-v2, frozen); SetFit trains the text model itself.
 
-A method that has a score and no use for messages gets a line: as trained the one that rejects the share of held-out
-training texts of ``today_methods.py``; with the share told, the line that rejects this share of the log; with labelled
-messages, the line with the best F1 of these messages. Figures are of the messages that were not labelled.
+A method that has a score and no use for messages gets a threshold: as trained the one that rejects the proportion of
+held-out training texts of ``today_methods.py``; with the open proportion told, the one that rejects as much of the log;
+with labelled messages, the one with the best F1 of these messages. Figures are of the messages that were not labelled.
+Seconds and memory: what a process takes that embeds the training texts, learns them, and answers all messages.
 """
 
 import argparse
+import itertools
 import json
+import multiprocessing
+import resource
+import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from features import CACHE
 from line_tables import print_table
-from real_lines import OPEN, read, real_cases
+from real_lines import OPEN, read, real_cases, third_bot
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, matthews_corrcoef
 from sklearn.model_selection import StratifiedKFold
 from today_methods import FOLDS, METHODS, SIZES, Case, Texts, share_of
 
-from skellipsoid import EllipsoidOpenSetClassifier, choose_to_label, learn_from_traffic, set_operating_point
+from skellipsoid import (
+    EllipsoidOpenSetClassifier,
+    SupConTextEncoder,
+    choose_to_label,
+    learn_from_traffic,
+    set_operating_point,
+)
 from skellipsoid.baselines import MahalanobisClassifier
 from skellipsoid.metrics import open_set_f1_score
 
@@ -40,13 +54,14 @@ CASES = {
     "real-bot1subset": "Bot 1, reduced training set",
     "real-bot1v1": "Bot 1, messages of version 1",
     "real-bot2": "Bot 2",
+    "real-bot3": "Bot 3",
     "real-cardsid": "Cards, open texts of other card intents",
     "real-cardsood": "Cards, open texts of other domains",
     "real-clinc50": "CLINC150, 50 texts a class, its own open texts",
     "real-clinc100": "CLINC150, 100 texts a class, its own open texts",
 }
-#: Numbers of labelled messages, the last for two cases; draws of them, fewer for the large cases.
-COUNTS, MOST_OF, DRAWS, DRAWS_OF_LARGE, LARGE = (30, 60, 120), ("real-bot1", "real-bot2"), 10, 2, 5000
+#: Numbers of labelled messages, the last for the bots; draws of them, fewer for the large cases.
+COUNTS, BOTS, DRAWS, DRAWS_OF_LARGE, LARGE = (30, 120), ("real-bot1", "real-bot2", "real-bot3"), 10, 2, 5000
 WITH_SCORES = ("logistic regression", "OneClassSVM, per class", "semantic-router")
 MAHALANOBIS, OPEN_CLASS = "relative Mahalanobis", "logistic regression, open as a class"
 
@@ -67,7 +82,7 @@ def main():
 
 def all_cases(options):
     """Name, training texts, messages (open ones with the label OPEN)."""
-    for name, train, known, opened in real_cases(options):
+    for name, train, known, opened in itertools.chain(third_bot(options), real_cases(options)):
         yield name, train, joined(known, opened)
         if name == "real-bot1":
             # The texts of version 1 are those of version 2; only labels were mended.
@@ -99,7 +114,7 @@ def labelled(messages, m, draw):
 
 def counts_of(name):
     """Numbers of labelled messages of a case."""
-    return COUNTS if name in MOST_OF else COUNTS[:-1]
+    return COUNTS if name in BOTS else COUNTS[:-1]
 
 
 def draws_of(train):
@@ -108,15 +123,18 @@ def draws_of(train):
 
 
 def write_cases(options):
-    """Write texts, labels and labelled rows for the methods that run elsewhere."""
+    """Write texts, labels, features and labelled rows for the methods that run elsewhere."""
     for name, train, messages in all_cases(options):
         drawn = {m: [labelled(messages, m, draw).tolist() for draw in range(draws_of(train))] for m in counts_of(name)}
+        sizes = np.unique(train.y, return_counts=True)[1]
         case = {
             "train": [train.texts.tolist(), train.y.tolist()],
             "messages": [messages.texts.tolist(), messages.y.tolist()],
             "labelled": drawn,
+            "rejected": share_of("logistic regression", _nearest_size(sizes.mean())),
         }
         (HOME / f"{name}.json").write_text(json.dumps(case), encoding="utf-8")
+        np.save(HOME / f"{name}.npy", np.concatenate([train.X, messages.X]))
 
 
 def run(options):
@@ -127,27 +145,57 @@ def run(options):
         done = {(row["method"], row["given"], row["draw"]) for row in rows_of() if row["case"] == name}
         counts = counts_of(name)
         found = {
-            method: _answers(method, train, messages, counts)
+            method: _answers(method, train, messages, counts, done)
             for method in options.methods
             if any((method, str(m), 0) not in done for m in counts)
         }
+        costs = {
+            method: _measured(method, train, messages)
+            for method in found
+            if name in BOTS and (method, "fitted", 0) not in done
+        }
         for place in sorted((HOME / "answers").glob(f"{name}.*.json")):
-            found[place.name.split(".")[1]] = _read_answers(place)
+            method = place.name.split(".")[1]
+            answers = json.loads(place.read_text(encoding="utf-8"))
+            found[method] = _of_peer(method, answers, train, messages, counts)
+            costs[method] = answers[0]["cost"] if answers[0]["given"] == "fitted" else {}
         for method, answers in found.items():
             with RESULTS.open("a", encoding="utf-8") as file:
                 for shown, given, draw, rows, labels in answers:
                     if (shown, given, draw) in done:
                         continue
                     line = {"case": name, "method": shown, "given": given, "draw": draw}
-                    line |= judged(messages.y, labels, rows)
+                    line |= judged(messages.y, labels, rows) | (costs.get(shown, {}) if given == "fitted" else {})
                     file.write(json.dumps(line) + "\n")
+                    file.flush()
             print(name, method, flush=True)
 
 
-def _read_answers(place):
-    method = place.name.split(".")[1]
-    for given, draw, rows, labels in json.loads(place.read_text(encoding="utf-8")):
-        yield method, given, draw, np.array(rows, dtype=int), np.array(labels)
+def _measured(method, train, messages):
+    """Processor seconds and memory of a process that embeds, learns and answers."""
+    if method == OPEN_CLASS:  # as logistic regression
+        return {}
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_cost, method, train, messages).result()
+
+
+def _cost(method, train, messages):
+    warnings.simplefilter("ignore")
+    start = time.process_time()
+    encoder = SupConTextEncoder(finetune="none", random_state=0)
+    train = train._replace(X=encoder.fit_transform(list(train.texts), train.y))
+    next(iter(_answers(method, train, messages._replace(X=encoder.transform(list(messages.texts))), ())))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": round(time.process_time() - start, 1), "mib": round(memory)}
+
+
+def _of_peer(method, answers, train, messages, counts):
+    for answer in answers:
+        if "scores" in answer:
+            yield from _at_thresholds(method, train, messages, counts, *map(answer.get, ("known", "scores", "line")))
+        else:
+            rows = np.array(answer["rows"], dtype=int)
+            yield answer["method"], answer["given"], answer["draw"], rows, np.array(answer["answers"])
 
 
 def judged(truth, answers, without):
@@ -159,16 +207,17 @@ def judged(truth, answers, without):
         "right": np.mean(answers[~is_open] == truth[~is_open]),
         "noticed": np.mean(answers[is_open] == OPEN),
         "mcc": matthews_corrcoef(truth, answers),
-        # Of open and the classes that occur.
+        # Of open and the classes that occur; and of those that are answered, too (scikit-learn's default).
         "f1": f1_score(truth, answers, labels=np.unique(truth), average="macro"),
+        "f1_answered": f1_score(truth, answers, average="macro"),
     }
     return {name: round(100 * float(share), 2) for name, share in shares.items()}
 
 
-def _answers(method, train, messages, counts):
+def _answers(method, train, messages, counts, done=()):
     """Yield name, what was given, draw, labelled rows, and an answer for every message."""
     if method == "skellipsoid":
-        yield from _ours(train, messages, counts)
+        yield from _ours(train, messages, counts, done)
     elif method == OPEN_CLASS:
         for m in counts:
             for draw in range(draws_of(train)):
@@ -180,7 +229,7 @@ def _answers(method, train, messages, counts):
         yield from _scored(method, train, messages, counts)
 
 
-def _ours(train, messages, counts):
+def _ours(train, messages, counts, done):
     """As fitted; the line of the share; labelled messages, drawn at random and chosen by the package."""
     clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(train.X, train.y)
     none, name = np.array([], dtype=int), "skellipsoid"
@@ -190,6 +239,8 @@ def _ours(train, messages, counts):
     set_operating_point(clf)
     for m in counts:
         for draw in range(draws_of(train)):
+            if (f"{name}, messages chosen by review", str(m), draw) in done:
+                continue
             chosen = choose_to_label(clf, messages.X, m, random_state=draw)
             ways = {
                 name: (labelled(messages, m, draw), np.ones(m)),
@@ -203,14 +254,14 @@ def _ours(train, messages, counts):
 
 
 def _scored(method, train, messages, counts):
-    """Answers of a method with a score, at the line of each setting."""
+    """Answers of a method with a score, at the threshold of each setting."""
     classes, codes = np.unique(train.y, return_inverse=True)
     if method == MAHALANOBIS:
-        clf = MahalanobisClassifier(covariance="relative", threshold="auto", open_label=OPEN)
+        clf = MahalanobisClassifier(covariance="relative", threshold="auto", open_label=OPEN, random_state=0)
         clf = clf.fit(train.X, train.y)
         known, scores, line = clf.predict_known(messages.X), clf.score_samples(messages.X), 0.0
     else:
-        size = min(SIZES, key=lambda n: abs(n - len(codes) / len(classes)))
+        size = _nearest_size(len(codes) / len(classes))
         make, case = METHODS[method].make, Case(0, size, None)
         texts = Texts(train.texts, train.X)
         folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(codes, codes)
@@ -218,6 +269,17 @@ def _scored(method, train, messages, counts):
         line = np.quantile(np.concatenate([part.answers(left)[1] for part, left in parts]), share_of(method, size))
         known, scores = make(case).fit(texts, codes).answers(Texts(messages.texts, messages.X))
         known = classes[known]
+    yield from _at_thresholds(method, train, messages, counts, known, scores, line)
+
+
+def _nearest_size(n_texts):
+    """Give the number of texts of a class for which ``today_methods.py`` has a proportion."""
+    return min(SIZES, key=lambda n: abs(n - n_texts))
+
+
+def _at_thresholds(method, train, messages, counts, known, scores, line):
+    """Answers as trained, with the open proportion told, and with labelled messages."""
+    known, scores, classes = np.asarray(known, dtype=object), np.asarray(scores), np.unique(train.y)
     none, share = np.array([], dtype=int), np.mean(messages.y == OPEN)
     yield method, "fitted", 0, none, np.where(scores < line, OPEN, known)
     yield method, "share", 0, none, np.where(scores < np.quantile(scores, share), OPEN, known)
@@ -254,7 +316,14 @@ PLATFORMS = {
     "Haptik": ((65.4, 66.9, 58.8), (53.2, 81.9, 55.0), 59.9),
     "BERT, fine-tuned": ((73.2, 7.8, 47.2), (73.2, 30.7, 53.8), 63.5),
 }
-GIVEN = {"fitted": "as trained", "share": "share told", "30": "30 labelled", "60": "60 labelled", "120": "120 labelled"}
+GIVEN = {
+    "fitted": "as trained",
+    "share": "proportion told",
+    "30": "30 labelled",
+    "60": "60 labelled",
+    "120": "120 labelled",
+}
+FIGURES = ("right", "noticed", "mcc", "f1", "f1_answered")
 
 
 def report():
@@ -265,11 +334,26 @@ def report():
         if not rows:
             continue
         print(f"{title}\n{'-' * len(title)}\n")
-        print("In-scope accuracy / out-of-scope recall / Matthews correlation / F1, percent; means of the draws.\n")
+        is_new = all("f1_answered" in row for row in rows)
+        print(
+            "In-scope accuracy / out-of-scope recall / Matthews correlation / F1 over open and the classes that occur"
+        )
+        if is_new:
+            print("/ F1 over all that occur or are answered (scikit-learn's default), percent; means of the draws.\n")
+        else:
+            print(
+                "in percent; means of the draws. Of an earlier version: before class frequencies and the memory of open"
+            )
+            print("messages; SetFit with the threshold .5, or open as a class with labels.\n")
         methods = list(dict.fromkeys(row["method"] for row in rows))
-        lines = [["method", *GIVEN.values()]]
+        given = [name for name in GIVEN if any(row["given"] == name for row in rows)]
+        costs = {row["method"]: f"{row['seconds']} / {row['mib']}" for row in rows if "seconds" in row}
+        lines = [["method", *map(GIVEN.get, given), *(["seconds / MiB"] if costs else [])]]
         for method in methods:
-            lines.append([method, *(_cell(rows, method, given) for given in GIVEN)])
+            cost = [costs.get(method, "–")] if costs else []
+            lines.append(
+                [method, *(_cell(rows, method, name, FIGURES if is_new else FIGURES[:-1]) for name in given), *cost]
+            )
         print_table(lines)
     title = "Platforms on bot 1, messages of version 1"
     print(f"{title}\n{'-' * len(title)}\n")
@@ -281,11 +365,9 @@ def report():
     print_table(lines)
 
 
-def _cell(rows, method, given):
+def _cell(rows, method, given, figures):
     of = [row for row in rows if row["method"] == method and row["given"] == given]
-    if not of:
-        return "–"
-    return " / ".join(f"{np.mean([row[key] for row in of]):.1f}" for key in ("right", "noticed", "mcc", "f1"))
+    return " / ".join(f"{np.mean([row[key] for row in of]):.1f}" for key in figures) if of else "–"
 
 
 if __name__ == "__main__":

@@ -76,9 +76,9 @@ class Codes(Answers):
         (
             Answers(),
             ["a", "open"],
-            r"^Answers answers 'open' to 1 of 2 test samples, which is neither a class nor its ",
+            r"^Answers predicts 'open' for 1 of 2 test samples, which is neither a class nor its ",
         ),
-        (Answers(), ["a", "-1"], r"^Answers answers '-1' to 1 of 2 .* open label 'none of these'; let predict answer"),
+        (Answers(), ["a", "-1"], r"^Answers predicts '-1' for 1 of 2 .* open label 'none of these'; let predict give"),
         (Answers(), [["a"], ["b"]], r"^predict of Answers has the shape \(2, 1\), but needs one entry for each of 2"),
         (Codes(), ["a", "b"], r"^classes_ of Codes holds '0', which is no label of y; keep the labels that fit is"),
         (Raising(), ["a", "b"], r"^unsupported operand$"),

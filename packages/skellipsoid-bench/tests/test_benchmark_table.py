@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_rel
 
+from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid_bench import Cell, make_table, paper_figures
+from skellipsoid_bench._identity import answers_of
 
 OTHER = {"method": "mine", "estimator": "mine:Classifier"}
 
@@ -155,11 +157,15 @@ def test_the_paper_row_follows_the_class(make_record, estimator, row):
     assert cell.paper == told.get(("banking", 0.25, row))
 
 
-def test_tables_say_what_methods_were_told_and_which_cases_are_missing(records):
-    told = {"open_share": [0.25, 0.75], "known_shift": 0, "beta": 0.5}
-    rows = [{**record, "params": told} if record["method"] == "ellipsoid" else record for record in records]
+def test_tables_say_what_methods_were_told_and_which_cases_are_old_or_missing(records):
+    settings = {"open_share": [0.25, 0.75], "known_shift": 0, "beta": 0.5}
+    rows = [{**record, "params": settings} if record["method"] == "ellipsoid" else record for record in records]
     table = make_table(rows)
-    told, incomplete = table.notes["head"]
+    told, older, incomplete = table.notes["head"]
+    assert older.endswith("not anew: ellipsoid.")
+    today = answers_of(EllipsoidOpenSetClassifier())
+    for other in ({"answers_version": today}, {"params": {"trainer": {"class": "EliDecide"}}}, OTHER):
+        assert not any("not anew" in note for note in make_table([row | other for row in rows]).notes["head"])
     assert told.endswith(
         "traffic: open_share 0.25 to 0.75, known_shift 0: ellipsoid. The others have no such parameters."
     )

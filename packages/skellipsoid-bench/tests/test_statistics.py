@@ -106,5 +106,5 @@ def test_bad_p_values(p_values, message):
 
 
 def test_bad_confidence_level():
-    with pytest.raises(ValueError, match=r"^confidence_level=1 is not in \(0, 1\): pass a share such as 0\.95"):
+    with pytest.raises(ValueError, match=r"^confidence_level=1 is not in \(0, 1\): pass a proportion such as 0\.95"):
         paired_test([1, 2, 4], [1, 1, 1], confidence_level=1)

@@ -1,4 +1,4 @@
-"""The words of ``skellipsoid-bench``."""
+"""Arguments of ``skellipsoid-bench``."""
 
 import argparse
 from pathlib import Path
@@ -45,7 +45,7 @@ def _add_run(steps: Commands) -> None:
         help="banking, oos, stackoverflow, assistant, a folder with train.tsv and test.tsv (text<TAB>label), a file of "
         "texts and labels (.csv, .tsv, .jsonl, .parquet, .xlsx), or a .npz file of features (default: the first three)",
     )
-    run.add_argument("--ratios", nargs="+", type=float, metavar="RATIO", help="shares of known classes")
+    run.add_argument("--ratios", nargs="+", type=float, metavar="RATIO", help="proportions of known classes")
     run.add_argument("--seeds", nargs="+", type=seed, metavar="SEED", help="each draws other known classes")
     run.add_argument(
         "--encoders",
@@ -62,7 +62,7 @@ def _add_run(steps: Commands) -> None:
     run.add_argument("--jobs", type=_n_processes, default=1, metavar="NUMBER", help="processes (default: 1)")
     run.add_argument("--rerun", action="store_true", help="run anew the results of other code of a method")
     run.add_argument("--debug", action="store_true", help="end at the first error of a method, with its traceback")
-    run.add_argument("--save-predictions", metavar="FOLDER", help="one CSV file per run: label, score, answer")
+    run.add_argument("--save-predictions", metavar="FOLDER", help="one CSV file per run: label, score, prediction")
     run.add_argument("--device", default="auto", help="where torch computes: auto, cpu, cuda (default: auto)")
 
 

@@ -1,4 +1,4 @@
-"""What the commands do: run, table, plot."""
+"""The commands run, table and plot."""
 
 import argparse
 import os

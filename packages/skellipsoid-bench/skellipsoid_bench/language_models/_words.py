@@ -1,4 +1,4 @@
-"""What is said to a language model, and what its answer means."""
+"""Prompts for a language model, and the label that its answer names."""
 
 import json
 import re

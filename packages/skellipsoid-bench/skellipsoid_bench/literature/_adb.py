@@ -88,7 +88,7 @@ class ADBClassifier(CentroidBallClassifier):
     See Also
     --------
     CLABClassifier : Learns the radii with samples of other classes, too.
-    skellipsoid.baselines.BallClassifier : The radius covers a given share of the samples.
+    skellipsoid.baselines.BallClassifier : The radius covers a given proportion of the samples.
 
     Notes
     -----

@@ -56,15 +56,15 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
     """Open-set classifier of texts by a dynamic ensemble (DE): the layers of a text model vote.
 
     It takes texts, and tunes a text model [1]_. Behind each layer l of the model is a head: the mean of the token
-    vectors x_l becomes z_l = tanh(W_l x_l + b_l), and a linear classifier answers with a known class. The answer is
-    *open* if the local outlier factor of z_l among the training texts is too large.
+    vectors x_l becomes z_l = tanh(W_l x_l + b_l), and a linear classifier predicts a known class. The prediction
+    is *open* if the local outlier factor of z_l among the training texts is too large.
 
     1. Training minimises Σ_l CE(l, y) − β Σ_l min_{j<l} CE(l, p_j). The first sum are the cross-entropies of all
        layers. The second keeps a layer from repeating the most similar of the layers before it.
     2. The loss is the mean over the texts as they are and ``adversarial_steps`` passes with word embeddings that are
        changed against the model: along the gradient of the loss, by at most ``adversarial_norm`` for each text.
-    3. A text is answered as soon as the answer of a layer has at least t · l^γ votes, counted from the first layer on.
-       The layers after it are not computed. Without such an answer the last layer decides.
+    3. A text is decided as soon as the prediction of a layer has at least t · l^γ votes, counted from the first layer
+       on. The layers after it are not computed. Without such a prediction the last layer decides.
 
     Read more in the :ref:`User Guide <literature>`.
 

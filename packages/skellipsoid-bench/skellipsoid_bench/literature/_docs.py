@@ -22,12 +22,12 @@ _OF_ENCODERS = {
 
         early_stopping : bool, default=True
             Whether validation texts decide when to stop: when their accuracy has not improved for ``n_iter_no_change``
-            epochs. The classifier of the training answers them. The weights of the best epoch are kept, of several the
+            epochs. The classifier of the training predicts them. The weights of the best epoch are kept, of several the
             first. Validation texts are ``X_val`` of ``fit``, or else ``validation_fraction`` of the training texts.
 
         validation_fraction : float, default=0.1
-            Share of each class's texts that are validation texts, with ``early_stopping`` and without ``X_val``. They
-            are not trained on. Copies of a text are held out together.
+            Proportion of each class's texts that are validation texts, with ``early_stopping`` and without ``X_val``.
+            They are not trained on. Copies of a text are held out together.
 
         n_iter_no_change : int, default=10
             Number of epochs without improvement after which training stops, with ``early_stopping``.

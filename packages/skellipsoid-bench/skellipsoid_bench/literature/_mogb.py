@@ -16,7 +16,7 @@ from ._docs import published_docs
 from ._sklearn import Interval, StrOptions
 from ._torch.granular_balls import ROUNDING, Ball, granular_balls
 
-#: A ball of equal rows has this radius, as a share of the scale: margins stay finite.
+#: A ball of equal rows has this radius, as a fraction of the scale: margins stay finite.
 _SMALLEST_RADIUS = 1e-6
 
 
@@ -25,7 +25,7 @@ _SMALLEST_RADIUS = 1e-6
 class MOGBClassifier(BoundaryOpenSetClassifier):
     """Open-set classifier with several balls around each class (MOGB's boundary).
 
-    Granular balls [1]_. The purity of a ball is the share of its most frequent class.
+    Granular balls [1]_. The purity of a ball is the proportion of its most frequent class.
 
     1. At first one ball contains all samples.
     2. A ball with too small a purity and enough samples is split: one seed sample of each of its classes is drawn, and

@@ -1,4 +1,4 @@
-"""What is private in scikit-learn and used here, in one place: another release may move it."""
+"""Private names of scikit-learn that are used here, in one place: another release may move them."""
 
 from sklearn.utils._param_validation import Interval, StrOptions
 

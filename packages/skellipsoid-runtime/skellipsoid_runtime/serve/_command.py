@@ -70,7 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0 answers other machines (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=8000, help="0 chooses a free one (default: 8000)")
     parser.add_argument("--log", type=Path, help="write one line of JSON per answer to this file, without the text")
-    parser.add_argument("--log-texts", action="store_true", help="write the texts, too: they may be personal data")
+    parser.add_argument(
+        "--log-texts",
+        action="store_true",
+        help="write the texts, too, which review, traffic and monitor need: they may be personal data",
+    )
     numbers = {
         "log-bytes": (int, 10 * 2**20, "bytes after which the log begins a new file"),
         "log-files": (int, 5, "earlier files of the log that are kept"),

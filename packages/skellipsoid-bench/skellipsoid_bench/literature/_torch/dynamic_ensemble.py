@@ -120,7 +120,7 @@ class Vote:
     n_texts : int
     n_layers : int
     thresholds : ndarray of shape (n_answers,)
-        t of each answer.
+        t of each prediction.
     exponent : float
         γ.
     """
@@ -132,9 +132,9 @@ class Vote:
         self.exit_layers = np.zeros(n_texts, dtype=np.int64)
 
     def add(self, layer: int, running: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """Count the answers of a layer (from 0 on); gives which texts are decided.
+        """Count the predictions of a layer (from 0 on); gives which texts are decided.
 
-        A text is decided if the answer has at least t · l^γ votes at the l-th layer, or else by the last layer.
+        A text is decided if the prediction has at least t · l^γ votes at the l-th layer, or else by the last layer.
         """
         self.votes[running, answers] += 1
         needed = self.thresholds[answers] * (layer + 1) ** self.exponent

@@ -19,7 +19,7 @@ class Ball(NamedTuple):
 
     rows: Integers  # (n_rows,)
     label: int  # the class with the largest weight
-    purity: float  # its share
+    purity: float  # its proportion
     weight: float
 
     def is_pure(self, least: float) -> bool:
