@@ -100,7 +100,7 @@ def test_readme_runs_as_it_is_pasted(tmp_path, monkeypatch, assistant):
     report: list[str] = []
     quick_start = doctest.DocTestParser().get_doctest(text, theirs, "README.md", "README.md", 0)
     results = doctest.DocTestRunner(optionflags=FLAGS).run(quick_start, out=report.append, clear_globs=False)
-    assert results.attempted > 5
+    assert results.attempted >= 5
     assert results.failed == 0, "".join(report)
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
     assert blocks
