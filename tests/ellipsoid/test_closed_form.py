@@ -9,7 +9,15 @@ import torch
 from operator_helpers import Operators
 from scipy.linalg import eigh
 
-from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, left_out, left_out_shapes, table_maker
+from skellipsoid._ellipsoid.math import (
+    class_sizes,
+    closed_form,
+    covariance,
+    left_out,
+    left_out_shapes,
+    table_maker,
+    tiles,
+)
 from skellipsoid._ellipsoid.math.closed_form import _choose_shares, finish, prepare
 from skellipsoid._ellipsoid.math.frames import (
     label_distances,
@@ -519,6 +527,7 @@ def test_the_operators_of_a_fit_do_not_depend_on_the_number_of_classes_or_sample
     for module in (devices, left_out):
         monkeypatch.setattr(module, "chunk_bytes", lambda device: 2**60)
     monkeypatch.setattr(closed_form, "TIE", -1.0)  # tied shares cost a likelihood
+    monkeypatch.setattr(tiles, "reads_are_free", lambda device: False)  # as on a GPU
     # The axes of the classes are computed on the host.
     monkeypatch.setattr(
         covariance, "eigh_of_many", lambda matrices, sizes: map(torch.from_numpy, np.linalg.eigh(matrices.numpy()))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from skellipsoid._ellipsoid.math import views
+from skellipsoid._ellipsoid.math import left_out_shapes, tiles, views
 from skellipsoid._ellipsoid.math.frames import principal_frame, rotated
 from skellipsoid._ellipsoid.math.geometry import class_spheres
 from skellipsoid._ellipsoid.math.left_out_shapes import LeftOutShapes
@@ -47,3 +47,26 @@ def test_distances_are_those_of_all_axes(kind, between, monkeypatch):
     monkeypatch.setattr(views, "MOST_COORDINATES", 0.0)
     for found, expected in zip(few, distances(frame, between), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=0)
+
+
+@pytest.mark.parametrize("between", [None, 0.4])
+@pytest.mark.parametrize("kind", KINDS)
+def test_runs_and_tiles_give_the_same_distances(kind, between, monkeypatch):
+    frame = frame_of(kind)
+    in_runs = distances(frame, between)
+    monkeypatch.setattr(tiles, "reads_are_free", lambda device: False)  # as on a GPU
+    for found, expected in zip(in_runs, distances(frame, between), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=0)
+
+
+@pytest.mark.parametrize("kind", ["alone", "across"])
+def test_axes_of_all_classes_serve_a_background_without_one_where_classes_are_large(kind, monkeypatch):
+    frame = frame_of(kind, n_classes=20)
+    shapes = LeftOutShapes(frame, 0.4)
+    held_out = TableMaker(frame, frame.back[:0]).held_out_samples(torch.arange(len(frame.samples)))[1].of_each_class()
+    exact = shapes.of_held_out_classes()
+    monkeypatch.setattr(left_out_shapes, "LARGE_CLASS", 1)
+    taken = shapes.of_held_out_classes()
+    assert taken.class_axes is shapes.class_axes is not exact.class_axes
+    torch.testing.assert_close(taken.allowances, exact.allowances)
+    torch.testing.assert_close(taken.distances(held_out, SHARES), exact.distances(held_out, SHARES), rtol=0.01, atol=0)

@@ -55,7 +55,8 @@ KINDS = {
 def test_a_classifier_comes_back_with_labels_of_every_kind(blobs, tmp_path, kind):
     X, codes = blobs
     y = np.array(KINDS[kind], dtype=None if kind == "U" else kind)[codes]
-    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    open_share = {"U": 0.3, "O": (0.2, 0.5)}.get(kind)
+    classifier = EllipsoidOpenSetClassifier(open_share=open_share, random_state=0).fit(X, y)
     save(classifier, tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert_same_state(classifier, loaded)

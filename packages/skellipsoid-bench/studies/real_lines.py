@@ -48,6 +48,16 @@ FILES = (
     *("oos/train.tsv", "oos/dev.tsv", "oos/test.tsv", "banking/train.tsv", "banking/dev.tsv"),
     *("stackoverflow/train.tsv", "stackoverflow/dev.tsv"),
 )
+#: Training texts of the sets, by the names of the sets in tables.
+TRAINING_FILES = {
+    "bot 1": "real/sofmattress_train.csv",
+    "bot 2": "real/curekart_train.csv",
+    "bot 3": "real/carbon_train.csv",
+    "cards": "real/clinc_cards_train.csv",
+    "Banking77": "banking/train.tsv",
+    "CLINC150": "oos/train.tsv",
+    "StackOverflow": "stackoverflow/train.tsv",
+}
 #: Training texts of a class in the home sets, for speed.
 MOST_OF_CLASS = {"banking": 80, "oos": 50, "stackoverflow": 200}
 

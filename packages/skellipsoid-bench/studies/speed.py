@@ -8,18 +8,12 @@ python studies/speed.py search       # 5 x 5 values of alpha and beta in 5 folds
 python studies/speed.py serving      # a saved text model in a new process: memory, latency, batches, threads
 python studies/speed.py encoder      # fine-tuning and encoding, against sentence-transformers
 python studies/speed.py memory       # peak memory of predict against the number of rows
-python studies/speed.py versions --other FOLDER > results/speed.rst    # beside another checkout of this package
-python studies/speed.py start --other FOLDER       # a new process to its first answer, beside another checkout
 """
 
 import argparse
-import json
 import multiprocessing
-import os
 import resource
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 import tracemalloc
@@ -57,21 +51,11 @@ def main():
         "memory": memory,
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    named = ", ".join([*parts, "versions", "start"])
-    parser.add_argument("parts", nargs="*", help=f"of {named} (default: all but the last two)")
-    parser.add_argument("--other", type=Path, help="another checkout of this package, for 'versions' and 'start'")
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(parts)} (default: all)")
     options = parser.parse_args()
     for name in options.parts or parts:
-        if name != "versions":
-            print(f"\n{name}")
-        if name == "versions":
-            versions(options.other)
-        elif name == "start":
-            start(options.other)
-        elif name == "once":
-            once()
-        else:
-            parts[name]()
+        print(f"\n{name}")
+        parts[name]()
 
 
 def alternate(repeats=REPEATS, **works):
@@ -91,10 +75,6 @@ def alternate(repeats=REPEATS, **works):
 
 #: Classes, features and rows of what is timed; the last ones are CLINC150 at 75 % known, with MiniLM and with MPNet.
 SIZES = {"K=19 n=384 2,119 rows": (19, 384, 2119), "K=112 n=384": (112, 384, 11250), "K=112 n=768": (112, 768, 11250)}
-
-#: Samples, classes and features of the fits of two versions.
-OF_VERSIONS = ((500, 10, 384), (2000, 20, 384), (5000, 50, 384), (11250, 112, 384), (11250, 112, 768))
-N_PREDICTED = 20_000
 
 
 def boundary():
@@ -233,91 +213,6 @@ def fit_seconds(X, y, numbers=None):
         start = time.process_time()
         EllipsoidOpenSetClassifier(random_state=0).fit(X.astype(np.float32), y, groups=numbers)
     return time.process_time() - start
-
-
-def versions(other):
-    """Fit with the defaults and predict, by this checkout and another one, in turns, each time in a new process."""
-    from line_tables import print_table  # it needs this version, and ``once`` also runs with another one
-
-    seconds, folders = {}, (Path(other), Path(__file__).parents[3])
-    for _ in range(REPEATS):
-        for folder in folders:
-            environment = os.environ | {"PYTHONPATH": str(folder.resolve()), "OMP_NUM_THREADS": "1"}
-            command = [sys.executable, __file__, "once"]
-            output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-            for what, value in json.loads(output.splitlines()[-1]).items():
-                seconds.setdefault(what, []).append(value)
-    named = ["git", "rev-parse", "--short", "HEAD"]
-    commits = [subprocess.run(named, cwd=each, capture_output=True, text=True).stdout.strip() for each in folders]
-    lines = [["", *(f"{commit}, s" for commit in commits), "ratio"]]
-    for what, values in seconds.items():
-        before, now = values[::2], values[1::2]
-        ratio = statistics.median(b / a for a, b in zip(before, now, strict=True))
-        lines.append([what, f"{statistics.median(before):.3f}", f"{statistics.median(now):.3f}", f"{ratio:.2f}"])
-    print(f"CPU seconds on one core, medians of {REPEATS} turns; predict of {N_PREDICTED:,} samples.\n")
-    print_table(lines)
-
-
-def once():
-    """Print the CPU seconds of each work, which other processes hardly change, after one to warm up."""
-    found = {}
-    EllipsoidOpenSetClassifier(random_state=0).fit(*class_like_features(5, 16, 100))
-    for n_samples, n_classes, n_features in OF_VERSIONS:
-        X, y = class_like_features(n_classes, n_features, n_samples)
-        name = f"{n_samples:,} × {n_features}, {n_classes} classes"
-        start = time.process_time()
-        classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
-        fitted = time.process_time()
-        predicted = np.resize(X, (N_PREDICTED, n_features))
-        classifier.predict(predicted[:1])
-        begun = time.process_time()
-        classifier.predict(predicted)
-        found |= {f"fit {name}": fitted - start, f"predict {name}": time.process_time() - begun}
-    print(json.dumps(found))
-
-
-def start(other, repeats=10):
-    """Time new processes until their first answer, of another checkout and this one, in turns."""
-    load_and_answer = (
-        "import sys, time, skellipsoid\n"
-        "skellipsoid.load(sys.argv[1]).predict(['where is my parcel'])\n"
-        "print(time.process_time(), flush=True)"
-    )
-    with tempfile.TemporaryDirectory() as parent:
-        save_text_model(parent + "/model")
-        Path(parent, "query").write_text("where is my parcel\n")
-        works = {
-            "load, one answer": ["-c", load_and_answer, parent + "/model"],
-            "skellipsoid predict": ["-m", "skellipsoid", "predict", "--model", parent + "/model"],
-            "skellipsoid --help": ["-m", "skellipsoid", "--help"],
-        }
-        folders = {"other": Path(other), "this": Path(__file__).parents[3]}
-        found = {(what, name): [] for what in works for name in folders}
-        for repeat in range(repeats + 1):  # the first one compiles and fills the system's cache
-            for (what, name), seconds in found.items():
-                environment = os.environ | {"PYTHONPATH": str(folders[name].resolve())}
-                command, begin = [sys.executable, *works[what]], time.perf_counter()
-                with (
-                    Path(parent, "query").open() as query,
-                    subprocess.Popen(
-                        # From a folder without a package of this name: Python looks there first.
-                        command,
-                        cwd=parent,
-                        env=environment,
-                        stdin=query,
-                        stdout=subprocess.PIPE,
-                    ) as process,
-                ):
-                    answer = process.stdout.readline()
-                    wall = time.perf_counter() - begin
-                    process.stdout.read()
-                if process.wait():
-                    raise subprocess.CalledProcessError(process.returncode, command)
-                if repeat:
-                    seconds.append((wall, float(answer) if what == "load, one answer" else np.nan))
-    for (what, name), seconds in found.items():
-        wall, cpu = (statistics.median(column) for column in zip(*seconds, strict=True))
-        print(f"  {what:20} {name:6} {wall:6.2f} s, {cpu:5.2f} s of CPU, medians of {repeats}")
 
 
 def save_text_model(folder):

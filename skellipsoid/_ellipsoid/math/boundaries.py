@@ -12,6 +12,7 @@ from torch import Tensor
 from ..._held_out.table import HeldOutTable
 from .geometry import Factors, PaddedFactors, assigned_norms
 from .memory import Memory
+from .tiles import reads_are_free
 
 #: A tensor in a fit and in scoring, an array where it is stored.
 Array = Any
@@ -114,7 +115,8 @@ class Scorer(NamedTuple):
         """Memory that scoring takes for each sample, about."""
         n_classes, n_coordinates = self.centres.shape
         n_axes = sum(bucket.axes.shape[1] for bucket in self.factors.axes.buckets)
-        numbers = (3 + 2 * self.n_nearest) * n_coordinates + 2 * n_classes + 2 * self.n_nearest * n_axes
+        n_copies = 0 if reads_are_free(self.centres.device) else 2 * self.n_nearest  # tiles; runs are small
+        numbers = (3 + n_copies) * n_coordinates + 2 * n_classes + 2 * self.n_nearest * n_axes
         if of_all:
             n_axes = max(bucket.axes.shape[1] for bucket in self.factors.axes.buckets)
             numbers += n_classes * (n_coordinates + n_axes + 4)

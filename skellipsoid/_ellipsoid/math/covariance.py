@@ -21,7 +21,7 @@ from ..._torch.threads import map_parts, n_parts
 from .frames import Frame
 from .geometry import Factors
 from .left_out import most_elements
-from .tiles import Tiles
+from .tiles import Tiles, runs_of
 
 #: Smallest number of classes with a background. With 3, F1 is the same; with 6 it falls by 1.5 on text, since one case
 #: has five classes (skellipsoid-bench/results/constants.rst).
@@ -75,12 +75,33 @@ class ClassAxes(NamedTuple):
     axes: Tensor  # (n_own, n_axes of a class, n_axes) orthonormal
     values: Tensor  # (n_own, n_axes of a class)
 
-    def along(self, coordinates: Tensor, places: Tensor, basis: Tensor | None) -> Tensor:
-        """Multiply coordinates by the axes of the classes at ``places``, (n_pairs,).
+    def inner_products(
+        self,
+        vectors: Tensor,
+        places: Tensor,
+        basis: Tensor | None,
+        parts: tuple[Tensor, Tensor],
+        n_columns: int,
+    ) -> tuple[Tensor, Tensor]:
+        """Compute what the axes of the classes at ``places``, (n_pairs,) in ascending order, add to inner products.
 
-        The coordinates are those of all axes, (n_pairs, n_samples, n_axes); or those of the first axes, and of a
-        ``basis`` of each pair, (n_pairs, size, n_axes off the first).
+        The vectors, of which the first are ``n_columns``, have coordinates along all axes, (n_pairs, n_vectors,
+        n_axes); or along the first axes, and along a ``basis`` of each pair, (n_pairs, size, n_axes off the first).
+        The ``parts`` are those of ``Pairs``. The results are those of the columns with all vectors, (n_shares, n_pairs,
+        n_columns, n_vectors), and of the other vectors with themselves, (n_shares, n_pairs, n_vectors - n_columns).
         """
+        if (runs := runs_of(places, len(self.axes))) is None:
+            return _inner_products(self._along(vectors, places, basis), self.values[places], parts, n_columns)
+        found = []
+        for label, own in runs:
+            along = _onto(vectors[own], self.axes[label].T, None if basis is None else basis[own])
+            of_run = parts[0][:, own], parts[1][:, own]
+            found.append(_inner_products(along, self.values[label], of_run, n_columns))
+        of_columns, squares = (torch.cat(column, dim=1) for column in zip(*found, strict=True))
+        return of_columns, squares
+
+    def _along(self, coordinates: Tensor, places: Tensor, basis: Tensor | None) -> Tensor:
+        """Multiply coordinates by the axes of the classes at ``places``, in tiles."""
         axes, (present, inverse) = self.axes, torch.unique(places, return_inverse=True)
         if 2 * len(present) < len(axes):  # to copy more would take longer than to multiply by those of absent classes
             axes, places = axes[present], inverse
@@ -89,6 +110,34 @@ class ClassAxes(NamedTuple):
         n_first = axes.shape[2] - basis.shape[2]
         found = _products(coordinates[..., :n_first], axes[..., :n_first], places)
         return found.baddbmm_(coordinates[..., n_first:], _products(basis, axes[..., n_first:], places))
+
+
+def _inner_products(
+    along: Tensor, values: Tensor, parts: tuple[Tensor, Tensor], n_columns: int
+) -> tuple[Tensor, Tensor]:
+    """Compute both from vectors along the axes, (n_pairs, n_vectors, n_axes of a class), with these scatters."""
+    (of_scatter, sphere), n_vectors = parts, along.shape[1]
+    spheres = sphere.unsqueeze(2)
+    excess = (of_scatter.unsqueeze(2) * values + spheres).reciprocal_() - spheres.reciprocal()
+    n_rows = n_vectors if n_vectors == n_columns + 1 else n_columns  # of one vector the square is among the products
+    if n_vectors < len(sphere):  # for speed: one product for all shares
+        each = (along[:, :n_rows].unsqueeze(2) * along.unsqueeze(1)).flatten(1, 2) @ excess.permute(1, 2, 0)
+        found = each.view(len(along), n_rows, n_vectors, -1).permute(3, 0, 1, 2)
+    else:
+        found = (along[:, :n_rows] * excess.unsqueeze(2)) @ along.mT
+    if n_rows > n_columns:
+        return found[:, :, :n_columns], found[:, :, n_columns:, n_columns]
+    return found, (along[:, n_columns:].square() @ excess.unsqueeze(3)).squeeze(3)
+
+
+def _onto(coordinates: Tensor, axes: Tensor, basis: Tensor | None) -> Tensor:
+    """Multiply coordinates by the axes of one class, (n_axes, n_axes of the class)."""
+    if basis is None:
+        return (coordinates.flatten(0, 1) @ axes).view(*coordinates.shape[:2], -1)
+    n_first = len(axes) - basis.shape[2]
+    found = (coordinates[..., :n_first].flatten(0, 1) @ axes[:n_first]).view(*coordinates.shape[:2], -1)
+    off = (basis.flatten(0, 1) @ axes[n_first:]).view(*basis.shape[:2], -1)
+    return found.baddbmm_(coordinates[..., n_first:], off)
 
 
 def _products(values: Tensor, axes: Tensor, places: Tensor) -> Tensor:

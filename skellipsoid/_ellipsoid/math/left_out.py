@@ -194,7 +194,7 @@ class LeftOutSets:
             # Pairs of one set stand together: what changes without it is computed once. Sets of one class do, too, so
             # that few classes score the samples of a chunk.
             keys = of_change * n_classes + of_label
-            _, pair, counts = torch.unique(keys, return_inverse=True, return_counts=True)
+            found, pair, counts = torch.unique(keys, return_inverse=True, return_counts=True)
             of_pair = mine[torch.argsort(pair, stable=True)]
             starts = counts.cumsum(0) - counts
             # Powers of two, unlike the sizes of sets: the number of operators does not depend on how many samples are
@@ -204,7 +204,9 @@ class LeftOutSets:
                 some, most = torch.nonzero(n_scored == power).flatten(), 2**power
                 at_once = max(1, most_elements(place.device) // n_elements(sets, most))
                 columns = torch.arange(most, device=keys.device)
-                for part in torch.split(some, at_once):
+                for pairs in torch.split(some, at_once):
+                    # Pairs of one class that scores stand together, for ``ClassAxes.along``.
+                    part = pairs[(found[pairs] % n_classes).argsort(stable=True)]
                     places = starts[part].unsqueeze(1) + columns
                     inside = columns < counts[part].unsqueeze(1)
                     positions = torch.where(inside, of_pair[places.clamp_max(len(of_pair) - 1)], -1)

@@ -10,6 +10,7 @@ from torch.nn import functional
 from ..._torch.threads import map_parts
 from .boundaries import Metric, Moments, Shapes
 from .covariance import (
+    Background,
     ClassAxes,
     HeldOutSamples,
     Pairs,
@@ -25,6 +26,12 @@ from .low_rank import LowRank, low_rank_changes
 from .refits import Refit, refit, refit_is_faster
 from .views import n_coordinates, view_of
 
+#: From so many classes on, of so many samples in the mean, a background without a class takes the axes of that of all:
+#: it halves the eigendecompositions, a third of a fit. Q without the class differs from a multiple of Q by about
+#: 1 / n_classes. Scores of 6,000 samples of 20 classes differ by 1e-5; with classes of few texts, whose axes cost
+#: little, F1 would differ by up to 1.2 (results/speed.rst).
+MANY_CLASSES, LARGE_CLASS = 20, 64
+
 
 class LeftOutShapes:
     """The ellipsoids of all classes, without the set of each of several samples, for one background.
@@ -36,17 +43,37 @@ class LeftOutShapes:
         b, ``None`` without a background.
     without_class : bool, default=False
         Whether the whole class of a sample is held out of the background.
+    axes_of : LeftOutShapes, optional
+        Ellipsoids that have the axes of the classes, and the coordinates.
     """
 
-    def __init__(self, frame: Frame, between: float | None, *, without_class: bool = False) -> None:
+    def __init__(
+        self,
+        frame: Frame,
+        between: float | None,
+        *,
+        without_class: bool = False,
+        axes_of: "LeftOutShapes | None" = None,
+    ) -> None:
         self.frame, self.between, self.without_class = frame, between, without_class and between is not None
-        self.background = background(frame, between, without_class=self.without_class)
+        own = background(frame, between, without_class=self.without_class)
+        self.background: Background = own if axes_of is None else axes_of.background
         self.stretches = self.background.stretches
         self.centres = frame.means * (1 + self.background.inverse)
         #: (c_k − μ)ᵀ B⁻¹ (c_k − μ): so much farther from its centre m_k is a sample of a class, the farther out it is.
         #: Beside it, how frequent a class is.
-        self.allowances = frame.means.square() @ self.background.inverse + frame.frequencies
-        self.class_axes = principal_axes(frame, self.stretches)
+        self.allowances = frame.means.square() @ own.inverse + frame.frequencies
+        self.class_axes: list[ClassAxes] = (
+            principal_axes(frame, self.stretches) if axes_of is None else axes_of.class_axes
+        )
+
+    def of_held_out_classes(self) -> "LeftOutShapes":
+        """Hold the whole class of a sample out of the background, too; without one they stay as they are."""
+        if self.between is None:
+            return self
+        n_classes = len(self.frame.means)
+        is_large = n_classes >= MANY_CLASSES and self.frame.samples.n_all >= LARGE_CLASS * n_classes
+        return LeftOutShapes(self.frame, self.between, without_class=True, axes_of=self if is_large else None)
 
     def distances(self, samples: HeldOutSamples, shares: Sequence[float]) -> Tensor:
         """‖Σ_k^(−1/2) (z − m_k)‖ for each share ρ, (n_shares, n_samples)."""

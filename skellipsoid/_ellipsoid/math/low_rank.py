@@ -52,27 +52,20 @@ class LowRank(NamedTuple):
         offsets, columns = pairs.offsets, self.U[pairs.numbers] * self.view.background.stretches
         vectors, n_columns = torch.cat([columns, offsets], dim=1), columns.shape[1]
         basis = None if self.view.basis is None else self.view.basis[pairs.numbers]
-        along, values = own.along(vectors, pairs.places, basis), own.values[pairs.places]
-        of_scatter, sphere = pairs.parts(shares, typical)
-        variances = of_scatter.unsqueeze(2) * values + sphere.unsqueeze(2)
-        excess = variances.reciprocal() - sphere.reciprocal().unsqueeze(2)
-        of_sphere, of_columns = sphere[..., None, None], along[:, :n_columns]
-        if along.shape[1] < len(shares):  # for speed: one product for all shares
-            each = (of_columns.unsqueeze(2) * along.unsqueeze(1)).flatten(1, 2) @ excess.permute(1, 2, 0)
-            inner = each.view(len(along), n_columns, -1, len(shares)).permute(3, 0, 1, 2)
-        else:
-            inner = (of_columns * excess.unsqueeze(2)) @ along.transpose(1, 2)
+        of_scatter, sphere = parts = pairs.parts(shares, typical)
+        inner, squares = own.inner_products(vectors, pairs.places, basis, parts, n_columns)
+        of_sphere = sphere[..., None, None]
         inner = inner + columns @ vectors.transpose(1, 2) / of_sphere
         products, crossed = inner[..., :n_columns], inner[..., n_columns:]
         of_class = functional.pad(pairs.inside, (0, n_columns - pairs.inside.shape[1]))
         change = self.E[pairs.numbers] * of_sphere - torch.diag_embed(of_class * of_scatter.unsqueeze(2))
         capacity = identity(change.shape[-1], change) + change @ products
-        squares = (along[:, n_columns:].square() @ excess.unsqueeze(3)).squeeze(3)
-        squares += offsets.square().sum(2) / sphere.unsqueeze(2)
+        squares = squares + offsets.square().sum(2) / sphere.unsqueeze(2)
         squares -= (crossed * torch.linalg.solve(capacity, change @ crossed)).sum(2)
         if not with_volumes:
             return squares, None
-        n_other = own.axes.shape[2] - values.shape[1]
+        values = own.values[pairs.places]
+        variances, n_other = of_scatter.unsqueeze(2) * values + sphere.unsqueeze(2), own.axes.shape[2] - values.shape[1]
         return squares, variances.log().sum(2) + n_other * sphere.log() + torch.linalg.slogdet(capacity)[1]
 
 

@@ -104,8 +104,7 @@ class TableMaker:
         """Make the table of the held-out samples, known ones first, for each share ρ."""
         parts, tables = [], []
         for part in samples:
-            without_class = part.kind == OF_OTHER_CLASS and shapes.between is not None
-            of_kind = LeftOutShapes(self.frame, shapes.between, without_class=True) if without_class else shapes
+            of_kind = shapes.of_held_out_classes() if part.kind == OF_OTHER_CLASS else shapes
             parts.append(self._scored(part, of_kind, shares))
         for i, share in enumerate(shares):
             mean_error = self._mean_error(parts[0], i)

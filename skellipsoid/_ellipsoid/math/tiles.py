@@ -1,8 +1,9 @@
-"""Samples in tiles of one class, so that the axes of all classes act in a few products.
+"""Products of samples with the axes of their classes: in runs of one class, or in tiles of equal size.
 
-A loop over classes costs several kernels for each class. Here samples are sorted by their class into tiles of equal
-size, and the axes of the classes are padded with zeros to equal numbers: one batched product serves all tiles. The
-number of operators does not depend on the number of classes, and on a GPU nothing is read back.
+On a CPU samples are sorted by their class, and the axes of each class multiply its run of samples. That pads and copies
+nothing, but costs several operators for each class. Where classes have few samples each, and on a GPU, samples are
+sorted into tiles of equal size, and the axes of the classes are padded with zeros to equal numbers: one batched product
+serves all tiles. The number of operators does not depend on the number of classes, and on a GPU nothing is read back.
 """
 
 from collections.abc import Callable
@@ -20,6 +21,9 @@ MOST_PLACES = 128
 ROOM = 1.25
 #: Memory of padded axes relative to that of the axes, at most.
 MOST_PADDING = 2
+#: Runs are faster than tiles from so many samples of a class on, in the mean of those that are present; or for so many
+#: samples in all, each of which is a run.
+LONG_RUN, FEW_RUNS = 8, 8
 #: Classes for each sample above which no class has a tile of its own: copying the axes of the samples' classes is then
 #: faster than reading those of all classes.
 FEW_SAMPLES = 4
@@ -28,6 +32,32 @@ FEW_SAMPLES = 4
 def reads_are_free(device: torch.device) -> bool:
     """Whether the host reads a number without waiting for the device."""
     return device.type == "cpu"
+
+
+class Run(NamedTuple):
+    """Samples of one class that stand together."""
+
+    label: int
+    samples: slice
+
+
+def runs_of(ordered: Tensor, n_classes: int) -> list[Run] | None:
+    """Find runs of one class among classes in ascending order; ``None`` where tiles are faster."""
+    if not reads_are_free(ordered.device) or torch.compiler.is_compiling():
+        return None
+    counts = torch.bincount(ordered, minlength=n_classes)
+    present = torch.nonzero(counts).flatten()
+    if not len(present) or LONG_RUN * len(present) > len(ordered):
+        return None
+    ends = counts[present].cumsum(0).tolist()
+    return [Run(*run) for run in zip(present.tolist(), map(slice, [0, *ends[:-1]], ends), strict=True)]
+
+
+def single_runs(classes: Tensor) -> list[Run] | None:
+    """Take each of a few samples for a run; ``None`` if there are more, or none."""
+    if not 0 < len(classes) <= FEW_RUNS or not reads_are_free(classes.device) or torch.compiler.is_compiling():
+        return None
+    return [Run(label, slice(place, place + 1)) for place, label in enumerate(classes.tolist())]
 
 
 @dataclass(frozen=True)
@@ -118,11 +148,31 @@ class Bucket(NamedTuple):
         self, samples: Tensor, rows: Tensor, classes: Tensor, centres: Tensor, whole: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Compute what ``PaddedAxes.squared_norms`` does, for the classes of this bucket."""
+        if (runs := single_runs(classes)) is not None:
+            return self._of_runs(samples, rows, runs, centres, whole)
+        ordered, order = classes.sort(stable=True)
+        if (runs := runs_of(ordered, len(self.axes))) is not None:
+            along, squares = self._of_runs(samples, rows[order], runs, centres, whole)
+            back = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+            return along[back], None if squares is None else squares[back]
         tiles = Tiles.of(classes, len(self.axes))
         offsets = tiles.subtract(tiles.gather(samples, rows), centres)
         squares = tiles.left_product(self.axes, offsets.mT).square_()
         along = tiles.scatter(tiles.left_product(self.weights.mT, squares).mT)
         return along, tiles.scatter(offsets.square_().sum(2)) if whole else None
+
+    def _of_runs(
+        self, samples: Tensor, rows: Tensor, runs: list[Run], centres: Tensor, whole: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Compute both for rows that stand in runs."""
+        along, squares = [], []
+        for label, own in runs:
+            offsets, n_axes = samples.index_select(0, rows[own]).sub_(centres[label]), self.ranks[label]
+            found = torch.mm(offsets, self.axes[label, :n_axes].T).square_()
+            along.append(torch.mm(found, self.weights[label, :n_axes]))
+            if whole:
+                squares.append(offsets.square_().sum(1))
+        return torch.cat(along), torch.cat(squares) if whole else None
 
 
 @dataclass(frozen=True)
