@@ -9,8 +9,8 @@ import lines
 import numpy as np
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._held_out import log_model
 from skellipsoid._held_out.scores import ReferenceScores
+from skellipsoid._traffic_model import posterior
 from skellipsoid._traffic_model.normal_scores import NormalScores
 
 SIZES, SHARES = (100, 300, 1000), (0.02, 0.05, 0.2, 0.5)
@@ -169,12 +169,12 @@ def varied(name, value):
     """Place the line with another value of a constant."""
 
     def place(case, stream, share):
-        before = getattr(log_model, name)
-        setattr(log_model, name, value)
+        before = getattr(posterior, name)
+        setattr(posterior, name, value)
         try:
             return lines.posterior(case, stream, share)
         finally:
-            setattr(log_model, name, before)
+            setattr(posterior, name, before)
 
     return place
 
