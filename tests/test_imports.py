@@ -31,8 +31,8 @@ ROOMS = (
 COMPUTATIONS = ["_torch", "_samples", "_ellipsoid.math", "_ellipsoid.paper", "_encoders.torch"]
 FILES = [path for room in COMPUTATIONS for path in sorted(ROOT.joinpath(*room.split(".")).glob("*.py"))]
 #: They hold no estimator either; ``posterior`` and ``zones`` take a logistic regression of scikit-learn.
-HELD_OUT = ["_held_out.table", "_held_out.scores", "_held_out.expected", "_traffic_model"]
-FILES += [ROOT / "_held_out" / f"{name}.py" for name in ("table", "scores", "expected")]
+HELD_OUT = ["_held_out.table", "_held_out.expected", "_traffic_model"]
+FILES += [ROOT / "_held_out" / f"{name}.py" for name in ("table", "expected")]
 FILES += [ROOT / "_traffic_model" / f"{name}.py" for name in ("normal_scores", "threshold")]
 INSIDE = (
     *(f"skellipsoid.{room}." for room in COMPUTATIONS),

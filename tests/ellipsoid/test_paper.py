@@ -237,7 +237,7 @@ def test_a_sample_on_the_boundary_is_open():
         assert (scorer.assigned(rows.to(dtype))[1] < 0).all()
         inside = scorer.centres + (rows[::2].to(dtype) - scorer.centres) * (1 - 1e-6)
         assert (scorer.assigned(inside)[1] > 0).all()
-    assert (fitted.held_out.margins[~fitted.held_out.is_open] < 0).all()
+    assert (fitted.held_out.known.scores < 0).all()
     assert list(fitted.scores) == [0.0]
 
 

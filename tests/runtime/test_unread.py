@@ -83,7 +83,7 @@ def test_names_of_special_tokens_are_letters(answering):
 
 def test_a_class_of_such_texts_answers_them(tiny_model, texts, labels):
     pipe = make_pipeline(SupConTextEncoder(tiny_model, finetune="none"), EllipsoidOpenSetClassifier(random_state=0))
-    with pytest.warns(UserWarning, match="samples are all zeros: 'smile'; .* take an embedding model"):
+    with pytest.warns(UserWarning, match="samples are all zeros: 'smile'; .* use an embedding model"):
         pipe.fit([*texts, "👍", "🎉🎉", "漢字"], [*labels, *["smile"] * 3])
     assert pipe.predict(["👍", "?"]).tolist() == ["smile"] * 2
     assert not explain(pipe, ["👍"], n_axes=0).unread.any()

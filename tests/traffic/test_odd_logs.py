@@ -17,7 +17,7 @@ from skellipsoid import (
     set_operating_point,
 )
 from skellipsoid._ellipsoid.changes.learned import find_trained
-from skellipsoid._held_out.scores import ReferenceScores
+from skellipsoid._held_out.kept import held_out_of
 from skellipsoid._traffic.log import Log
 from skellipsoid._traffic.predict_set import forecast_by_name, zones_placed
 from skellipsoid._traffic_model.threshold import place_threshold
@@ -53,7 +53,7 @@ POINTS = st.sampled_from([-np.inf, -1e300, -50.0, -1.0, -0.2, 0.0, 0.3, 0.9, 1.0
 @example([(1.0, 1e-9, 200)], 0, 0.0, 0.1, 0)
 def test_the_model_of_every_log_is_finite(fitted, parts, n_labels, power, share, seed):
     clf, rng = fitted[0], np.random.default_rng(seed)
-    held_out = ReferenceScores.of(clf, "test")
+    held_out = held_out_of(clf, "test")
     scores = np.concatenate([np.full(n, point) + spread * rng.normal(size=n) for point, spread, n in parts])
     rows = np.zeros(len(scores), dtype=bool)
     rows[rng.permutation(len(scores))[:n_labels]] = True

@@ -108,7 +108,7 @@ def varied(name, value):
 
 RULES = {
     "expected F1 of held-out and synthetic classes": former,
-    "10 % of held-out samples rejected": lambda case: float(np.quantile(case.held.known, 0.1)),
+    "10 % of held-out samples rejected": lambda case: float(np.quantile(case.held.known.scores, 0.1)),
     f"default: open_share={TRAFFIC}": expecting(Expected()),
     "the same, known_shift=0": expecting(Expected(known_shift=0.0)),
     "the same, known_shift=0.5": expecting(Expected(known_shift=0.5)),
