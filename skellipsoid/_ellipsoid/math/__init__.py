@@ -4,8 +4,8 @@ In the order of the data: ``geometry`` (centroids, distances), ``left_out`` (a c
 ``frames`` (covariances that all classes share), ``covariance`` (the ellipsoids of all classes), ``left_out_shapes``
 (the same without a set: ``low_rank`` for small sets, ``refits`` for large ones), ``mixtures``
 (synthetic classes), ``class_sizes`` (radii by class size), ``boundaries`` (the fitted boundaries); ``table_maker``
-fills the table of ``_held_out``, and ``closed_form`` runs all. ``tiles`` multiplies by the axes of all
-classes at once.
+fills the table of ``_held_out``, and ``closed_form`` runs all. ``tiles`` multiplies samples by the
+axes of their classes.
 
 Words, each with one meaning here; docs/internals.rst has the letters:
 
