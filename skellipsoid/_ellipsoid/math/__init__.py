@@ -20,7 +20,7 @@ Words, each with one meaning here; docs/internals.rst has the letters:
 - *background*: B and μ, from which the means of unknown classes are assumed to be drawn.
 - *frame*: the samples in coordinates of their span, and what is computed in them. From ``rotated`` on, T is the
   identity.
-- *shrinkage*: the shares a, b and ρ, in code ``spherical``, ``between`` and ``shared``.
+- *shrinkage*: the intensities a, b and ρ, in code ``spherical``, ``between`` and ``shared``.
 - *shared shape*: Q, the same for all classes; *growth*: the factor of a class's radius by its size.
 - *scale*: the radius scale s; outside of this folder ``scale_``, the divisor of the features.
 - X are the features of a user, and P is how many samples the paper mixes.
