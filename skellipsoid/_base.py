@@ -1,17 +1,17 @@
-"""What the methods of ``skellipsoid_bench`` are built of; its version is pinned, so that all of it may change.
+"""Base classes and helpers of the methods in ``skellipsoid_bench``, which pins this version: all may change.
 
-Methods of others are built of :class:`skellipsoid.ScoreOpenSetClassifier` (:ref:`own_method`).
+Your own method derives from :class:`skellipsoid.ScoreOpenSetClassifier` (:ref:`own_method`).
 
-- ``BoundaryOpenSetClassifier`` checks samples and labels, finds duplicates and answers by margins. A subclass writes
-  ``_fit_boundaries``, which gets the ``TrainingSamples``, ``_score_assigned`` and ``_score_all``. ``open_label`` is −1
-  and ``duplicates`` ``"once"``, unless its ``__init__`` takes them.
+- ``BoundaryOpenSetClassifier`` checks samples and labels, finds duplicates and predicts by margins. A subclass
+  implements ``_fit_boundaries``, which gets the ``TrainingSamples``, ``_score_assigned`` and ``_score_all``.
+  ``open_label`` is −1 and ``duplicates`` ``"once"``, unless its ``__init__`` takes them.
 - ``TrainedTextFeatures`` is the base of text encoders that are trained. Its ``_settings``, a subclass of
-  ``TrainingSettings``, names an ``Objective``: the loss of a ``Learner``'s texts, in one ``Stage`` or more.
-- ``as_labels``, ``as_kind_of``, ``cast_open_label``, ``check_texts`` and ``check_groups`` read what
-  ``fit`` is given. ``fit_context`` validates the parameters, and sets what a ``fit`` of your own stores at once, so
-  that one that fails leaves what was there. ``unfit`` removes it, and ``warn`` points to the user's line.
-- ``resolve_device`` and ``resolve_seed`` read ``device`` and ``random_state``. ``seeded_torch`` draws from torch's
-  generator and restores it, ``explain_out_of_memory`` adds sizes and remedies to an error.
+  ``TrainingSettings``, name an ``Objective``: the loss on the texts of a ``Learner``, in one ``Stage`` or more.
+- ``as_labels``, ``as_kind_of``, ``cast_open_label``, ``check_texts`` and ``check_groups`` read what ``fit`` is given.
+  ``fit_context`` validates the parameters of a ``fit``, and stores its attributes in one step, so that a fit that fails
+  changes nothing. ``unfit`` removes fitted attributes, and ``warn`` points to the user's line.
+- ``resolve_device`` and ``resolve_seed`` read ``device`` and ``random_state``. ``seeded_torch`` seeds torch's generator
+  and restores it, ``explain_out_of_memory`` adds sizes and remedies to an error.
 """
 
 from skellipsoid_runtime._containers import check_texts

@@ -1,4 +1,4 @@
-"""For those who test estimators of their own against scikit-learn's checks."""
+"""scikit-learn's estimator checks that this package's estimators fail on purpose, with reasons."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ._traffic.operating_point import TunedOperatingPointCV
 __all__ = ["expected_failed_checks"]
 
 _ANSWERED_OPEN = (
-    "Training samples outside of the boundary are answered with the open label, where the check wants the "
-    "class with the largest decision value."
+    "Training samples outside of the boundary get the open label, but the check expects the class with the largest "
+    "decision value."
 )
 _COUNTED_ONCE = (
-    "By default duplicates weigh as much as one sample, so that a sample repeated is not a sample of integer weight. "
-    "With duplicates='each' it is, in the same order of the samples: this check shuffles them, and synthetic classes, "
+    "By default duplicates have the weight of one sample, so that repeating a sample is not an integer weight. With "
+    "duplicates='each' it is, for the same order of the samples: this check shuffles them, and synthetic classes, "
     "batches and folds depend on their order."
 )
 _OF_FOLDS = (
-    "A few samples leave classes without a spread in the folds, with a warning; and rows that are repeated are tested "
-    "as often, while samples with weights are tested once."
+    "With few samples some classes have no spread in a fold, with a warning; and repeated rows are tested several "
+    "times, weighted rows once."
 )
-_NO_WEIGHTS = "What counts neighbours refuses weights that differ, where the check wants them to act."
+_NO_WEIGHTS = "Methods that count neighbours refuse unequal weights, but the check expects them to have an effect."
 _BOUNDARY = {
     "check_sample_weight_equivalence_on_dense_data": _COUNTED_ONCE,
     "check_classifiers_train": _ANSWERED_OPEN,
     "check_classifiers_classes": _ANSWERED_OPEN,
 }
-#: No row of that check is below the threshold.
+#: No row of this check is below the threshold.
 _HALF = {name: reason for name, reason in _BOUNDARY.items() if name != "check_classifiers_classes"}
 _NEIGHBORS = {
     "check_sample_weights_not_overwritten": _NO_WEIGHTS,
@@ -59,19 +59,19 @@ _OF_CLASSES: dict[type, dict[str, str]] = {
 
 
 def expected_failed_checks(estimator: Any) -> dict[str, str]:
-    """Name the checks of scikit-learn that an estimator of this package rightly fails, and why.
+    """Return the checks of scikit-learn that an estimator of this package fails on purpose, with reasons.
 
     Parameters
     ----------
     estimator : estimator
-        Its class counts, and the classes that it derives from.
+        Only its class and base classes matter.
 
     Returns
     -------
     checks : dict
         Reasons by the names of the checks, as ``sklearn.utils.estimator_checks.check_estimator`` and
-        ``parametrize_with_checks`` take them in ``expected_failed_checks``. Use an ``open_label`` that the data of the
-        checks do not have, such as -999.
+        ``parametrize_with_checks`` take them in ``expected_failed_checks``. Use an ``open_label`` that does not occur
+        in the data of the checks, such as -999.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Steps, checks and base classes that every estimator of the package uses.
+"""Steps, checks and base classes that all estimators of the package use.
 
 Input is read by ``validation`` (features, weights, groups), ``labels``, ``texts`` and ``characters``.
 ``open_set_classifier`` has the base class of all classifiers, ``fit_steps`` the steps that each fit calls,

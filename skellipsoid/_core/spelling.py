@@ -1,4 +1,4 @@
-"""One label in several spellings: which are the same name, which nearly, and which say that there is no class."""
+"""Compares spellings of labels: equal names, nearly equal names, and usual names of no class."""
 
 import re
 import unicodedata
@@ -14,18 +14,18 @@ from .labels import is_text
 from .messages import cut, named
 from .warn import warn
 
-#: Names of what is no class, without blanks and punctuation, and parts of such names.
+#: Usual names of no class, without blanks and punctuation, and parts of such names.
 _NONE = {"-1", "none", "open", "other", "others", "unknown", "oos", "ood", "outofscope", "outofdomain", "nothing"}
 #: First parts of such names with a slash: open/closed may be a class.
 _GROUPS_OF_NONE = _NONE - {"open", "other", "others", "nothing"}
 _PARTS_OF_NONE = ("fallback", "outofscope", "outofdomain", "defaultnegativeintent")
 #: Characters that Unicode does not count among quotes and dashes.
 _QUOTES, _MINUSES = "'\"`\u00b4\u02b9\u02ba\u02bc\u2032\u2033\u201a\u201e", "\u02d7\u2043\u2212\u2796"
-#: A whole number as programs and people write it: with brackets, blanks, signs, a fraction of zeros, a minus behind.
+#: A whole number in usual notations: with brackets, blanks, a sign before or after it, or a fraction of zeros.
 _NUMBER = re.compile(r"([(\[{]?) *([-+]?) *(\d{1,18})(?:[.,](?:0{0,2}|0{4,}))? *(-?) *[)\]}]?")
-#: Labels of at least so many letters and digits are nearly equal if one of them differs.
+#: Labels of at least this many letters and digits are nearly equal if one character differs.
 _FEWEST_LETTERS = 5
-#: Labels that a warning names.
+#: Largest number of labels that a warning names.
 _MOST_NAMED = 3
 
 
@@ -34,8 +34,8 @@ def refuse_other_spellings(
 ) -> None:
     """Raise an error if a label is a known class or the open label in another spelling.
 
-    Case, blanks, hyphens, underscores, dashes, quotes and brackets make no other name, nor does another writing of a
-    whole number. Labels that are numbers have one spelling.
+    Case, blanks, hyphens, underscores, dashes, quotes, brackets and the notation of a whole number are ignored. Labels
+    that are numbers have one spelling.
 
     Parameters
     ----------
@@ -45,12 +45,12 @@ def refuse_other_spellings(
         Known classes.
     open_label : int or str
     among_new : bool
-        Whether new labels are compared with one another, too, since they become classes.
+        Whether new labels are also compared with one another, because they become classes.
 
     Raises
     ------
     ValueError
-        Which names both spellings.
+        The message names both spellings.
     """
     if not is_text(labels):
         return
@@ -75,15 +75,15 @@ def refuse_other_spellings(
 
 
 def refuse_lookalikes(labels: NDArray[Any], open_label: str) -> None:
-    """Refuse labels to train on that look like the open label or another of them, but are not.
+    """Raise an error for training labels that look like the open label or another label, but differ.
 
-    They differ by what Unicode lets a program ignore; a number as the open label may not be written otherwise. Case and
-    punctuation are allowed here: the check of the texts says them.
+    They differ by characters that Unicode declares ignorable, or by the notation of a number as the open label. Case
+    and punctuation are allowed here: the check of the texts reports them.
 
     Raises
     ------
     ValueError
-        Which names both labels.
+        The message names both labels.
     """
     if _NUMBER.fullmatch(open_label):
         refuse_other_spellings(labels, labels[:0], open_label)
@@ -103,7 +103,7 @@ def strangers(labels: NDArray[Any], classes: NDArray[Any], open_label: Any) -> C
 
 
 def warn_of_strangers(labels: NDArray[Any], classes: NDArray[Any], open_label: Any) -> None:
-    """Say how many labels are read as open because they are no known class, and which."""
+    """Warn of labels that are read as open because they are not a known class."""
     found = strangers(labels, classes, open_label)
     if found:
         most = found.most_common(_MOST_NAMED)
@@ -116,7 +116,7 @@ def warn_of_strangers(labels: NDArray[Any], classes: NDArray[Any], open_label: A
 
 
 def forms(label: str) -> tuple[str, ...]:
-    """Give what all spellings of a label share; a number in brackets has two such forms, since it may be negative."""
+    """Return the normal form of all spellings of a label; a number in brackets has two, as it may be negative."""
     shown = (character for character in without_ignored(normalize_text(label)) if not _is_dropped(character))
     text = "".join("-" if _is_dash(character) else character for character in shown).strip()
     number = _NUMBER.fullmatch(text)
@@ -155,7 +155,7 @@ def nearly_equal(new: Iterable[str], known: Iterable[str]) -> list[tuple[str, st
 
 
 def is_name_of_none(label: str) -> bool:
-    """Whether a label is a usual name of what is of no class, such as ``Out of scope``, ``-1`` or ``?``."""
+    """Whether a label is a usual name of no class, such as ``Out of scope``, ``-1`` or ``?``."""
     names, group = set(forms(label)), set(forms(label.partition("/")[0]))  # of Rasa: out_of_scope/other
     is_none = not _NONE.isdisjoint(names) or not _GROUPS_OF_NONE.isdisjoint(group)
     return (
@@ -166,20 +166,20 @@ def is_name_of_none(label: str) -> bool:
 
 
 def warn_of_names_of_none(classes: NDArray[Any], open_label: Any) -> None:
-    """Say which classes have a usual name of what is of no class, although they are trained as any other."""
+    """Warn of classes that are trained, but have a usual name of no class."""
     found = [repr(str(name)) for name in classes.tolist() if isinstance(name, str) and is_name_of_none(name)]
     if found:
         names = ", ".join(found[:_MOST_NAMED]) + (
             f" and {len(found) - _MOST_NAMED} more" if found[_MOST_NAMED:] else ""
         )
         warn(
-            f"Trained as a class, but a usual name of samples of no class: {names}; give such samples the open label "
-            f"{open_label!r}, or rename the class."
+            f"y has classes with usual names of no class: {names}; give such samples the open label {open_label!r}, or "
+            "rename the class."
         )
 
 
 def says_none(label: str) -> bool:
-    """Whether a label seems to say that a message is of no class; more than the usual names do."""
+    """Whether a label seems to mean that a message belongs to no class; wider than ``is_name_of_none``."""
     return is_name_of_none(label) or next(_words(label)) in _NONE or bool(re.match(r"(no|none)[\W_]", label.lower()))
 
 
@@ -198,7 +198,7 @@ def _is_between(character: str) -> bool:
 
 
 def _shown(label: str, other: str) -> str:
-    """Quote a label, and name a character that cannot be told by its look."""
+    """Quote a label, and name a character that looks like another one."""
     odd = [c for c in label if not c.isascii() and c not in other and not _is_letter(c)]
     return f"{cut(label)!r} (with U+{ord(odd[0]):04X})" if odd else repr(cut(label))
 
@@ -208,7 +208,7 @@ def _is_letter(character: str) -> bool:
 
 
 def _words(label: str) -> Iterator[str]:
-    """Letters and digits of a label, as written and with the words in order."""
+    """Letters and digits of a label, as written and with sorted words."""
     label = without_ignored(label)
     words = re.findall(r"[^\W_]+", normalize_text(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)))
     yield "".join(words)
@@ -216,7 +216,7 @@ def _words(label: str) -> Iterator[str]:
 
 
 def _is_one_edit(first: str, second: str) -> bool:
-    """Whether one letter is added, left out, replaced, or exchanged with the next one; digits must agree."""
+    """Whether one letter is added, missing, replaced, or swapped with the next one; digits must agree."""
     if re.findall(r"\d", first) != re.findall(r"\d", second):
         return False
     one, other = first, second

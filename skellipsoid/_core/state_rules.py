@@ -1,8 +1,7 @@
-"""Rules of fitted state that is saved and loaded.
+"""Rules for the fitted attributes that are saved and loaded: type, shape and range of each.
 
-A class that can be saved declares its state beside its code: ``_state`` maps each fitted attribute to a ``Rule``, and
-``_check_state`` raises an error for what no single rule says. Only these attributes are ever saved and loaded; any
-other is refused.
+A class that can be saved declares its state: ``_state`` maps each fitted attribute to a ``Rule``, and ``_check_state``
+checks attributes together. Only these attributes are saved and loaded; any other is an error.
 """
 
 import itertools
@@ -18,21 +17,21 @@ Sizes = dict[str, int]
 
 @dataclass(frozen=True)
 class Rule:
-    """Requirement of one fitted attribute."""
+    """Rule for one fitted attribute."""
 
     what: str  # for the error
     accepts: Callable[[Any], bool]
     shape: tuple[str | int, ...] | None = None  # of an array; names stand for sizes that must agree within an estimator
-    size: str | None = None  # the size that this number is
-    below: str | None = None  # the size that every number is below
-    rises_to: str | None = None  # the size to which numbers rise from 0
-    length: str | None = None  # the size that a list has
+    size: str | None = None  # name of the size that this number is
+    below: str | None = None  # name of the size that all numbers are below
+    rises_to: str | None = None  # name of the size to which numbers rise from 0
+    length: str | None = None  # name of the size that is the length of a list
     nullable: bool = False
     required: bool = True
-    otherwise: Callable[[Any], Any] | None = None  # gives it, by the estimator, where a former version saved none
+    otherwise: Callable[[Any], Any] | None = None  # default, by the estimator, for models that lack it
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise an error if a value does not meet the requirement; new sizes are recorded."""
+        """Raise an error if a value breaks the rule; new sizes are recorded."""
         if value is None and self.nullable:
             return
         if not self.accepts(value):
@@ -59,18 +58,18 @@ class Rule:
             refuse(not rises(np.asarray(value), end), f"{name} must rise from 0 to {end}")
 
     def saved(self, value: Any) -> Any:
-        """Give a value as it is saved."""
+        """Convert a value to the saved form."""
         return value
 
-    def made(self, name: str, value: Any) -> Any:
-        """Give a value as it was before it was saved."""
+    def made(self, name: str, value: Any, n_classes: int) -> Any:
+        """Convert a value back from the saved form, of a model of so many classes."""
         return value
 
 
 class Record:
-    """Requirement of a dataclass, or of a tuple with names: the requirement of each of its fields.
+    """Rule for a dataclass or named tuple: a rule for each of its fields.
 
-    A field that is not ``required`` is missing in models that were saved before it existed; it has its default.
+    A field that is not ``required`` may be missing in older models, and then has its default.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class Record:
         self.nullable, self.required, self.otherwise = nullable, required, otherwise
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise an error if a field does not meet its requirement."""
+        """Raise an error if a field breaks its rule."""
         if value is None and self.nullable:
             return
         refuse(not isinstance(value, self.cls), f"{name} is {str(value)[:80]}, but must hold {', '.join(self.columns)}")
@@ -94,14 +93,14 @@ class Record:
             rule.check(f"{column} of {name}", getattr(value, column), sizes)
 
     def saved(self, value: Any) -> Any:
-        """Give the fields by name, without those that are not required and are not there."""
+        """Return the fields by name, without missing ones that are not required."""
         if value is None:
             return None
         given = {column: (rule, getattr(value, column)) for column, rule in self.columns.items()}
         return {column: rule.saved(part) for column, (rule, part) in given.items() if rule.required or part is not None}
 
-    def made(self, name: str, value: Any) -> Any:
-        """Make it of the mapping that was saved."""
+    def made(self, name: str, value: Any, n_classes: int) -> Any:
+        """Build it from the saved mapping."""
         if not isinstance(value, Mapping):
             return value
         required = {column for column, rule in self.columns.items() if rule.required}
@@ -109,7 +108,8 @@ class Record:
             refuse(column in self.columns, f"{column} of {name} is missing")
             refuse(column not in self.columns, f"{name} has no {column!r}")
         given = {column: rule for column, rule in self.columns.items() if column in value}
-        return self.cls(**{column: rule.made(f"{column} of {name}", value[column]) for column, rule in given.items()})
+        made = {column: rule.made(f"{column} of {name}", value[column], n_classes) for column, rule in given.items()}
+        return self.cls(**made)
 
 
 def is_array(kinds: str) -> Callable[[Any], bool]:
@@ -132,28 +132,13 @@ def is_count(value: Any) -> bool:
 def _is_classes(value: Any) -> bool:
     if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "biufUTO" or not len(value):
         return False
-    if value.dtype.kind in "fu" and (np.abs(value) >= 2**53).any():  # rounded, or not to be compared
+    if value.dtype.kind in "fu" and (np.abs(value) >= 2**53).any():  # rounded, or not comparable
         return False
     ordered = value.tolist()
     return all(first < second for first, second in itertools.pairwise(ordered))
 
 
-#: What ``_held_out`` has, by the kinds of numbers; it lacks the sets where each known sample is one.
-_HELD_OUT = {
-    **{"scores": "f", "nearest": "iu", "classes": "iu", "weights": "f", "is_open": "b", "is_synthetic": "b"},
-    **{"ranks": "iu", "gaps": "f", "sets": "iu"},
-}
-
-
-def _is_held_out(value: Any) -> bool:
-    if not isinstance(value, Mapping) or value.keys() | {"sets"} != _HELD_OUT.keys():
-        return False
-    if not all(is_array(_HELD_OUT[name])(column) for name, column in value.items()):
-        return False
-    return {array.shape for array in value.values()} == {(len(value["scores"]),)}
-
-
-#: What ``traffic_`` has.
+#: Entries of ``traffic_``.
 _TRAFFIC = {"open_share", "low", "high", "known_shift", "known_spread", "open_place", "open_width"}
 
 
@@ -164,7 +149,7 @@ def _is_traffic(value: Any) -> bool:
     return bool(are_proportions and value["known_spread"] > 0 < value["open_width"])
 
 
-#: What ``asking_`` has; besides, the rate where one is kept.
+#: Entries of ``asking_``, and the target miss rate if there is one.
 _ASKING = {
     *("low", "high", "gap", "cost_question", "cost_wrong", "cost_person", "confusion"),
     *("served", "wrong", "asked", "missed", "open_asked", "open_answered"),
@@ -188,21 +173,6 @@ def _is_changes(value: Any) -> bool:
     return all(isinstance(change, Mapping) and names <= change.keys() <= names | more for change in value)
 
 
-def check_held_out(classifier: Any, sizes: Sizes) -> None:
-    """Raise an error if held-out scores are no numbers, or of classes that do not exist."""
-    held_out = getattr(classifier, "_held_out", None)
-    if held_out is None:
-        return
-    for name, most in (("nearest", sizes["n_classes"] - 1), ("classes", sizes["n_classes"])):
-        is_wrong = (held_out[name] < 0) | (held_out[name] > most)
-        refuse(is_wrong.any(), f"{name} of _held_out holds numbers of no class")
-    scores, weights = held_out["scores"], held_out["weights"]
-    is_wrong = np.isnan(scores) | ~np.isfinite(weights) | (weights <= 0)
-    refuse(is_wrong.any(), "_held_out holds a score that is no number, or a weight that is not positive")
-    is_wrong = (held_out["ranks"] < 0) | (held_out["ranks"] > 3) | np.isnan(held_out["gaps"])
-    refuse(is_wrong.any(), "_held_out holds a rank that is not 0 to 3, or a gap that is no number")
-
-
 def floats(*shape: str | int, least: float = -np.inf, above: float = -np.inf) -> Rule:
     """Require finite numbers, of at least one number or above another."""
 
@@ -214,7 +184,7 @@ def floats(*shape: str | int, least: float = -np.inf, above: float = -np.inf) ->
 
 
 def measured(*shape: str | int) -> Rule:
-    """Require numbers; what other packages fit may be infinite or missing, where a feature is constant for instance."""
+    """Require numbers; those fitted by other packages may be infinite or NaN, for instance with a constant feature."""
     return Rule("an array of numbers", is_array("f"), shape)
 
 
@@ -225,7 +195,7 @@ def integers(
     least: float = -np.inf,
     most: float = np.inf,
 ) -> Rule:
-    """Require integers: from 0 to below a size, places that rise from 0 to a size, or between two numbers."""
+    """Require integers: from 0 to below a size, rising from 0 to a size, or between two numbers."""
 
     def accepts(value: Any) -> bool:
         return is_array("iu")(value) and bool(((value >= least) & (value <= most)).all())
@@ -244,7 +214,7 @@ def _is_list_of_integers(value: Any) -> bool:
 
 
 def rises(places: Any, end: int, smallest: int = 0) -> bool:
-    """Whether places rise from 0 to an end in steps of at least the smallest size."""
+    """Whether numbers rise from 0 to an end in steps of at least ``smallest``."""
     steps = np.diff(places.astype(np.int64))
     return bool(len(places) and places[0] == 0 and places[-1] == end and (steps >= smallest).all())
 
@@ -269,15 +239,13 @@ NUMBERS = Rule("a list of numbers", lambda value: isinstance(value, list) and al
 TEXT = Rule("a string", lambda value: isinstance(value, str))
 N_ITER = Rule("an integer of at least 0", lambda value: value == 0 or is_count(value))
 ESTIMATOR = Rule("an estimator", lambda value: hasattr(value, "predict"))
-#: Held-out scores of those that have some.
-HELD_OUT = Rule("a mapping of arrays of equal length", _is_held_out, nullable=True)
-#: What ``set_operating_point`` learned of the traffic.
-TRAFFIC = Rule("a mapping of what was learned of the traffic", _is_traffic, nullable=True, required=False)
-#: Where ``set_operating_point`` placed the zones of three answers.
-ASKING = Rule("a mapping of the zones of three answers", _is_asking, nullable=True, required=False)
-#: What was done to the classes since the fit.
+#: Estimates of the traffic by ``set_operating_point``.
+TRAFFIC = Rule("a mapping of estimates of the traffic", _is_traffic, nullable=True, required=False)
+#: Zones of the three actions, set by ``set_operating_point``.
+ASKING = Rule("a mapping of the zones of the three actions", _is_asking, nullable=True, required=False)
+#: Changes of the classes since the fit.
 CHANGES = Rule("a list of changes", _is_changes)
-#: What every open-set classifier has.
+#: Attributes of every open-set classifier.
 CLASSIFIER = {
     "n_features_in_": N_FEATURES,
     "classes_": CLASSES,
@@ -288,31 +256,23 @@ CLASSIFIER = {
     "_zeros_are_none": optional(Rule("a Boolean", lambda value: isinstance(value, bool))),
     "groups_": optional(integers("n_samples")),
 }
-#: What a classifier has whose threshold is a number.
-THRESHOLDED = {
-    **CLASSIFIER,
-    "threshold_": NUMBER,
-    "_held_out": optional(HELD_OUT),
-    "traffic_": TRAFFIC,
-    "asking_": ASKING,
-}
-#: What learning in epochs leaves.
+#: Attributes after training in epochs.
 TRAINED = {"n_iter_": N_ITER, "loss_curve_": NUMBERS}
 
 
 def check_open_label(classifier: Any) -> None:
-    """Raise an error if the open label is not of the kind of the classes."""
+    """Raise an error if the open label is not of the type of the classes."""
     is_wrong = isinstance(classifier.open_label_, str) != isinstance(classifier.classes_.tolist()[0], str)
-    refuse(is_wrong, f"open_label_ is {classifier.open_label_!r}, but must be of the kind of classes_")
+    refuse(is_wrong, f"open_label_ is {classifier.open_label_!r}, but must be of the type of classes_")
 
 
 def require(estimator: Any, *names: str) -> None:
-    """Raise an error if an attribute that only some parameters need is missing."""
+    """Raise an error if an attribute that these parameters need is missing."""
     for name in names:
         refuse(getattr(estimator, name, None) is None, f"{name} is missing")
 
 
 def refuse(is_wrong: Any, msg: str) -> None:
-    """Raise an error if something is wrong."""
+    """Raise a ValueError if the condition holds."""
     if is_wrong:
         raise ValueError(msg)

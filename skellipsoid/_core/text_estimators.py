@@ -1,4 +1,4 @@
-"""What estimators of texts have in common."""
+"""Tags of estimators whose samples are texts."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Texts of any container: validation, equal texts and near duplicates."""
+"""Equal texts and near duplicates, by character n-grams, and a hash of training data."""
 
 import hashlib
 import unicodedata
@@ -18,16 +18,16 @@ from .._samples.duplicates import find_duplicates
 from .characters import normalize_text
 from .validation import number
 
-#: Number of characters of a text that are compared; the limit of most embedding models is similar.
+#: Number of characters of a text that are compared; most embedding models read about as many.
 _N_CHARACTERS = 1000
-#: Directions that texts are compared in, of their character n-grams.
+#: Dimensions to which the weights of character n-grams are reduced.
 _N_DIRECTIONS = 128
-#: Cosine of the character n-grams of near duplicates, at least.
+#: Smallest cosine of the character n-grams of near duplicates.
 _ALIKE = 0.75
 
 
 def texts_of(X: Any) -> list[str] | None:
-    """Give samples that are texts as a list, and ``None`` for other samples."""
+    """Return samples that are texts as a list, and ``None`` for other samples."""
     try:
         return check_texts(X)
     except ValueError:
@@ -35,20 +35,20 @@ def texts_of(X: Any) -> list[str] | None:
 
 
 def equal_texts(texts: Sequence[str], classes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give texts of one class that are the same the same number.
+    """Give equal texts of one class the same number.
 
-    The same after case folding, Unicode normalisation (NFKC) and white space; numbered in the order of their first
-    text.
+    Equal after case folding, Unicode normalisation (NFKC) and collapsing white space; numbered in the order of their
+    first text.
     """
     return number((label, normalize_text(text)) for label, text in zip(classes.tolist(), texts, strict=True))
 
 
 def first_of_equal(texts: Sequence[str]) -> NDArray[np.int64]:
-    """Rows of the first of each texts that are the same, whatever their class, in ascending order."""
+    """Row of the first of each set of equal texts, whatever their class, ascending."""
     return np.unique(number(map(normalize_text, texts)), return_index=True)[1]
 
 
-#: Two texts of a class are variants of each other if the cosine of their weights is at least this.
+#: Smallest cosine of the weights of two texts of a class that are variants of each other.
 _VARIANT, _OF_PART = 0.5, 25
 
 
@@ -86,7 +86,7 @@ def near_duplicates(texts: Sequence[str], classes: NDArray[np.int64]) -> Iterato
 def variants(texts: Sequence[str], classes: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Find texts that are variants of another text of their class, by their characters, (n_samples,).
 
-    More texts have nearer neighbours. So a class is looked at in random parts of at most ``_OF_PART`` texts.
+    Among more texts neighbours are nearer. So a class is searched in random parts of at most ``_OF_PART`` texts.
 
     Parameters
     ----------

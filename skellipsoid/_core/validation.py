@@ -1,4 +1,4 @@
-"""Containers of data, checks of features, weights and groups."""
+"""Reads features, weights and groups from any container, with errors that name the rows."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from .warn import warn
 
 #: Squares of larger values, summed over the features, may overflow.
 LARGEST_VALUE = 1e150
-#: Weights below this share of the largest are 0.
+#: Weights below this fraction of the largest are set to 0.
 SMALLEST_RELATIVE_WEIGHT = 1e-12
-#: Rows that a message names at most.
+#: Largest number of rows that a message names.
 _MOST_NAMED = 10
-#: Letters of a value that a message names at most.
+#: Largest number of characters of a value in a message.
 _LONGEST_NAMED = 100
 #: Types of dates and times; those of pandas are subclasses.
 _DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
 _DATES_OF_ARROW = ("date", "time", "timestamp", "duration", "month")
 #: Start of scikit-learn's error for missing and infinite values, which its own checks search for.
 _UNUSABLE = re.compile(r"(Input X contains (NaN|infinity[^.]*))\.")
-#: A text among the numbers, and letters of it that a message names.
+#: NumPy's error for a text among numbers, and the number of its characters in a message.
 _TEXT = re.compile(r"could not convert string to float: (?:np\.str_\()?['\"](.*)['\"]", re.DOTALL)
 _LONGEST_TEXT = 30
 _NO_ROWS = np.empty(0, dtype=np.intp)
-#: Numbers in an array that is checked here; in larger ones scikit-learn's check takes little of the time.
+#: Largest number of entries of an array that is checked here; in larger ones scikit-learn's check is relatively fast.
 SMALL = 2**14
 
 
 def read_features(X: Any) -> Any:
-    """Give features for ``validate_data``, and refuse what it would turn into numbers without a word.
+    """Return features for ``validate_data``; raise an error for values that it would silently turn into numbers.
 
     Raises
     ------
@@ -52,9 +52,9 @@ def read_features(X: Any) -> Any:
     X = stack_vectors(unmasked(X, "X"))
     if issparse(X):
         raise ValueError(
-            f"X is sparse, of shape {X.shape}, but must be dense and have few features; for texts take "
-            "SupConTextEncoder in place of word counts, or SoftmaxOpenSetClassifier with a classifier that takes them "
-            "(the guide, Features), else put TruncatedSVD before it."
+            f"X is sparse, of shape {X.shape}, but must be dense and have few features; for texts use "
+            "SupConTextEncoder instead of word counts, or SoftmaxOpenSetClassifier with a classifier that takes sparse "
+            "features (the guide, Features), else put TruncatedSVD before it."
         )
     for found in _dates(X):
         raise ValueError(
@@ -76,14 +76,14 @@ def read_features(X: Any) -> Any:
 
 @contextmanager
 def naming_rows(X: Any) -> Iterator[None]:
-    """Let scikit-learn's errors name the rows with missing and infinite values, and say what to do with vectors."""
+    """Add to scikit-learn's errors the rows with missing and infinite values, and what to do."""
     try:
         yield
     except TypeError as error:
         if "argument must be" not in str(error):
             raise
         raise TypeError(
-            f"X holds what is no number ({error}), but features must be numbers; convert or drop it."
+            f"X holds a value that is not a number ({error}), but features must be numbers; convert or drop it."
         ) from None
     except ValueError as error:
         if "an array element with a sequence" in str(error):
@@ -92,7 +92,7 @@ def naming_rows(X: Any) -> Iterator[None]:
                 "vectors alone, such as X['embedding']."
             ) from None
         if "Found array with dim" in str(error):
-            raise ValueError(f"{error} Pass X.reshape(len(X), -1) for one row a sample.") from None
+            raise ValueError(f"{error} Pass X.reshape(len(X), -1), with one row for each sample.") from None
         if text := _TEXT.search(str(error)):
             raise ValueError(
                 f"X holds the text {cut(text[1], _LONGEST_TEXT)!r}, but features must be numbers (could not convert "
@@ -111,9 +111,9 @@ def naming_rows(X: Any) -> Iterator[None]:
 
 
 def unusable_rows(X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Find the rows with missing values, and the rows with infinite ones or such as are too large for a float."""
+    """Find the rows with missing values, and the rows with values that are infinite or too large for a float."""
     try:
-        with np.errstate(over="ignore"):  # of a wider type
+        with np.errstate(over="ignore"):  # values of a wider type
             table = np.asarray(with_nan(X), dtype=np.float64)
     except (TypeError, ValueError):
         return _NO_ROWS, _NO_ROWS
@@ -123,7 +123,7 @@ def unusable_rows(X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def with_nan(X: Any) -> Any:
-    """Give a table with NaN for None, ``pandas.NA`` and the like; anything else as it is."""
+    """Replace None, ``pandas.NA`` and the like in a table by NaN; anything else stays."""
     if issparse(X):
         return X
     table = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
@@ -134,12 +134,13 @@ def with_nan(X: Any) -> Any:
 
 
 def unmasked(values: Any, name: str) -> Any:
-    """Give a torch tensor, or a masked array that masks nothing, as a plain array; everything else as it is.
+    """Convert a torch tensor, or a masked array that masks nothing, to a plain array; anything else stays.
 
     Raises
     ------
     ValueError
-        If a value is masked: NumPy and scikit-learn would use what is under the mask. If values are not computed yet.
+        If a value is masked (NumPy and scikit-learn would use the value under the mask), or values are not computed
+        yet.
     """
     rows = masked_rows(values)
     if len(rows):
@@ -158,7 +159,7 @@ def masked_rows(values: Any) -> NDArray[np.intp]:
 
 
 def _dates(X: Any) -> Iterator[str]:
-    """Describe dates and times among features, which are 8-byte numbers to NumPy, a missing one the lowest."""
+    """Describe dates and times among features, which NumPy would read as 8-byte integers."""
     for field in getattr(X, "schema", ()) if hasattr(X, "column_names") else ():  # pyarrow
         if str(field.type).startswith(_DATES_OF_ARROW):
             yield f"the column {field.name!r} of type {field.type}"
@@ -182,7 +183,7 @@ def _dates(X: Any) -> Iterator[str]:
 
 
 def read_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
-    """Give one finite weight, not negative, for each row, and not all of them 0; ones for ``None``."""
+    """Return one finite weight of at least 0 for each row, not all 0; ones for ``None``."""
     rows = np.empty((n_rows, 0))
     given = unmasked(sample_weight, "sample_weight")
     dtype = getattr(given, "dtype", None)
@@ -194,9 +195,9 @@ def read_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.flo
 
 
 def check_weights(sample_weight: Any, rows: NDArray[np.intp]) -> None:
-    """Raise one sentence that names what is no weight in these rows, and leave other faults to who reads the weights.
+    """Raise an error that names the rows with invalid weights; other errors are left to the reader of the weights.
 
-    It begins as scikit-learn's, which its own checks search for.
+    The message begins like scikit-learn's, which its own checks search for.
     """
     try:
         given = np.asarray(sample_weight, dtype=np.float64)
@@ -211,15 +212,16 @@ def check_weights(sample_weight: Any, rows: NDArray[np.intp]) -> None:
         ("Negative values in data passed to `sample_weight`", weights < 0),
     ):
         if is_bad.any():
-            raise ValueError(f"{what} in {name_rows(rows[is_bad])}; pass a finite number, not negative, for each row.")
+            raise ValueError(f"{what} in {name_rows(rows[is_bad])}; pass a finite number of at least 0 for each row.")
     if len(weights) and not weights.any():
         raise ValueError(
-            f"sample_weight is zero for all {len(rows)} rows, but at least one must be positive; leave it out for 1."
+            f"sample_weight is zero for all {len(rows)} rows, but at least one must be positive; omit it for equal "
+            "weights."
         )
 
 
 def read_relative_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
-    """Give the weight of each row as a share of the largest, tiny ones as 0."""
+    """Return the weight of each row relative to the largest; tiny ones are 0."""
     weights = read_weights(sample_weight, n_rows)
     shares = np.asarray(weights / weights.max())
     lost = (weights > 0) & (shares < SMALLEST_RELATIVE_WEIGHT)
@@ -233,7 +235,7 @@ def read_relative_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArr
 
 
 def check_equal(weights: NDArray[np.float64], name: str) -> None:
-    """Raise one sentence if the positive weights of a method that has none differ."""
+    """Raise an error if positive weights differ, for a method without weights."""
     if np.ptp(weights) > 0:
         raise ValueError(
             f"sample_weight holds different positive weights, but {name} counts neighbours, which have no weights; "
@@ -242,7 +244,7 @@ def check_equal(weights: NDArray[np.float64], name: str) -> None:
 
 
 def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[np.int64] | None:
-    """Give the group of each row as a number."""
+    """Return the group of each row as an integer."""
     if groups is None:
         return None
     given = only_column(groups, "groups")
@@ -261,18 +263,18 @@ def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[np.int64] 
 
 
 def number(keys: Iterable[Hashable]) -> NDArray[np.int64]:
-    """Give keys numbers in the order of their first appearance; equal ones have the same number."""
+    """Give equal keys the same number, in the order of their first appearance."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number; a Boolean, which Python counts among them, is none."""
+    """Whether a value is a real number; a Boolean is not."""
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
 def check_squares(X: NDArray[Any], used: NDArray[np.int64] | None = None) -> None:
-    """Raise one sentence if squares of the values, in the rows that are ``used``, would overflow."""
+    """Raise an error if squares of the values in the ``used`` rows would overflow."""
     largest = np.abs(X if used is None else select_rows(X, used)).max(axis=1).astype(np.float64)
     rows = np.flatnonzero(largest > LARGEST_VALUE)
     if len(rows):
@@ -296,15 +298,15 @@ def enumerated(values: NDArray[Any]) -> str:
 
 
 def shortened_repr(value: Any) -> str:
-    """Write a value for a message; of a text of a page, its beginning."""
+    """Write a value for a message; long texts are cut."""
     written = repr(value)
     return written if len(written) <= _LONGEST_NAMED else f"{written[:_LONGEST_NAMED]}…"
 
 
 def is_plain(X: Any, estimator: Any) -> bool:
-    """Whether X is a small array that a fitted estimator needs not convert; its shape and values are checked here.
+    """Whether X is a small array that needs no conversion for a fitted estimator; checks its shape and values.
 
-    scikit-learn's check would take longer than the answer.
+    scikit-learn's check would take longer than the prediction.
     """
     if type(X) is not np.ndarray or X.dtype not in (np.float32, np.float64):
         return False

@@ -1,4 +1,4 @@
-"""Warnings that point to the user's line."""
+"""Warnings that point to the line of the user's code, once for each search."""
 
 import sys
 import warnings
@@ -9,21 +9,21 @@ from types import FrameType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-#: Packages through which a call of the user comes here.
+#: Packages whose frames are skipped to find the user's line.
 _PASSED = {"skellipsoid", "skellipsoid_bench", "sklearn", "contextlib", "joblib"}
 
 
-#: Whether warnings of this package are dropped in this thread; the filters of warnings are those of all threads.
+#: Whether warnings of this package are dropped in this thread; Python's filters would act on all threads.
 _SILENT = ContextVar("silent", default=False)
 
 
 class LossWarning(UserWarning):
-    """Something that a user gave is left out; the option ``--quiet`` of the command does not hide this."""
+    """Warning that some input is left out; the option ``--quiet`` of the command does not hide it."""
 
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Drop the warnings of this package inside the block."""
+    """Suppress the warnings of this package inside the block."""
     before = _SILENT.set(True)
     try:
         yield
@@ -32,18 +32,18 @@ def silenced() -> Iterator[None]:
 
 
 class _Worker:
-    """Stands for a process that fits candidates of a search elsewhere."""
+    """Represents a worker process that fits candidates of a search."""
 
 
 _WORKER = _Worker()
-#: Where in this package each search was warned; in a worker process, where no search is, the process.
+#: Places in this package that have warned, for each search; in a worker process, for the process.
 _WARNED: "WeakKeyDictionary[Any, set[tuple[str, int]]]" = WeakKeyDictionary()
 
 
 class _Place(NamedTuple):
-    """Where in a search of scikit-learn a warning comes."""
+    """The search of scikit-learn, if any, in which a warning is raised."""
 
-    #: The search, and what stands for it in a worker process; ``None`` outside of candidates.
+    #: The search, or the worker process; ``None`` outside of candidates.
     search: Any
     is_fit: bool
 
@@ -62,7 +62,7 @@ class _Place(NamedTuple):
         return cls((_WORKER if search is None else search) if is_candidate else None, is_fit)
 
     def is_first(self, caller: FrameType) -> bool:
-        """Whether this place of the package has not warned in this search yet."""
+        """Whether this is the first warning of this place in this search."""
         kinds, kind = _WARNED.setdefault(self.search, set()), (caller.f_code.co_filename, caller.f_lineno)
         is_new = kind not in kinds
         kinds.add(kind)
@@ -89,8 +89,7 @@ def scored_estimator() -> Any:
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line that called this package, also through a Pipeline or a search.
 
-    Of the candidates of a search each place warns once: the fits of those on parts of the samples say nothing where the
-    fit on all follows.
+    In a search each place warns once, because the fits of candidates on parts of the samples repeat the warnings.
     """
     if _SILENT.get():
         return

@@ -1,4 +1,4 @@
-"""Write a fitted classifier or Pipeline as one ONNX graph, completely or not at all."""
+"""Exports a fitted classifier or Pipeline as one ONNX graph with a manifest, all files or none."""
 
 import importlib.util
 import json
@@ -30,20 +30,20 @@ from .graph import Graph, Parts, scored, seen, traced
 from .heads import CLASSIFIERS, STEPS
 from .quantize import grown, growth_of, import_onnxruntime, outputs_of, quantized, with_affine
 
-#: Embedding models that were compared at many batch sizes and lengths.
+#: Embedding models whose graphs were compared at many batch sizes and lengths.
 TEXT_MODELS = ("BertModel", "DistilBertModel", "MPNetModel", "RobertaModel")
-#: Memory of the head for the rows of one run of the graph.
+#: Memory of the head for the rows of one run, in bytes.
 _HEAD_BYTES = 2**26
-#: Texts that the graph must answer as the package does before it is written.
+#: Texts on which the graph is compared with the package before it is written.
 _PROBES = ["one two", "", "a longer text of eight words or so", "\U0001f600"]
-#: Difference between features, and relative one between scores, of the graph and of the package.
+#: Largest difference of features, and relative difference of scores, between graph and package.
 _TOLERANCE = 1e-3
 
 
 def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False, overwrite: bool = False) -> None:
     """Write a fitted classifier or text Pipeline as one ONNX graph, for machines without torch.
 
-    The graph takes token ids and their mask (or features) and gives, for each sample, the number of the answer, the
+    The graph takes token ids and their mask (or features). For each sample it returns the index of the prediction, the
     nearest class, the score, the margins of all classes, and the features that the classifier sees. The package
     ``skellipsoid-runtime[onnx]`` predicts with the folder; it needs NumPy, onnxruntime and tokenizers alone.
 
@@ -54,17 +54,15 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False, o
         :mod:`skellipsoid.baselines` with a closed form (not those that look at neighbours); or a Pipeline of a text
         encoder of this package whose embedding model is a BERT, DistilBERT, MPNet or RoBERTa, scikit-learn's
         ``StandardScaler``, ``Normalizer``, ``PCA`` or ``TruncatedSVD``, and such a classifier. A fitted search or
-        :class:`TunedOperatingPointCV` exports the fitted estimator inside. The limit is part of the
-        graph.
+        :class:`TunedOperatingPointCV` exports the fitted estimator inside. The threshold is part of the graph.
     folder : str or Path
-        A new or empty folder. It is complete or not there at all. The command ``skellipsoid export`` writes beside a
-        saved model, where ``skellipsoid predict`` uses it.
+        A new or empty folder. All files are written, or none. The command ``skellipsoid export`` writes beside a saved
+        model, where ``skellipsoid predict`` uses it.
     quantize : bool, default=False
-        Whether the embedding model computes with 8-bit integers: faster, and a quarter of the size but for the table of
-        words and for matrix products whose precision a few large inputs would spoil. It needs an encoder that was
-        fitted with ``keep_texts=True``: the distances of the training texts to their class centres are measured with
-        the quantised model. By how much their squares grow, so much the squared radii and the squared held-out
-        distances grow (thresholds of other scores move by the median change).
+        INT8 quantization of the embedding model: faster, and a quarter of the size, except for the token table and for
+        matrix products that would lose too much precision. Needs an encoder fitted with ``keep_texts=True``: sizes and
+        p-values are recalibrated on the training texts. Squared radii and squared held-out distances grow by as much as
+        the squared distances of the training texts (thresholds of other scores move by the median change).
     overwrite : bool, default=False
         Whether to replace an exported model in the folder, when the new one is complete.
 
@@ -88,11 +86,10 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False, o
 
     Notes
     -----
-    The answers are those of the estimator wherever its score is not within 0.0001 of the limit: a graph rounds
-    otherwise. The graph of a text Pipeline computes in single precision: from those of an encoder with
-    ``dtype="bfloat16"`` its scores differ by about 0.001 in the median. A classifier alone computes in double
-    precision, so that features far from 0 lose nothing. The warning of samples whose norms are unlike those in training
-    is not part of the graph.
+    The predictions equal those of the estimator unless a score is within 0.0001 of the threshold, because a graph
+    rounds differently. The graph of a text Pipeline computes in single precision; its scores differ by about 0.001 in
+    the median from those of an encoder with ``dtype="bfloat16"``. The graph of a classifier alone computes in double
+    precision. The warning for samples with unusual norms is not part of the graph.
 
     Examples
     --------
@@ -107,7 +104,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False, o
     for name, value in (("quantize", quantize), ("overwrite", overwrite)):
         if not isinstance(value, bool | np.bool_):
             raise TypeError(f"{name}={value!r} must be True or False.")
-    target = Path(folder).resolve()  # the folder itself takes the place of an empty one
+    target = Path(folder).resolve()  # the folder replaces an empty one
     files = exported_files(estimator, target, quantize=bool(quantize), overwrite=bool(overwrite))
     write_export(target, files)
 
@@ -115,15 +112,15 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False, o
 def exported_files(
     estimator: Any, target: Path, *, quantize: bool, overwrite: bool, made_of: dict[str, Any] | None = None
 ) -> Files:
-    """Give the files of an export; ``made_of`` says of which saved model it is made.
+    """Return the files of an export; ``made_of`` names the saved model that it is made from.
 
-    What cannot be exported, or not to ``target``, is refused first: the graph takes a while.
+    Errors come before the graph is made, which takes a while.
     """
     parts = _checked(estimator)
     if quantize and not hasattr(parts.encoder, "training_texts_"):
         raise TypeError(
-            "quantize measures the quantised embedding model with the training texts, but the estimator keeps none; "
-            "fit its text encoder with keep_texts, or export without quantize."
+            "quantize recalibrates the model with the training texts, but the estimator keeps none; fit its text "
+            "encoder with keep_texts, or export without quantize."
         )
     check_target(target, overwrite=overwrite)
     _check_packages()
@@ -146,12 +143,12 @@ def _check_packages() -> None:
 
 
 def _checked(estimator: Any) -> Parts:
-    """Take an estimator apart.
+    """Split an estimator into encoder, steps and classifier.
 
     Raises
     ------
     TypeError
-        If a part of it has no form in a graph.
+        If a part of it cannot be a graph.
     """
     steps, classifier = split_estimator(estimator)
     name = type(classifier).__name__
@@ -166,7 +163,7 @@ def _checked(estimator: Any) -> Parts:
             f"The {name} takes its logits from a {type(classifier.logit_estimator_).__name__}, which cannot be "
             "exported; use estimator=None."
         )
-    # A class of a user's may compute other features.
+    # A user's subclass may compute other features.
     is_own = bool(steps) and type(steps[0]).__module__.startswith(f"{__package__.partition('.')[0]}.")
     encoder = steps[0] if is_own and isinstance(steps[0], TextFeatures) else None
     others = steps[1:] if encoder is not None else steps
@@ -200,7 +197,7 @@ def _check_text_model(encoder: TextFeatures) -> None:
 
 
 def _described(parts: Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]:
-    """Files of an exported model, and its manifest but for their hashes."""
+    """Files of an exported model, and its manifest without their hashes."""
     encoder, steps, classifier = parts
     backbone = None if encoder is None else encoder._backbone.copy().to(torch.device("cpu"))
     graph = Graph(parts, backbone).eval()
@@ -246,7 +243,7 @@ def _described(parts: Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]:
 
 
 def _tokenizer(encoder: TextFeatures) -> tuple[dict[str, Any], bytes]:
-    """Give the settings of a tokenizer, and its rules."""
+    """Return the settings of a tokenizer, and its rules."""
     stored = encoder._backbone.stored()
     chosen = stored.description["tokenizer"]
     settings = {
@@ -261,7 +258,7 @@ def _tokenizer(encoder: TextFeatures) -> tuple[dict[str, Any], bytes]:
 
 
 def _settings_for_others(backbone: TextBackbone) -> Files:
-    """Give the files that tokenizers in other languages read beside ``tokenizer.json``."""
+    """Files that tokenizers in other languages read beside ``tokenizer.json``."""
     tokenizer: Any = backbone.tokenizer()
     transformer: Any = backbone.transformer
     special = {name: str(token) for name, token in tokenizer.special_tokens_map.items() if isinstance(token, str)}
@@ -279,7 +276,7 @@ def _settings_for_others(backbone: TextBackbone) -> Files:
 
 
 def _with_names(content: bytes, answers: list[Any]) -> bytes:
-    """Write the labels into a graph, for those who read no manifest: ``answers[label]``, of which the last is open."""
+    """Write the labels into a graph, for users without the manifest: ``answers[label]``, of which the last is open."""
     import onnx
 
     model = onnx.load_model_from_string(content)
@@ -289,7 +286,7 @@ def _with_names(content: bytes, answers: list[Any]) -> bytes:
 
 
 def _verify(content: bytes, backbone: TextBackbone, graph: Graph) -> None:
-    """Raise an error if a graph answers otherwise than the package, which should not happen."""
+    """Raise an error if a graph predicts differently from the package, which should not happen."""
     with torch.no_grad():
         inputs = [(ids := torch.tensor([tokens]), torch.ones_like(ids)) for tokens in backbone.tokenize(_PROBES)]
         expected = seen(graph, torch.cat([graph.features(each) for each in inputs]).numpy())
@@ -315,7 +312,7 @@ def _recalibrated(
     known = np.ones(len(after), dtype=bool)
     if encoder.training_labels_ is not None:
         known = np.isin(encoder.training_labels_, parts.classifier.classes_)
-    if not known.any():  # classes were replaced since the fit: all texts show what the integers change
+    if not known.any():  # classes were replaced since the fit: all texts measure the effect of quantization
         known[:] = True
     before, after = before[known], after[known]
     if not isinstance(parts.classifier, BoundaryOpenSetClassifier):

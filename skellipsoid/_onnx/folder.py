@@ -1,6 +1,6 @@
-"""The folder of an exported model: which one may be replaced, and writing it completely or not at all.
+"""The folder of an exported model: whether it may be replaced, and writing all files or none.
 
-No import takes long here: ``predict`` reads what an export was made of.
+All imports are fast here, because ``predict`` reads of which model an export was made.
 """
 
 import glob
@@ -15,13 +15,13 @@ from skellipsoid_runtime._folder import GRAPH, MANIFEST, TOKENIZER, TRAINING_FEA
 from .._core.files import remove_stale, to_disk
 from ..persistence._folder import Files, explained_failure, write_files
 
-#: What tokenizers in other languages read beside it.
+#: Files that tokenizers in other languages read beside ``tokenizer.json``.
 SETTINGS = ("tokenizer_config.json", "special_tokens_map.json", "config.json")
 _WRITTEN = {MANIFEST, GRAPH, TRAINING_FEATURES, TOKENIZER, *SETTINGS}
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that must not be touched: only what ``export_onnx`` wrote is replaced."""
+    """Raise an error for a folder that must not be replaced: only those that ``export_onnx`` wrote are."""
     names = {path.name for path in target.iterdir()} if target.is_dir() else set()
     if not (names or (target.exists() and not target.is_dir())):
         return
@@ -37,7 +37,7 @@ def check_target(target: Path, *, overwrite: bool) -> None:
 
 
 def write_export(target: Path, files: Files) -> None:
-    """Write files into a folder beside the target, which then takes its place."""
+    """Write files into a folder beside the target, which then replaces it."""
     made = [folder for folder in target.parents if not folder.exists()]  # the innermost first
     # Outside of the temporary folder, which is removed whatever happens.
     before = target.with_name(f".{target.name}.{secrets.token_hex(4)}.before")
@@ -69,7 +69,7 @@ def write_export(target: Path, files: Files) -> None:
 
 
 def _take_place(new: Path, target: Path, before: Path) -> None:
-    """Move a folder to the place of an empty one, or of an earlier one, which comes back if that fails."""
+    """Replace an empty folder or an earlier export by a new folder; the earlier one is restored if that fails."""
     if not target.exists() or not any(target.iterdir()):
         new.replace(target)
         return
@@ -80,5 +80,5 @@ def _take_place(new: Path, target: Path, before: Path) -> None:
         if before.exists() and not target.exists():
             before.replace(target)
         raise
-    # What a killed process has left between its two moves is older than what was here.
+    # A folder that a killed process left between its two moves is older than the present one.
     remove_stale(target.parent, f".{glob.escape(target.name)}.????????.before")

@@ -1,4 +1,4 @@
-"""The graph of a classifier or Pipeline as a module of torch, and traced as ONNX."""
+"""The graph of a classifier or Pipeline: a torch module from token ids or features to predictions, traced as ONNX."""
 
 from typing import Any, NamedTuple
 
@@ -8,24 +8,25 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from .._core.norms import are_zeros
 from .._encoders.text_features import TextFeatures, less_unread
 from .._encoders.torch.backbone import TextBackbone
 from .._traffic.predict_set import zones_of
 from .heads import Head, Step, first_by_score, head_of, pick, step_of
 from .quantize import quiet_onnx
 
-#: Of a graph in one file.
+#: Largest size of a graph in one file, in bytes.
 _MOST_BYTES = 2**31 - 2**20
 _OPSET = 20
 _OUTPUTS = ("label", "nearest_class", "score", "margins", "features", "unread")
-#: What a graph gives besides that can ask back.
+#: Further outputs of a graph that can ask back.
 _TO_ASK = ("first_classes", "gap")
 #: Rows that are scored at once.
 _AT_ONCE = 64
 
 
 class Parts(NamedTuple):
-    """What an estimator that can be exported consists of."""
+    """Parts of an estimator that can be exported."""
 
     encoder: TextFeatures | None
     steps: list[Any]
@@ -33,7 +34,7 @@ class Parts(NamedTuple):
 
 
 class Graph(nn.Module):
-    """Everything from the inputs to the answers."""
+    """All steps from the inputs to the predictions."""
 
     def __init__(self, parts: Parts, backbone: TextBackbone | None) -> None:
         super().__init__()
@@ -43,7 +44,7 @@ class Graph(nn.Module):
         self.head: Head = head_of(classifier, self.dtype)
         self.open_code = len(classifier.classes_)
         self.asks = zones_of(classifier) is not None
-        #: Score of a row of zeros that is no sample; ``None`` where it is one like any other.
+        #: Score of an unreadable text, a row of zeros; ``None`` if it is an ordinary sample.
         self.unread_score = classifier._unread_score if classifier._zeros_are_none else None
         self.least = torch.from_numpy(classifier.offset_ + classifier.class_offsets_).to(self.dtype)
         self.encoder: TextFeatures | None = encoder
@@ -70,12 +71,12 @@ class Graph(nn.Module):
         return less_unread(vectors, embeddings) if self.text_model.zeros else vectors
 
     def judged(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """Give what the head gives, and in the fourth place which rows are zeros that are no samples."""
+        """Return the outputs of the head, with the mask of unreadable rows inserted as the fourth."""
         nearest, score, margins, *in_order = self.head.score(rows)
         score, margins = _without_nan(score.to(self.dtype)), _without_nan(margins.to(self.dtype))
         if self.unread_score is None:
             return nearest, score, margins, torch.zeros_like(nearest, dtype=torch.bool), *in_order
-        unread = rows.eq(0).all(dim=1)
+        unread = are_zeros(rows)
         excess = (pick(margins, nearest) - self.unread_score).clamp_min(0)
         margins = torch.where(unread.unsqueeze(1), margins - excess.unsqueeze(1), margins)
         return nearest, torch.where(unread, score.clamp_max(self.unread_score), score), margins, unread, *in_order
@@ -95,12 +96,12 @@ class Graph(nn.Module):
 
 
 def _without_nan(scores: Tensor) -> Tensor:
-    """Give scores that are no numbers as −∞, as ``predict`` reads them."""
+    """Replace NaN scores by −∞, as ``predict`` does."""
     return torch.where(torch.isnan(scores), torch.full_like(scores, -torch.inf), scores)
 
 
 def _without_prompt(mask: Tensor, n_prompt: int) -> Tensor:
-    """Do as the method of a pooling that this replaces, which looks for padding on the left."""
+    """Replace the method of a pooling, which looks for padding on the left."""
     return mask * (torch.arange(mask.shape[1]) >= n_prompt)
 
 
@@ -136,7 +137,7 @@ def traced(graph: Graph, n_features: int) -> bytes:
 
 
 def seen(graph: Graph, features: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Give what the classifier sees of features of the encoder."""
+    """Features of the classifier from those of the encoder."""
     rows = torch.from_numpy(features)
     for step in graph.steps:
         rows = step(rows)
@@ -144,6 +145,6 @@ def seen(graph: Graph, features: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def scored(graph: Graph, rows: NDArray[np.float32]) -> NDArray[np.floating]:
-    """Scores of what the classifier sees."""
+    """Scores of features of the classifier."""
     parts = np.array_split(rows, -(-len(rows) // _AT_ONCE))
     return np.concatenate([graph.judged(torch.from_numpy(part))[1].numpy() for part in parts])

@@ -1,4 +1,4 @@
-"""What follows the features, in operators of torch that an ONNX graph has: scaling steps, and every closed form."""
+"""Scaling steps and scores of all classifiers in closed form, in torch operators that ONNX has."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ Step = Callable[[Tensor], Tensor]
 
 
 class Head(NamedTuple):
-    """What follows the features."""
+    """The classifier as a function of features."""
 
     score: Score
     bytes_per_row: int  # memory that it takes for each row, about
@@ -60,7 +60,7 @@ def _scaler(step: StandardScaler, given: Callable[[Any], Tensor]) -> Step:
 def _normalizer(step: Normalizer, given: Callable[[Any], Tensor]) -> Step:
     order = {"l1": 1.0, "l2": 2.0, "max": float("inf")}[step.norm]
 
-    # scikit-learn takes shorter rows for zeros.
+    # scikit-learn treats shorter rows as zeros.
     return lambda rows: _of_length_1(rows, order, 10 * torch.finfo(rows.dtype).eps)
 
 
@@ -97,14 +97,14 @@ def pick(values: Tensor, labels: Tensor) -> Tensor:
 
 
 def _gap(compared: Tensor) -> Tensor:
-    """Give how much the second column exceeds the first; without one, more than any gap that is asked for."""
+    """Second column minus the first; without a second one, larger than any gap."""
     if compared.shape[1] == 1:
         return torch.full_like(compared[:, 0], NO_THRESHOLD)
     return compared[:, 1] - compared[:, 0]
 
 
 def first_by_score(by_class: Tensor) -> tuple[Tensor, Tensor]:
-    """First classes by their scores, and how far the second is behind the first."""
+    """First classes by their scores, and the gap between the first and the second."""
     best, first = by_class.topk(min(N_FIRST, by_class.shape[1]), dim=1)
     return first, _gap(-best)
 
@@ -115,7 +115,7 @@ def _best(by_class: Tensor) -> Scores:
 
 
 def _ellipsoids(classifier: EllipsoidOpenSetClassifier, dtype: torch.dtype) -> Head:
-    # Tensors of its own: those that scoring keeps are of inference mode, which an export cannot trace.
+    # New tensors, because those cached for scoring are inference tensors, which cannot be traced.
     ready = classifier._boundaries.prepared(torch.device("cpu"), dtype)
 
     def score(rows: Tensor) -> Scores:
@@ -124,7 +124,7 @@ def _ellipsoids(classifier: EllipsoidOpenSetClassifier, dtype: torch.dtype) -> H
         labels = pick(nearest, compared.argmin(1))
         scores = pick(margins, labels)
         found = labels, scores if ready.memory is None else scores - ready.lost(features), margins
-        if nearest.shape[1] == 1:  # after the assigned class come the others by their margins
+        if nearest.shape[1] == 1:  # the others follow the assigned class, ordered by margin
             is_assigned = torch.arange(margins.shape[1], device=margins.device) == nearest
             inner = margins.masked_fill(is_assigned, float("inf"))
             first = inner.topk(min(N_FIRST, margins.shape[1]), dim=1).indices
@@ -142,7 +142,7 @@ def _in_double(
 
     def head(classifier: Any, dtype: torch.dtype) -> Head:
         found, numbers = formula(classifier, lambda values: torch.as_tensor(np.asarray(values), dtype=torch.float64))
-        # A tensor: numbers of Python become single precision in a graph.
+        # A tensor, because Python numbers become single precision in a graph.
         threshold = torch.tensor(getattr(classifier, "threshold_", 0.0), dtype=torch.float64)
 
         def score(rows: Tensor) -> Scores:

@@ -1,4 +1,4 @@
-"""An embedding model in 8-bit integers, and the size of the boundaries for what it computes."""
+"""INT8 quantization of an embedding model, and recalibration of the boundaries for its features."""
 
 import importlib
 import logging
@@ -19,16 +19,16 @@ from .._torch.devices import PROCESS_STATE
 from .._torch.progress import quiet_libraries
 
 Floats = NDArray[np.floating]
-#: Largest loss of a product in 8-bit integers. Of all-MiniLM-L6-v2 no product loses more than 0.18; of
+#: Largest relative error of a matrix product in INT8. Of all-MiniLM-L6-v2 no product loses more than 0.18; of
 #: all-mpnet-base-v2, five lose 0.38 or more and the others at most 0.11.
 _MOST_LOSS = 0.25
-#: Training texts whose losses are measured, about.
+#: Approximate number of training texts on which errors are measured.
 _N_MEASURED = 16
 
 
 @contextmanager
 def quiet_onnx() -> Iterator[None]:
-    """Silence what the exporter and the quantiser say about themselves, and keep them from setting up logging."""
+    """Silence the exporter and the quantiser, and keep them from configuring logging."""
     root = logging.getLogger()
     loggers = {logger: logger.level for logger in map(logging.getLogger, ("torch.onnx", "onnxscript", "onnx_ir"))}
     handler = logging.NullHandler()
@@ -52,10 +52,10 @@ def import_onnxruntime() -> None:
 
 
 def quantized(content: bytes, scope: str, backbone: TextBackbone, texts: list[str]) -> bytes:
-    """Give a graph whose matrix products in a module, by constant weights, are of 8-bit integers.
+    """Quantise a graph's matrix products by constant weights in a module to 8-bit integers.
 
-    Weights have a scale for each column, and vectors one for each product, found as they come. Products that lose too
-    much for some of the texts, because a few large values set the scale of all, stay as they are.
+    Weights have a scale for each column, and vectors one for each product (dynamic). Products with too large an error,
+    because a few large values set the scale, are not quantised.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -69,7 +69,7 @@ def quantized(content: bytes, scope: str, backbone: TextBackbone, texts: list[st
             products[node.name] = (node.input[0], onnx.numpy_helper.to_array(weights[node.input[1]]))
     losses = _losses(model, products, backbone.tokenize(texts[:: -(-len(texts) // _N_MEASURED)]))
     names = [name for name, loss in losses.items() if loss <= _MOST_LOSS]
-    if not names:  # the quantiser would take all
+    if not names:  # the quantiser would quantise all
         return content
     model.metadata_props.add(
         key="onnx.quant.pre_process", value="onnxruntime.quant"
@@ -133,18 +133,18 @@ def outputs_of(content: bytes, backbone: TextBackbone, texts: list[str]) -> tupl
 
 
 def growth_of(before: Floats, after: Floats) -> float:
-    """By how much squared relative distances grow, from the margins of the same texts: noise adds to them."""
+    """Median growth of squared relative distances, from the margins of the same texts before and after."""
     change = np.square(1 - after.astype(np.float64)) - np.square(1 - before.astype(np.float64))
     return max(float(np.median(change)), -0.5)
 
 
 def grown(margins: Floats, growth: float) -> NDArray[np.float64]:
-    """Margins after the squared distances, and the squared radii, have grown."""
+    """Margins after growth of the squared distances and squared radii."""
     return np.asarray(1 - np.sqrt(np.maximum(np.square(1 - margins) + growth, 0) / (1 + growth)))
 
 
 def with_affine(content: bytes, outputs: list[str], factor: float, shift: float) -> bytes:
-    """Multiply outputs of a graph by a number and add another; what is compared with a limit is the new number."""
+    """Transform outputs of a graph to factor · x + shift; the threshold is compared with the result."""
     import onnx
 
     model: Any = onnx.load_from_string(content)
@@ -154,7 +154,7 @@ def with_affine(content: bytes, outputs: list[str], factor: float, shift: float)
     nodes = []
     for node in graph.node:
         nodes.append(node)
-        if node.op_type != "Less":  # or a score that is taken from the margins would change twice
+        if node.op_type != "Less":  # else a score that is taken from the margins would change twice
             for place, name in enumerate(node.input):
                 node.input[place] = f"{name}_before" if name in outputs else name
         for place, name in enumerate(node.output):

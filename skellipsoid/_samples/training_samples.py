@@ -118,12 +118,13 @@ class TrainingSamples:
             weights = np.full(len(weights), round(float(weights[0]), 12))
         return replace(self, weights=weights)
 
-    def as_tensors(self, n_classes: int, device: "torch.device") -> Samples:
-        """Give the known samples as tensors."""
+    def as_tensors(self, n_classes: int, device: "torch.device") -> tuple[Samples, "torch.Tensor"]:
+        """Give the known samples, and the features of the open ones, as tensors: the one step from NumPy to torch."""
         import torch
 
         features, classes = torch.from_numpy(self.features).to(device), torch.from_numpy(self.classes).to(device)
-        return Samples.of(features, classes, n_classes, self.weights, self.units, self.groups)
+        known = Samples.of(features, classes, n_classes, self.weights, self.units, self.groups)
+        return known, torch.from_numpy(self.open_features).to(device)
 
     def groups_of_rows(self) -> Integers:
         """Group of each given row, copies included; then of the open ones, each of which is alone."""

@@ -13,7 +13,8 @@ from .._core.pipelines import split_estimator
 from .._core.results import Result
 from .._ellipsoid.changes.learned import learned_of
 from .._held_out.expected import Share, read_share
-from .._held_out.scores import ReferenceScores
+from .._held_out.kept import held_out_of
+from .._held_out.table import HeldOutTable
 from .._traffic_model.posterior import TrafficModel
 from .._traffic_model.threshold import Figure, forecast_of
 from .._traffic_model.zones import Zones, forecast_of_zones, place_zones
@@ -89,7 +90,7 @@ def forecast_answers(estimator: Any, *, open_share: float | tuple[float, float] 
     """
     classifier = split_estimator(estimator)[1]
     check_is_fitted(classifier)
-    held_out = ReferenceScores.of(classifier, "forecast_answers")
+    held_out = held_out_of(classifier, "forecast_answers")
     if (n := len(held_out.known)) < FEWEST_HELD_OUT and learned_of(classifier) is None:
         raise ValueError(
             f"The fit held out {n} samples, and fewer than {FEWEST_HELD_OUT} do not tell what users will see: pass an "
@@ -117,21 +118,21 @@ class Forecast(NamedTuple):
     figures: Mapping[str, Figure]
 
 
-def forecast_as_set(classifier: Any, held_out: ReferenceScores) -> Forecast:
+def forecast_as_set(classifier: Any, held_out: HeldOutTable) -> Forecast:
     """Forecast the limit and the zones as they are, in the traffic that was learned, was told, or is expected."""
     log = read_log(classifier, None, None, None, "forecast_answers")
     found = log.fit(held_out, share_known(classifier, log, None, held_out))
     return _forecast(classifier, held_out, found, classifier.offset_, asking_known(classifier, held_out).asking)
 
 
-def forecast_as_fitted(classifier: Any, held_out: ReferenceScores) -> Forecast:
+def forecast_as_fitted(classifier: Any, held_out: HeldOutTable) -> Forecast:
     """Forecast the fitted limit, in the traffic that is expected."""
     found, n_classes = expected_traffic(held_out), len(classifier.classes_)
     asking = place_zones(held_out, found, np.zeros(0), 0.0, n_classes).as_mapping()
     return _forecast(classifier, held_out, found, 0.0, asking)
 
 
-def forecast_placed(classifier: Any, held_out: ReferenceScores, told: Share) -> Forecast:
+def forecast_placed(classifier: Any, held_out: HeldOutTable, told: Share) -> Forecast:
     """Forecast the limit that is placed for a share of open messages."""
     log, n_classes = read_log(classifier, None, None, None, "forecast_answers"), len(classifier.classes_)
     found = log.fit(held_out, told)
@@ -141,7 +142,7 @@ def forecast_placed(classifier: Any, held_out: ReferenceScores, told: Share) -> 
 
 
 def _forecast(
-    classifier: Any, held_out: ReferenceScores, found: TrafficModel, offset: float, asking: Mapping[str, float]
+    classifier: Any, held_out: HeldOutTable, found: TrafficModel, offset: float, asking: Mapping[str, float]
 ) -> Forecast:
     n_classes = len(classifier.classes_)
     of_limit = forecast_of(held_out, found, offset, n_classes)._asdict()
@@ -150,7 +151,7 @@ def _forecast(
     return Forecast(offset, asking, of_limit | forecast_of_zones(held_out, found, zones, n_classes)._asdict())
 
 
-def share_known(classifier: Any, log: Log, told: Any, held_out: ReferenceScores) -> Share | None:
+def share_known(classifier: Any, log: Log, told: Any, held_out: HeldOutTable) -> Share | None:
     """Give the open share that is told now, that labels tell (``None``), that was set before, or that is expected."""
     if told is not None:
         return read_share(told)

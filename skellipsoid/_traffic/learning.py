@@ -29,8 +29,8 @@ from .._ellipsoid.changes.learned import (
 )
 from .._ellipsoid.changes.refit import kept_samples, with_learned
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
-from .._held_out.kept import Placed
-from .._held_out.scores import Floats, Integers, ReferenceScores
+from .._held_out.kept import Placed, held_out_of
+from .._held_out.table import Floats, HeldOutTable, Integers
 from .._traffic_model.threshold import place_threshold
 from .._traffic_model.zones import costs_of
 from .log import MEMBERS, Log, read_log, score
@@ -235,7 +235,7 @@ def learn_from_traffic(
         del classifier.feature_names_in_
     kept_samples(classifier)  # or an error
     check_reach(classifier, features)
-    held_out = ReferenceScores.of(classifier, "learn_from_traffic")
+    held_out = held_out_of(classifier, "learn_from_traffic")
     sheet = read_sheet(classifier, X, features, y, sample_weight, picked=picked)
     features = features[sheet.rows]
     reading = {"with_learned": False, "takes_new": True}
@@ -252,7 +252,7 @@ def learn_from_traffic(
     learned = with_learned(classifier, messages, names, len(given))
     others = features[~sheet.labelled]
     log = _scored_without_themselves(classifier, learned, messages, names, others)
-    held_now = ReferenceScores.of(learned, "learn_from_traffic")
+    held_now = held_out_of(learned, "learn_from_traffic")
     of_messages = log.scores[: len(messages)], log.labels.is_right[: len(messages)]
     n_trained, before, log = int((before.trained >= 0).sum()), before.telling(), log.telling()
     # Labels of training samples alone tell nothing of the share.
@@ -344,14 +344,16 @@ def _described(
     classifier: EllipsoidOpenSetClassifier,
     learned: EllipsoidOpenSetClassifier,
     before: Log,
-    held_out: ReferenceScores,
+    held_out: HeldOutTable,
     forecasts: dict[str, dict[str, list[float]]],
 ) -> dict[str, Any]:
     """Say what was learned, in numbers that can be checked."""
     is_known, labelled = ~before.labels.is_open & before.is_drawn, before.labels.labelled
     is_rejected = _below(classifier, before.scores[labelled], before.assigned[labelled])[is_known]
     rejected = np.average(is_rejected, weights=before.labels.counts[is_known]) if is_known.any() else np.nan
-    expected = np.average(_below(classifier, held_out.known, held_out.assigned), weights=held_out.weights)
+    expected = np.average(
+        _below(classifier, held_out.known.scores, held_out.known.assigned), weights=held_out.known.weights
+    )
     new = np.setdiff1d(learned.classes_, classifier.classes_)
     return {
         **learned.changes_[-1],

@@ -1,11 +1,6 @@
-"""Paragraphs that the docstrings of several classes have in common, and the decorator that inserts them."""
+"""Paragraphs that the docstrings of several classes have in common."""
 
-import re
-import textwrap
-from collections.abc import Callable, Mapping
-from typing import TypeVar
-
-Class = TypeVar("Class", bound=type)
+from .._core.paragraphs import with_paragraphs
 
 #: Paragraph for each ``{name}`` in a docstring.
 PARAGRAPHS = {
@@ -37,7 +32,7 @@ PARAGRAPHS = {
         """,
     "open_label": """
         open_label : int or str, default=-1
-            The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples
+            The label of open samples, cast to the type of the classes: −1 for numbers, ``"-1"`` for strings. Samples
             with this label in ``y`` are used by ``threshold="auto"`` only.
         """,
     "random_state": """
@@ -47,7 +42,7 @@ PARAGRAPHS = {
         """,
     "unused_open_label": """
         open_label : int or str, default=-1
-            The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples
+            The label of open samples, cast to the type of the classes: −1 for numbers, ``"-1"`` for strings. Samples
             with this label in ``y`` are not used.
         """,
     "classes": """
@@ -101,21 +96,6 @@ PARAGRAPHS = {
         another strength of the regularisation, pass an ``estimator``.
         """,
 }
-
-
-def with_paragraphs(given: Mapping[str, str]) -> Callable[[Class], Class]:
-    """Return a decorator that replaces each line ``{name other_name}`` of a class's docstring by these paragraphs."""
-
-    def paragraphs(line: re.Match[str]) -> str:
-        found = [textwrap.dedent(given[name]).strip("\n") for name in line[2].split()]
-        return textwrap.indent("\n\n".join(found), line[1])
-
-    def decorate(cls: Class) -> Class:
-        if cls.__doc__ is not None:  # python -OO
-            cls.__doc__ = re.sub(r"^( *)\{(\w+(?: \w+)*)\}$", paragraphs, cls.__doc__, flags=re.MULTILINE)
-        return cls
-
-    return decorate
 
 
 shared_docs = with_paragraphs(PARAGRAPHS)

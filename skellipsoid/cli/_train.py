@@ -247,7 +247,7 @@ def fit_with_features(
     classifier = EllipsoidOpenSetClassifier(**how)
     pipeline = Pipeline([("enc", _encoder(options)), ("clf", classifier)])
     with catch_warnings():
-        filterwarnings("ignore", "Trained as a class, but a usual name")  # the check of the texts says it
+        filterwarnings("ignore", "y has classes with usual names")  # the check of the texts says it
         features = pipeline["enc"].fit_transform(texts, labels)
         pipeline["clf"].fit(features, labels)
     return pipeline.set_params(enc__verbose=0, clf__verbose=0), features

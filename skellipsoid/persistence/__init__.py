@@ -1,9 +1,9 @@
-"""Models on disk without pickle: JSON and safetensors, complete or not at all.
+"""Saves and loads models without pickle: JSON and safetensors, all files or none.
 
 A saved model is a folder with ``skellipsoid.json`` (the manifest: format, versions, parts, parameters, SHA-256 of every
-file and of itself), ``README.md`` (the same for people) and one folder of parts, in it one folder per estimator. The
-manifest names its folder of parts, so that replacing this one small file, which the file system does at once or not at
-all, replaces the model. The same files in a repository on the Hugging Face hub are a model, too.
+file and of itself), ``README.md`` (a model card) and one folder of parts, in it one folder per estimator. The manifest
+names its folder of parts, so that an atomic replacement of this one small file replaces the model. The same files in a
+repository on the Hugging Face hub are a model, too.
 """
 
 from importlib import import_module
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load", "push_to_hub", "save"]
 
-#: Modules that a name is imported from when it is first used: to read a manifest takes no torch.
+#: Modules from which a name is imported at its first use: reading a manifest needs no torch.
 _MODULE_OF = {"load": "_load", "push_to_hub": "_push", "save": "_save"}
 
 

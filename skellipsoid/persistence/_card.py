@@ -18,7 +18,7 @@ from .._encoders.text_features import TextFeatures
 from .._traffic.monitor import OpenShareMonitor
 from .._traffic.operating_point import TunedOperatingPointCV
 
-#: Classes that are named at most.
+#: Largest number of classes that are named.
 _MOST_NAMED = 200
 
 
@@ -65,7 +65,7 @@ def _summary(parts: list[tuple[str, Any]], classifier: Any, manifest: dict[str, 
     lines = [f"# {what}"]
     if classifier is not None:
         lines.append(
-            f"Answers with one of {len(classifier.classes_)} known classes, or {_code(classifier.open_label_)} (open) "
+            f"Predicts one of {len(classifier.classes_)} known classes, or {_code(classifier.open_label_)} (open) "
             "where a sample belongs to none of them."
         )
     size = f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:.1f} kB"
@@ -90,7 +90,7 @@ def _sizes(part: Any) -> str:
 
 
 def shown_name(text_model: Any) -> str:
-    """Give the name of an embedding model for others: of a folder of this machine its own name alone."""
+    """Public name of an embedding model: of a local folder only its last part."""
     name = str(text_model)
     return name if NAME.fullmatch(name) and not os.path.lexists(name) else os.path.basename(os.path.normpath(name))
 
@@ -120,7 +120,7 @@ def _classes(classifier: BaseOpenSetClassifier) -> str:
 
 
 def _changes(classifier: Any) -> list[str]:
-    """Give a section with what was done to the classes since the fit, if anything was."""
+    """Section on changes of the classes since the fit, if there are any."""
     lines = []
     for change in getattr(classifier, "changes_", []):
         named = ", ".join(_code(label) for label in change["classes"][:_MOST_NAMED])
@@ -133,16 +133,16 @@ def _changes(classifier: Any) -> list[str]:
 def _operating_point(classifier: Any) -> str:
     offset = classifier.offset_
     text = f"`offset_` is {offset:.6g}"
-    text += ", the fitted limit itself." if offset == 0 else ": open where `score_samples` is below it."
+    text += ", the fitted threshold itself." if offset == 0 else ": open where `score_samples` is below it."
     moved = np.flatnonzero(getattr(classifier, "class_offsets_", np.zeros(0)))
     if len(moved):
         named = [f"{_code(classifier.classes_[k].item())} {classifier.class_offsets_[k]:+.6g}" for k in moved]
         text += f" For some classes it is moved: {', '.join(named)}."
-    return "## Limit\n\n" + text
+    return "## Threshold\n\n" + text
 
 
 def _training_data(parts: list[tuple[str, Any]]) -> Iterator[str]:
-    """Say that the model holds training texts or samples, if it does."""
+    """Sections that say that the model holds training texts or samples."""
     for _, part in parts:
         if hasattr(part, "training_texts_"):
             yield (
@@ -168,7 +168,7 @@ def _parameters(parts: list[tuple[str, Any]]) -> str:
         for key, value in part.get_params(deep=False).items():
             if isinstance(part, TunedOperatingPointCV) and (key == "estimator" or value is None):
                 continue
-            if key in ("memory", "verbose"):  # of this machine, and of one's wish
+            if key in ("memory", "verbose"):  # these belong to the machine or the user
                 continue
             if key == "model_name":
                 value = shown_name(value)
@@ -206,7 +206,7 @@ def _heading(text: str) -> str:
 
 
 def _code(value: Any) -> str:
-    """Format a value as code on one line, without effect of Markdown and HTML in it."""
+    """Format a value as code on one line, with Markdown and HTML escaped."""
     text = value if isinstance(value, str) else json.dumps(value) if isinstance(value, dict | list) else str(value)
     text = json.dumps(text, ensure_ascii=False)[1:-1] if re.search(r"[\x00-\x1f\x7f\u2028\u2029]", text) else text
     fence = _fence(text, 1)

@@ -1,4 +1,4 @@
-"""A fitted estimator as JSON and files."""
+"""Describes a fitted estimator as JSON and files."""
 
 import inspect
 import re
@@ -19,15 +19,15 @@ from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, kind_of, rules_of
 
 ARRAYS = "arrays.safetensors"
 BACKBONE = "text_model"
-#: Letters by which a type of strings may be wider than twice the longest of them.
+#: Characters by which a string type may be wider than twice the longest string.
 _SLACK = 256
 
-#: Embedding models by the folders of their estimators.
+#: Embedding models by folder of their estimator.
 Backbones = dict[str, TextBackbone]
 
 
 def saved_form(estimator: Any) -> Any:
-    """Give what is saved: the best estimator of a fitted search, and a Pipeline without samplers."""
+    """Return the estimator to save: the best one of a fitted search, and a Pipeline without samplers."""
     if is_search(estimator) and hasattr(estimator, "best_estimator_"):
         return saved_form(estimator.best_estimator_)
     check_refits(estimator)
@@ -48,7 +48,7 @@ def describe(
     Raises
     ------
     TypeError
-        If it, or a step or value of it, cannot be kept; ``what`` it is called in the error.
+        If it, or a step or value of it, cannot be saved; ``what`` names it in the error.
     sklearn.exceptions.NotFittedError
         If it is not fitted; with ``fitted=False`` only its parameters are kept.
     """
@@ -78,21 +78,21 @@ def _describe_part(
     parameters = estimator.get_params(deep=False)
     if fitted:
         check_is_fitted(estimator)
-    # What is frozen or watched is fitted, wherever it is.
+    # An estimator that is frozen or monitored is fitted.
     part = _Part(folder, backbones, fitted=isinstance(estimator, HOLD_FITTED))
     described: dict[str, dict[str, Any]] = {"parameters": {}, "state": {}}
     rules = rules_of(estimator)
     for name, value in vars(estimator).items():
         what = f"{name} of {type(estimator).__name__}"
-        if name == "memory" or (name == "verbose" and "memory" in parameters):  # of this machine, and of one's wish
+        if name == "memory" or (name == "verbose" and "memory" in parameters):  # of the machine or the user
             continue
         if name in parameters:
             described["parameters"][name] = part.encode(value, name, what)
-        # How a later fit is routed is not part of the model, and where it was loaded from stands in the provenance.
+        # Metadata requests are not part of the model, and the source of a loaded model is in the provenance.
         elif fitted and name not in ("_metadata_request", "loaded_from_"):
             if name not in rules:
                 raise TypeError(
-                    f"{what} is no attribute that a fit sets, and load would refuse it; delete it, and save again."
+                    f"{what} is not an attribute that fit sets, and load would refuse it; delete it, and save again."
                 )
             if name in ("_kept", "_learned") and not estimator.keep_samples:  # set to False since the fit
                 value = None
@@ -121,7 +121,7 @@ def _check_kind(estimator: Any, what: str) -> None:
 
 @dataclass
 class _Part:
-    """The values of one estimator on their way into JSON, its arrays and its files."""
+    """Encodes the values of one estimator as JSON, and collects its arrays and files."""
 
     folder: str
     backbones: Backbones
@@ -130,7 +130,7 @@ class _Part:
     files: Files = field(default_factory=dict)
 
     def encode(self, value: Any, name: str, what: str) -> Any:
-        """Give a value as JSON; arrays and files are noted."""
+        """Encode a value as JSON; arrays and files are collected."""
         if value is None or isinstance(value, bool | int | float | str):
             return value
         if isinstance(value, np.generic):
@@ -167,7 +167,7 @@ class _Part:
         )
 
     def _encode_array(self, value: np.ndarray, name: str) -> dict[str, Any]:
-        """Note an array; its layout in memory is kept, since matrix products round differently in another."""
+        """Collect an array; its memory layout is kept, because matrix products round differently in another."""
         found: dict[str, Any] = {"array": name}
         if value.ndim == 2:
             flipped = [axis for axis, stride in enumerate(value.strides) if stride < 0]
@@ -182,7 +182,7 @@ class _Part:
 
 
 def is_far_wider(width: int, strings: Any) -> bool:
-    """Whether a type of strings of this width takes far more memory than they need."""
+    """Whether a string type of this width takes far more memory than the strings need."""
     return width > _wide_enough(strings)
 
 
@@ -192,7 +192,7 @@ def _wide_enough(strings: Any) -> int:
 
 
 def _dtype_of_strings(value: np.ndarray) -> str:
-    """Type of an array of strings, for JSON; one that is far wider than they need is made narrower."""
+    """Type of an array of strings, for JSON; one that is far too wide is made narrower."""
     if value.dtype.kind in "TO":
         return str(value.dtype.kind)
     width = min(value.dtype.itemsize // 4, _wide_enough(value.tolist()))

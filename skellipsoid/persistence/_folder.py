@@ -1,4 +1,4 @@
-"""The folder of a saved model: its manifest and its files read and written, and the leftovers of interrupted saves."""
+"""Reads and writes the folder of a saved model, and removes the leftovers of interrupted saves."""
 
 import hashlib
 import json
@@ -24,28 +24,28 @@ from ._sizes import WrongSizeError, allowed_sizes, any_size, are_sizes, read_fil
 MANIFEST = "skellipsoid.json"
 CARD = "README.md"
 _LOCK = ".skellipsoid.lock"
-#: The number is that of the first release until there is one: what is written may change before, without readers.
+#: Until the first release the format may change under this number.
 FORMAT, FORMAT_VERSION = "skellipsoid", 1
-#: What ``save`` writes into the manifest, the hash of everything else first.
+#: Entries of the manifest; the hash of all others is first.
 _KEYS = {
     *("manifest_sha256", "format", "format_version", "skellipsoid_version", "saved", "versions", "provenance"),
     *("parts", "model", "sha256", "readme_sha256"),
 }
-#: Sizes of the files in bytes, which models that were saved before do not name.
+#: Sizes of the files in bytes; older models lack them.
 _OPTIONAL = {"sizes"}
 #: Files of a model below its folder of parts: arrays of an estimator, and weights and tokenizer of an embedding model.
 _FILE = re.compile(r"(?:[A-Za-z0-9_.-]+/)+(?:arrays\.safetensors|text_model/(?:model\.safetensors|tokenizer\.json))")
 PARTS = re.compile(r"parts-[0-9a-f]{16}")
 _TEMPORARY = re.compile(rf"({re.escape(MANIFEST)}|{re.escape(CARD)})\.[0-9a-f]{{8}}\.tmp")
-#: Letters of a text in a folder that a message shows.
+#: Largest number of characters of a text from a folder in a message.
 _MOST_SHOWN = 300
 #: What to do with a damaged file of the hub.
 _REMEDY = "tell its owner, or delete {!r} if the cache is damaged, and load it again"
-#: Files of a model: three of each step that has any.
+#: Largest number of files of a model: three of each step that has any.
 _MOST_FILES = 1000
-#: How often a model is read that is replaced meanwhile.
+#: How often to read a model that is replaced during the reading.
 _MOST_TRIES = 30
-#: Where nothing tells whether a save is still running, it is not after this many seconds.
+#: Without a lock, a save is regarded as dead after this many seconds.
 _STALE = 24 * 3600
 
 Files = dict[str, bytes]
@@ -53,7 +53,7 @@ Files = dict[str, bytes]
 
 @dataclass(frozen=True)
 class CachedModel:
-    """A model in the cache of the hub's client, where files are links; messages call it by its repository."""
+    """A model in the cache of the hub's client, where files are links; messages name the repository."""
 
     repository: str
     commit: str
@@ -127,13 +127,13 @@ def read_manifest(source: Path | CachedModel) -> tuple[dict[str, Any], bytes]:
 
 
 def shown(value: Any) -> str:
-    """Show what stands in a folder, or an error over it, as a short part of a line."""
+    """Shorten a value from a folder, or an error about it, for a message."""
     text = printable(" ".join(str(value).split()))
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def manifest_bytes(manifest: dict[str, Any]) -> bytes:
-    """Give a manifest as JSON, its first line with the hash of all other lines."""
+    """Encode a manifest as JSON; the first line has the hash of all other lines."""
     lines = json.dumps(manifest, indent=1).encode().removeprefix(b"{\n")
     return b'{"manifest_sha256": "' + sha256(lines).encode() + b'",\n' + lines
 
@@ -146,12 +146,12 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def named_files(source: Path | CachedModel, manifest: dict[str, Any]) -> dict[str, str]:
-    """Give the path of each file that a manifest names, by its name below the folder of parts.
+    """Path of each file that a manifest names, by its name below the folder of parts.
 
     Raises
     ------
     ValueError
-        If a name is none that ``save`` writes.
+        If ``save`` never writes such a name.
     """
     path, parts, expected = os.path.join(str(source), MANIFEST), manifest["parts"], manifest["sha256"]
     if not (isinstance(parts, str) and PARTS.fullmatch(parts) and isinstance(expected, dict)):
@@ -208,7 +208,7 @@ def sha256(content: bytes) -> str:
 
 @contextmanager
 def explained_failure(target: Path, n_bytes: int) -> Iterator[None]:
-    """Name the folder and the needed space if it cannot be written."""
+    """Add the folder and the needed space to errors of writing."""
     try:
         yield
     except OSError as error:
@@ -223,7 +223,7 @@ def explained_failure(target: Path, n_bytes: int) -> Iterator[None]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[bool]:
-    """Make a folder and hold it against other saves; says whether it is held, which some file systems cannot do."""
+    """Create a folder and lock it against other saves; yields whether it is locked, if the file system has locks."""
     with ExitStack() as stack:
         is_locked = False
         while not is_locked:
@@ -238,12 +238,12 @@ def locked(folder: Path) -> Iterator[bool]:
 
 
 def is_vacant(target: Path) -> bool:
-    """Whether a folder is not there, or holds nothing but what a killed save has left."""
+    """Whether a folder does not exist, or holds only leftovers of a killed save."""
     return not os.path.lexists(target) or (target.is_dir() and all(_is_unfinished(path) for path in target.iterdir()))
 
 
 def check_target(target: Path, overwrite: bool) -> None:
-    """Refuse a folder that must not be touched: only what ``save`` wrote is replaced."""
+    """Raise an error for a folder that must not be replaced: only models that ``save`` wrote are."""
     if is_vacant(target):
         return
     if not overwrite:
@@ -259,7 +259,7 @@ def check_target(target: Path, overwrite: bool) -> None:
 
 
 def check_unchanged(target: Path, loaded: str | None) -> None:
-    """Refuse a folder that holds another model than the one whose manifest has this hash; ``None``: no model."""
+    """Raise an error if the manifest in a folder does not have this hash; ``None``: if there is a model."""
     check_target(target, overwrite=True)
     if _present(target).get("manifest_sha256", loaded) != loaded:
         raise FileExistsError(
@@ -273,7 +273,7 @@ def write_model(target: Path, manifest: dict[str, Any], files: Files, card: byte
     parts, path, old = manifest["parts"], target / CARD, _present(target)
     own = old.get("readme_sha256")
     present = sha256(path.read_bytes()) if path.is_file() and not path.is_symlink() else None
-    # A card that save did not write, or that was changed since, is the user's.
+    # A card that save did not write, or that was changed since, is kept as the user's.
     writes_card = isinstance(own, list) and present in own if present else not os.path.lexists(path)
     suffix = f"{secrets.token_hex(4)}.tmp"
     new_manifest, new_card = target / f"{MANIFEST}.{suffix}", target / f"{CARD}.{suffix}"
@@ -282,7 +282,7 @@ def write_model(target: Path, manifest: dict[str, Any], files: Files, card: byte
         if writes_card:
             new_card.write_bytes(card)
             to_disk(new_card)
-        # The present card too: killed before it is replaced, the next save knows it.
+        # The hash of the present card, too: if this save is killed before replacing it, the next save recognises it.
         hashes = [sha256(card), present] if present else [sha256(card)]
         new_manifest.write_bytes(manifest_bytes(manifest | {"readme_sha256": hashes if writes_card else []}))
         to_disk(target / parts)
@@ -302,7 +302,7 @@ def write_model(target: Path, manifest: dict[str, Any], files: Files, card: byte
         except OSError as error:
             new_card.unlink(missing_ok=True)
             warn(f"The model is saved, but its model card {str(path)!r} cannot be written ({error}).")
-    with suppress(OSError):  # leftovers harm nothing, and the next save removes them
+    with suppress(OSError):  # leftovers are harmless, and the next save removes them
         _remove_replaced(target, parts, str(old.get("parts")), is_locked=is_locked)
 
 
@@ -312,14 +312,14 @@ def _present(target: Path) -> dict[str, Any]:
 
 
 def _is_unfinished(path: Path) -> bool:
-    """Whether a file or folder of a model is nothing alone: parts, or what a save writes before it renames it."""
+    """Whether a file or folder is only part of an unfinished save: parts, or a file before it is renamed."""
     return path.name == _LOCK or bool((PARTS if path.is_dir() else _TEMPORARY).fullmatch(path.name))
 
 
 def _remove_replaced(target: Path, parts: str, replaced: str, *, is_locked: bool) -> None:
     """Remove every folder of parts but one, and the leftovers of interrupted saves.
 
-    ``is_locked``: no other save is running; otherwise only what is replaced, or old, is removed.
+    ``is_locked``: no other save is running; otherwise only replaced or old files are removed.
     """
     for old in target.iterdir():
         is_nobodys = is_locked or old.name == replaced or _is_stale(old)

@@ -1,8 +1,8 @@
-"""Classes that can be saved.
+"""The classes that can be saved, and the rules for their fitted state.
 
-Those of this package declare their fitted state beside their code, in ``_state`` and ``_check_state``. That of
-scikit-learn's is here. Another distribution registers its classes, which declare theirs likewise, by entry points of
-the group ``skellipsoid.estimators``. All of them are imported, whatever the folder of a model says.
+Classes of this package declare their fitted state in ``_state`` and ``_check_state``; that of scikit-learn's classes is
+here. Another package registers classes by entry points of the group ``skellipsoid.estimators``. A saved model cannot
+name any other class.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,6 @@ from .._core.state_rules import (
     Record,
     Rule,
     Sizes,
-    check_held_out,
     check_open_label,
     is_array,
     is_number,
@@ -36,6 +35,7 @@ from .._core.state_rules import (
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.elidecide import EliDecide
 from .._encoders.supcon import SupConTextEncoder
+from .._held_out.state import check_held_out
 from .._traffic.monitor import OpenShareMonitor
 from .._traffic.operating_point import TunedOperatingPointCV
 from ..model_selection import KnownClassSplit, OpenSetKFold, OpenSetShuffleSplit, RealOpenKFold
@@ -50,11 +50,11 @@ class SavedClass(NamedTuple):
 
 
 def _is_output_config(value: Any) -> bool:
-    # What set_output notes; scikit-learn itself only looks at it when it transforms.
+    # Stored by set_output; scikit-learn checks it only in transform.
     return isinstance(value, dict) and value.get("transform") in ("default", "pandas", "polars") and len(value) == 1
 
 
-#: What an estimator may hold beside what its class needs.
+#: Attributes that an estimator may have besides those of its class.
 _SHARED = {
     "feature_names_in_": optional(Rule("an array of strings", is_array("OUT"), ("n_features",))),
     "_sklearn_output_config": optional(Rule("'default', 'pandas' or 'polars' for 'transform'", _is_output_config)),
@@ -102,8 +102,8 @@ _OWN: list[Any] = [
 ]
 #: Estimators whose parameter is a fitted estimator.
 HOLD_FITTED = (FrozenEstimator, OpenShareMonitor)
-#: Besides, only registered classes are ever made from a saved model. The state of scikit-learn's was compared with
-#: versions 1.6.0 and 1.9.1.
+#: Only these and registered classes are created from a saved model. The state of scikit-learn's classes was compared
+#: with versions 1.6.0 and 1.9.1.
 KINDS: dict[str, SavedClass] = {
     kind.cls.__name__: kind
     for kind in (
@@ -132,9 +132,9 @@ SPLITTERS: dict[str, type] = {
 }
 
 
-#: Entry points by which other distributions register classes, each under its own name.
+#: Group of the entry points by which other packages register classes, each under its own name.
 _GROUP = "skellipsoid.estimators"
-#: Classes that the distribution skellipsoid-bench has.
+#: Classes of the package skellipsoid-bench.
 _OF_BENCH = {
     *("ADBClassifier", "CLABClassifier", "CLABTextEncoder", "CrossEntropyTextEncoder", "DAADBTextEncoder"),
     *("DEClassifier", "DOCClassifier", "KNNCLTextEncoder", "MOGBClassifier", "MOGBTextEncoder", "OpenMaxClassifier"),
@@ -142,23 +142,23 @@ _OF_BENCH = {
 
 
 class NotInstalledError(ImportError):
-    """A saved estimator is of a distribution that is not installed."""
+    """A saved estimator belongs to a package that is not installed."""
 
 
 def kind_of(name: str) -> SavedClass:
-    """Find what is known of a class that can be saved.
+    """Look up a class that can be saved.
 
     Raises
     ------
     KeyError
-        If there is none of that name.
+        If there is no such class.
     NotInstalledError
-        If it is of a distribution that is not installed.
+        If it belongs to a package that is not installed.
     """
     found = KINDS if name in KINDS else _registered()
     if name not in found and name in _OF_BENCH:
         raise NotInstalledError(
-            f"{name} is a class of the distribution skellipsoid-bench, which is not installed; install it "
+            f"{name} is a class of the package skellipsoid-bench, which is not installed; install it "
             f"({how_to_install('skellipsoid-bench')})."
         )
     return found[name]
@@ -166,7 +166,7 @@ def kind_of(name: str) -> SavedClass:
 
 @cache
 def _registered() -> dict[str, SavedClass]:
-    """Classes of all installed distributions that register some."""
+    """Classes that installed packages register."""
     classes: list[Any] = [entry.load() for entry in entry_points(group=_GROUP)]
     return {cls.__name__: _own(cls) for cls in classes}
 

@@ -1,4 +1,4 @@
-"""Load a fitted estimator from JSON and files."""
+"""Loads a fitted estimator from JSON and files; no code or pickle in the folder is run."""
 
 import json
 import re
@@ -33,7 +33,7 @@ from ._needed import check_described
 from ._sizes import allowed_sizes, any_size
 
 _STRINGS = re.compile(r"[<>=|]?U[0-9]{1,5}|O|T", re.ASCII)
-#: Errors of what does not describe an estimator.
+#: Errors for data that do not describe an estimator.
 _ERRORS = (
     *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError, MemoryError, ImportError),
     SafetensorError,
@@ -44,31 +44,31 @@ def load(folder: str | Path, *, revision: str | None = None, token: str | bool |
     """Load a model that ``save`` or ``push_to_hub`` wrote.
 
     Nothing in the folder is executed: it holds numbers, strings and weights, and only files and entries that ``save``
-    writes are read. Only estimators of this package and of installed distributions that register theirs, the
-    scikit-learn classes that ``save`` supports, and embedding models of transformers' own classes are created. If
-    another process replaces the model during the load, it is read again. No embedding model runs: one whose settings do
-    not fit together, although each is allowed, is a ``ValueError`` at its first use.
+    writes are read. Only estimators of this package, of installed packages that register theirs, the scikit-learn
+    classes that ``save`` supports, and embedding models of transformers' own classes are created. If another process
+    replaces the model during the load, it is read again. The embedding model is not run: if its settings do not fit
+    together, its first use raises a ``ValueError``.
 
     Parameters
     ----------
     folder : str or Path
-        Folder of the model; or, as a string, the name ``user/name`` of a repository on the Hugging Face hub. A path
-        that exists here goes before a repository, and a ``Path`` is never one. Of a repository the manifest is
-        downloaded, and the files that it names, all of one commit, into the cache of ``huggingface_hub``. They are
-        checked as those of a folder. With ``HF_HUB_OFFLINE=1``, or without a network, the cache alone is read.
+        Folder of the model; or, as a string, the name ``user/name`` of a repository on the Hugging Face hub. An
+        existing path has precedence over a repository, and a ``Path`` is never a repository. The manifest and the files
+        that it names, all of one commit, are downloaded into the cache of ``huggingface_hub``, and checked like those
+        of a folder. With ``HF_HUB_OFFLINE=1``, or without a network, only the cache is read.
     revision : str, default=None
-        Branch, tag or commit of a repository; ``None`` is its main branch. Only the whole hash of a commit always gives
-        the same model, and asks the network only once.
+        Branch, tag or commit of a repository; ``None`` is its main branch. Only the full hash of a commit always loads
+        the same model, and needs the network only once.
     token : str or bool, default=None
         Token for a private repository; ``None`` takes the one of ``hf auth login`` or of ``HF_TOKEN``, if there is one,
-        and ``False`` none. It is not kept.
+        and ``False`` none. It is not stored.
 
     Returns
     -------
     estimator : estimator or Pipeline
-        Fitted, with the predictions of the saved one; on the CPU if the machine does not have its device. One from the
-        hub has the attribute ``loaded_from_``: ``"user/name@COMMIT"``, with the hash of the commit. ``save`` writes it
-        into the model card, also if the model was changed in place. A new model, as of ``add_classes``, has none.
+        Fitted, with the same predictions as the saved one; on the CPU if the machine does not have its device. A model
+        from the hub has the attribute ``loaded_from_``: ``"user/name@COMMIT"``, with the hash of the commit, which
+        ``save`` writes into the model card. New models, as from ``add_classes``, do not have it.
 
     Raises
     ------
@@ -79,11 +79,11 @@ def load(folder: str | Path, *, revision: str | None = None, token: str | bool |
     ConnectionError
         If a repository is not in the cache, and the hub cannot be asked.
     ImportError
-        If an estimator is of a distribution that is not installed.
+        If an estimator belongs to a package that is not installed.
     ValueError
         If the folder is not a saved model, if one of its files is missing or damaged, or if it describes an estimator
         that could not predict: a parameter is unknown or not allowed, fitted state is missing or of another shape,
-        steps do not fit together. Or if a revision is given of a folder.
+        steps do not fit together. Also if ``revision`` is given for a folder.
 
     See Also
     --------
@@ -107,7 +107,7 @@ def load(folder: str | Path, *, revision: str | None = None, token: str | bool |
 
 
 def find(folder: str | Path, revision: str | None = None, token: str | bool | None = None) -> Path | CachedModel:
-    """Say where a model is; what is on the hub alone is fetched."""
+    """Find a model; from the hub it is downloaded."""
     if not is_hub_name(folder):
         check_no_revision(folder, revision)
         return Path(folder)
@@ -124,13 +124,13 @@ def find(folder: str | Path, revision: str | None = None, token: str | bool | No
     _check_manifest(model, manifest)
     for each, place in named.items():
         sizes = allowed_sizes(manifest, each)
-        # One that is missing is named when it is read.
+        # A missing file is named when it is read.
         download(place, name, model.commit, token, sizes, has_hash(manifest["sha256"][each], sizes))
     return model
 
 
 def load_with_manifest(source: Path | CachedModel) -> tuple[Any, dict[str, Any]]:
-    """Load a model, and give the manifest that it was loaded by."""
+    """Load a model, and return it with its manifest."""
     manifest, files = read_model(source, partial(_check_manifest, source))
     with _described(source, manifest):
         estimator = _build(manifest["model"], files, {})
@@ -140,14 +140,14 @@ def load_with_manifest(source: Path | CachedModel) -> tuple[Any, dict[str, Any]]
 
 
 def _check_manifest(source: Path | CachedModel, manifest: dict[str, Any]) -> None:
-    """Refuse what describes no estimator, before a file is read."""
+    """Raise an error for a manifest that describes no estimator, before a file is read."""
     with _described(source, manifest):
         check_described(manifest["model"], manifest["sha256"])
 
 
 @contextmanager
 def _described(source: Path | CachedModel, manifest: dict[str, Any]) -> Iterator[None]:
-    """Turn any error over a description into one sentence with the name of the model."""
+    """Turn any error about a description into one sentence with the name of the model."""
     try:
         yield
     except NotInstalledError as error:
@@ -189,7 +189,7 @@ def _reason(error: BaseException) -> str:
 
 
 class Asked(dict[str, Any]):
-    """A mapping that knows which of its items were asked for."""
+    """A mapping that records which of its items were read."""
 
     def __init__(self, items: Mapping[str, Any]) -> None:
         super().__init__(items)
@@ -200,13 +200,13 @@ class Asked(dict[str, Any]):
         return super().__getitem__(name)
 
     def check_all(self, what: str) -> None:
-        """Raise an error if there is an item that nobody asked for."""
+        """Raise an error if there is an item that was never read."""
         if left := sorted(self.keys() - self._asked):
             raise ValueError(f"nothing in it needs the {what} {left[0]!r}")
 
 
 def _check_keys(described: dict[str, Any], *required: str, optional: tuple[str, ...] = ()) -> None:
-    """Raise an error if a description has other entries than these."""
+    """Raise an error if entries of a description are missing or unknown."""
     for name in sorted(described.keys() - {*required, *optional}):
         raise ValueError(f"it has the entry {name!r}, which save never writes")
     for name in required:
@@ -249,11 +249,11 @@ def _build_part(model: dict[str, Any], files: Files, backbones: Backbones, *, fi
     if model["state"] and not fitted:
         raise ValueError(f"a {cls.__name__} that is only a parameter has fitted state")
     state = {name: source.decode(value, fitted=True) for name, value in model["state"].items()}
-    rules = rules_of(estimator)
+    rules, n_classes = rules_of(estimator), int(np.size(state.get("classes_", ())))
     for name, value in state.items():
         if name not in rules:
             raise ValueError(f"{name!r} is no fitted attribute of {cls.__name__}")
-        setattr(estimator, name, rules[name].made(name, value))
+        setattr(estimator, name, rules[name].made(name, value, n_classes))
     if fitted:
         for name, rule in rules.items():
             if name not in state and rule.otherwise is not None:
@@ -274,7 +274,7 @@ class _Source:
     backbones: Backbones
 
     def decode(self, value: Any, *, fitted: bool) -> Any:
-        """Make a value from its JSON."""
+        """Decode a value from JSON."""
         if isinstance(value, list):
             return [self.decode(item, fitted=fitted) for item in value]
         if isinstance(value, int) and abs(value) >= 2**63:

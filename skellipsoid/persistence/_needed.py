@@ -1,4 +1,4 @@
-"""Which files the description of a model needs: checked by names, before one of them is read."""
+"""Checks, by names alone, that the files of a model are those that its description needs."""
 
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -8,7 +8,7 @@ from .._encoders.torch.stored_model import FILES
 from ._describe import ARRAYS, BACKBONE
 from ._kinds import HOLD_FITTED, kind_of
 
-#: Embedding models of a model: one, and copies of it where a frozen encoder is a parameter and part of what was fitted.
+#: Largest number of embedding models: one, and copies where a frozen encoder is a parameter and a fitted part.
 _MOST_TEXT_MODELS = 4
 
 
@@ -20,7 +20,7 @@ def check_described(model: Any, names: Collection[str]) -> None:
     LookupError, TypeError, AttributeError or ValueError
         If it describes no estimator.
     NotInstalledError
-        If a step is of a distribution that is not installed.
+        If a step belongs to a package that is not installed.
     """
     needed = list(_of_estimator(model))
     n_models = sum(name.endswith(f"/{BACKBONE}/{FILES[0]}") for name in needed)
@@ -69,7 +69,7 @@ def _of_value(value: Any, folder: str) -> Iterator[str]:
 
 
 def _takes_texts(model: Any) -> bool:
-    """Whether what is described embeds texts: it, or what it is made around."""
+    """Whether the described estimator, or the one inside it, embeds texts."""
     if model["class"] == "Pipeline":
         return any(map(_takes_texts, model["steps"]))
     if model["class"] == "passthrough":

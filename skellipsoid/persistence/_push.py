@@ -1,4 +1,4 @@
-"""Save a fitted estimator to a repository on the Hugging Face hub, in one commit."""
+"""Saves a fitted estimator to a repository on the Hugging Face hub, in one commit."""
 
 import math
 import os
@@ -21,7 +21,7 @@ from ._save import packed
 from ._sizes import any_size
 
 _TAGS = ("open-set-classification", "out-of-distribution-detection", "safetensors")
-#: What the metadata of a model call the data of its numbers, unless it is named.
+#: Name of the data set in the metadata, unless it is given.
 _HELD_OUT = "held-out samples"
 
 
@@ -38,20 +38,20 @@ def push_to_hub(
     """Save a fitted classifier, encoder or Pipeline to a repository on the Hugging Face hub.
 
     The repository gets the files that :func:`save` writes, in one commit, by ``huggingface_hub``. The model card also
-    has the metadata that the hub shows: library, task, tags, the embedding model, and what ``provenance`` says of
-    language, licence and metrics.
+    has the metadata that the hub shows: library, task, tags, the embedding model, and language, licence and metrics
+    from ``provenance``.
 
     Parameters
     ----------
     model : estimator, Pipeline, str or Path
-        What :func:`save` accepts; or a folder that it wrote, whose provenance is kept.
+        An estimator as for :func:`save`; or a folder that it wrote, whose provenance is kept.
     repo_id : str
         Name of the repository, ``user/name``. It is created if it does not exist. An earlier model in it is replaced,
         and all other files stay, also a ``README.md`` that this function did not write.
     provenance : mapping of str, default=None
         As in :func:`save`. These of its entries become metadata, too: ``"language"`` (a code such as ``"en"``, or a
         list of them), ``"license"`` (such as ``"mit"``), ``"metrics"`` (a mapping of names to numbers) and
-        ``"dataset"`` (the name of what the metrics were measured on).
+        ``"dataset"`` (the name of the data that the metrics were measured on).
     private : bool, default=None
         Whether a repository that is created is private; ``None`` is the default of your account or organisation.
     revision : str, default=None
@@ -63,18 +63,18 @@ def push_to_hub(
     Returns
     -------
     commit : str
-        Hash of the commit: ``load(repo_id, revision=commit)`` always gives this model.
+        Hash of the commit: ``load(repo_id, revision=commit)`` always loads this model.
 
     Raises
     ------
     TypeError
         As of :func:`save`; or if metadata are of the wrong type. Then nothing is sent.
     ValueError
-        If ``repo_id`` is no name of a repository.
+        If ``repo_id`` is not the name of a repository.
     PermissionError
         If the hub refuses to write.
     ConnectionError
-        If the hub cannot be asked, or refuses the commit. Then the model in the repository is the one from before.
+        If the hub cannot be reached, or refuses the commit. Then the model in the repository is unchanged.
 
     Warns
     -----
@@ -94,7 +94,7 @@ def push_to_hub(
     >>> again = skellipsoid.load("user/intents", revision=commit)  # doctest: +SKIP
     """
     if not (isinstance(repo_id, str) and NAME.fullmatch(repo_id)):
-        raise ValueError(f"repo_id={repo_id!r} is no name of a repository; pass one of the form 'user/name'.")
+        raise ValueError(f"repo_id={repo_id!r} is not the name of a repository; pass one of the form 'user/name'.")
     if isinstance(model, str | os.PathLike):
         model, manifest = load_with_manifest(Path(model))
         provenance = {**manifest["provenance"], **(provenance or {})}
@@ -121,7 +121,7 @@ def push_to_hub(
 
 
 def _without_paths(value: Any) -> Any:
-    """Give a manifest in which an embedding model has its own name, and not the path of a folder of this machine."""
+    """Replace the path of a local embedding model in a manifest by its name."""
     if isinstance(value, list):
         return [_without_paths(each) for each in value]
     if not isinstance(value, dict):
@@ -141,7 +141,7 @@ def _commit(
     message: str,
     token: str | bool | None,
 ) -> str:
-    """Replace the model in a repository; gives the hash of the commit."""
+    """Replace the model in a repository; returns the hash of the commit."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
     api = HfApi(token=token, library_name="skellipsoid", library_version=__version__)
@@ -167,7 +167,7 @@ def _is_own_card(repository: str, commit: str | None, token: str | bool | None) 
         return False
     try:
         own = read_manifest(CachedModel(repository, manifest.parent.name, manifest.parent))[0]["readme_sha256"]
-    except ValueError:  # whatever it is, the card is not of it
+    except ValueError:  # not a model, so the card is the user's
         return False
     return isinstance(own, list) and sha256(card.read_bytes()) in own
 
@@ -178,7 +178,7 @@ def _one_sentence(repository: str) -> Iterator[None]:
 
     try:
         yield
-    except (http_error(), OfflineModeIsEnabled, RuntimeError, ValueError) as error:  # of wrong metadata, or no hub
+    except (http_error(), OfflineModeIsEnabled, RuntimeError, ValueError) as error:  # wrong metadata, or no hub
         where = f"The model cannot be pushed to {repository!r}"
         if is_offline(error):
             raise ConnectionError(f"{where}: HF_HUB_OFFLINE forbids to ask the hub; unset it.") from error
@@ -194,7 +194,7 @@ def _one_sentence(repository: str) -> Iterator[None]:
 
 
 def _metadata(parts: list[tuple[str, Any]], provenance: dict[str, Any], repository: str) -> str:
-    """Give the metadata of a model card in YAML, without the lines around them."""
+    """Metadata of a model card in YAML, without the delimiters."""
     from huggingface_hub import EvalResult, ModelCardData
 
     task, text_model = _task(parts), _text_model(parts)
@@ -207,7 +207,7 @@ def _metadata(parts: list[tuple[str, Any]], provenance: dict[str, Any], reposito
     language, license_ = _texts(provenance, "language"), _texts(provenance, "license")
     data = ModelCardData(
         language=language[0] if len(language) == 1 else language or None,
-        license=license_[0].lower() if license_ else None,  # as the hub writes them
+        license=license_[0].lower() if license_ else None,  # as the hub spells them
         library_name="skellipsoid",
         tags=list(_TAGS),
         base_model=text_model,
@@ -219,7 +219,7 @@ def _metadata(parts: list[tuple[str, Any]], provenance: dict[str, Any], reposito
 
 
 def _task(parts: list[tuple[str, Any]]) -> str:
-    """Give the name that the hub has for what a model does."""
+    """Name of a model's task on the hub."""
     takes_texts = bool(parts) and isinstance(parts[0][1], TakesTexts | TextFeatures)
     if any(isinstance(part, BaseOpenSetClassifier) for _, part in parts):
         return "text-classification" if takes_texts else "tabular-classification"
@@ -227,7 +227,7 @@ def _task(parts: list[tuple[str, Any]]) -> str:
 
 
 def _text_model(parts: list[tuple[str, Any]]) -> str | None:
-    """Give the name on the hub of the embedding model that a model was trained from, if it came from there."""
+    """Name on the hub of the embedding model, if it came from there."""
     for _, part in parts:
         name = str(getattr(part, "model_name", ""))
         if NAME.fullmatch(name) and not Path(name).exists():
@@ -236,7 +236,7 @@ def _text_model(parts: list[tuple[str, Any]]) -> str | None:
 
 
 def _texts(provenance: dict[str, Any], key: str) -> list[str]:
-    """Give a fact as a list of texts."""
+    """Return a fact as a list of strings."""
     value = provenance.get(key)
     found = [value] if isinstance(value, str) else [] if value is None else value
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
@@ -245,7 +245,7 @@ def _texts(provenance: dict[str, Any], key: str) -> list[str]:
 
 
 def _metrics(provenance: dict[str, Any]) -> dict[str, float]:
-    """Give the numbers that a model card shows."""
+    """Return the numbers that a model card shows."""
     value = provenance.get("metrics")
     found = {} if value is None else value
     if not isinstance(found, dict) or not all(_is_finite(number) for number in found.values()):

@@ -1,4 +1,4 @@
-"""Save a fitted estimator to a folder, completely or not at all."""
+"""Saves a fitted estimator to a folder, all files or none."""
 
 import math
 import platform
@@ -49,12 +49,12 @@ def save(
         Pipeline of these classifiers and encoders, ``"passthrough"`` and scikit-learn's ``StandardScaler``,
         ``Normalizer``, ``PCA``, ``TruncatedSVD`` and ``FrozenEstimator`` (around any of these). The cache of a Pipeline
         (``memory``) is not part of the model. A fitted search is saved as its best estimator, and imbalanced-learn's
-        Pipeline without its samplers, which act in a fit alone.
+        Pipeline without its samplers, which act only in a fit.
     folder : str or Path
         Folder of the model. An interrupted save does not change an earlier model in it.
     overwrite : bool, default=False
-        Whether to replace a model in the folder, whoever has saved it since this one was loaded. Other files stay, also
-        a ``README.md`` that ``save`` did not write.
+        Whether to replace a model in the folder, also one saved since this one was loaded. Other files stay, also a
+        ``README.md`` that ``save`` did not write.
     provenance : mapping of str, default=None
         Origin of the model, for the manifest and the model card: values that JSON can hold, such as
         ``{"n_texts": 812, "data_check": {"near_duplicates": 3}, "report": "…"}``. The hash of the training data
@@ -66,13 +66,13 @@ def save(
         If the estimator, or a step, is of another class, or if it or ``provenance`` holds a value that JSON cannot
         hold. Then nothing is written.
     ValueError
-        If ``load`` would refuse the model, for instance because a fitted attribute or a parameter was changed to what
-        is not allowed. Then nothing is written.
+        If ``load`` would refuse the model, for instance because a fitted attribute or a parameter was set to an invalid
+        value. Then nothing is written.
     FileExistsError
         If the folder holds anything and ``overwrite`` is false, or if it holds something other than a saved model.
     OSError
-        If the folder cannot be written; the message names the folder and the space that the model needs. What was there
-        before stays.
+        If the folder cannot be written; the message names the folder and the space that the model needs. The folder is
+        then unchanged.
     sklearn.exceptions.NotFittedError
         If the estimator is not fitted.
 
@@ -100,12 +100,12 @@ def save(
 
 
 def save_changed(estimator: Any, folder: Path, loaded: str | None, provenance: Mapping[str, Any] | None) -> None:
-    """Save over the model that was loaded, by the hash of its manifest; ``None``: where there was none.
+    """Replace the model whose manifest has this hash; ``None``: the folder must hold no model.
 
     Raises
     ------
     FileExistsError
-        As of ``save``, and if another save has changed the model since.
+        As ``save``, and if another save has changed the model since.
     """
     _save(estimator, folder, provenance, partial(check_unchanged, loaded=loaded))
 
@@ -121,7 +121,7 @@ def _save(estimator: Any, target: Path, provenance: Mapping[str, Any] | None, ch
         with explained_failure(target, n_bytes):
             target.mkdir(parents=True, exist_ok=True)
         with locked(target) as is_locked:
-            check(target)  # another save may have been first
+            check(target)  # another save may have come first
             with explained_failure(target, n_bytes):
                 write_model(target, manifest, files, card, is_locked=is_locked)
     finally:
@@ -131,7 +131,7 @@ def _save(estimator: Any, target: Path, provenance: Mapping[str, Any] | None, ch
 
 
 def packed(estimator: Any, provenance: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any], Files]:
-    """Give the estimator that is saved, its manifest, and its files by path below the folder of parts."""
+    """Return the estimator to save, its manifest, and its files by path below the folder of parts."""
     estimator = saved_form(estimator)
     backbones: Backbones = {}
     model, files = describe(estimator, backbones)
@@ -163,7 +163,7 @@ def _versions() -> dict[str, str | None]:
 
 
 def _recorded(estimator: Any) -> dict[str, Any]:
-    """Collect what the estimators record: where they were loaded from, and their training data."""
+    """Collect the sources and training data that the estimators record."""
     hashes = [getattr(part, "training_data_sha256_", None) for _, part in parts_of(estimator)]
     found = {
         "loaded_from": getattr(estimator, "loaded_from_", None),
@@ -183,7 +183,7 @@ def _checked(provenance: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any, what: str) -> Any:
-    """Check that JSON gives a value back as it is; NumPy's numbers become Python's."""
+    """Check that a value survives JSON unchanged; NumPy's numbers become Python's."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):

@@ -1,4 +1,4 @@
-"""Sizes of the files of a model: known before one is read, so that a wrong one costs neither time nor memory."""
+"""Checks sizes of the files of a model before reading, so that a wrong file costs neither time nor memory."""
 
 import errno
 import os
@@ -7,27 +7,27 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-#: The most bytes of a file, by the end of its name: of a manifest or a tokenizer, a card, and weights or arrays.
+#: Largest number of bytes of a file, by suffix: manifest or tokenizer, card, and weights or arrays.
 _MOST_BYTES = {".json": 2**28, ".md": 2**28, ".safetensors": 2**38}
 
 
 class WrongSizeError(ValueError):
-    """A file has not as many bytes as it may have."""
+    """The size of a file is not allowed."""
 
 
 def any_size(name: str) -> range:
-    """Give the bytes that files of a kind may have."""
+    """Return the allowed sizes of files of a kind, in bytes."""
     return range(_MOST_BYTES[Path(name).suffix] + 1)
 
 
 def allowed_sizes(manifest: Mapping[str, Any], name: str) -> range:
-    """Give the bytes that a file may have: what the manifest says, or, in one without sizes, what its kind may have."""
+    """Return the allowed size of a file: that in the manifest, or in one without sizes, that of its kind."""
     size = manifest.get("sizes", {}).get(name)
     return any_size(name) if size is None else range(size, size + 1)
 
 
 def are_sizes(sizes: Any, names: Collection[str]) -> bool:
-    """Whether these are sizes that the files may have."""
+    """Whether these sizes of the files are allowed."""
     return (
         isinstance(sizes, dict)
         and {*sizes} == {*names}
@@ -51,7 +51,7 @@ def read_file(path: Path, sizes: range, below: Path | None = None) -> bytes:
     Raises
     ------
     WrongSizeError
-        If it has another size. It is not read then.
+        If it has another size; it is not read then.
     OSError
         If it, or such a folder, is missing, or is a symbolic link, a pipe or a device, which are not waited for.
     """
@@ -60,7 +60,7 @@ def read_file(path: Path, sizes: range, below: Path | None = None) -> bytes:
             break
         if stat.S_ISLNK(folder.lstat().st_mode):
             raise OSError(errno.ELOOP, "its folder is a symbolic link")
-    # Names of flags that Windows does not have, where they are not needed.
+    # Flags that Windows lacks, and does not need.
     flags = [getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")]
     try:
         handle = os.open(path, sum(flags, os.O_RDONLY))

@@ -140,9 +140,7 @@ def test_an_export_whose_manifest_is_damaged_is_not_replaced(model, capsys):
 def test_integers_need_kept_texts(saved, tmp_path, capsys):
     status, _, err = run(capsys, "export", "--model", saved, "--out", tmp_path / "out", "--quantize")
     assert status == 2
-    assert err.startswith(
-        "skellipsoid: quantize measures the quantised embedding model with the training texts, but the"
-    )
+    assert err.startswith("skellipsoid: quantize recalibrates the model with the training texts, but the")
     assert err.endswith("fit its text encoder with keep_texts, or export without quantize.\n")
     assert not (tmp_path / "out").exists()
 

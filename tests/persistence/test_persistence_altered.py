@@ -109,7 +109,7 @@ ALTERED = {
     ),
     "labels of another kind": (
         setting(2, "state", "classes_", {"strings": list("abcd"), "dtype": "<U1"}),
-        "open_label_ is -1, but must be of the kind of classes_",
+        "open_label_ is -1, but must be of the type of classes_",
     ),
     "labels cut": (
         setting(2, "state", "classes_", {"strings": ["one", "two"], "dtype": "<U1"}),

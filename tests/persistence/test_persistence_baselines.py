@@ -46,7 +46,7 @@ CASES = [*((name, {}) for name in NAMES), *OTHERS]
 
 
 DAMAGE = [
-    ("BallClassifier", {}, "open_label_", "open", "open_label_ is 'open', but must be of the kind of classes_"),
+    ("BallClassifier", {}, "open_label_", "open", "open_label_ is 'open', but must be of the type of classes_"),
     ("SoftmaxOpenSetClassifier", {}, "coef_", None, "coef_ is missing"),
     ("SoftmaxOpenSetClassifier", {}, "_mean", "gone", "_mean is missing"),
     ("ADBClassifier", {}, "n_iter_", -1, "n_iter_ of"),

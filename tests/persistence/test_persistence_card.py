@@ -104,7 +104,7 @@ def test_the_card_says_what_a_text_model_is(pipeline, tiny_model, tmp_path):
     )
     assert "2. `EllipsoidOpenSetClassifier` (6 features, fitted on 32 samples)\n" in card
     assert "## Classes\n\n`alarm`, `balance`, `light`, `weather`\n" in card
-    assert "## Limit\n\n`offset_` is 0, the fitted limit itself.\n" in card
+    assert "## Threshold\n\n`offset_` is 0, the fitted threshold itself.\n" in card
     assert "- `enc.temperature`: `0.3`\n" in card
     assert "`clf.alpha`" not in card
     (code,) = re.findall(r"```python\n(.*?)```", card, re.S)
@@ -142,13 +142,13 @@ def test_the_card_shows_a_moved_operating_point(blobs, tmp_path):
     assert load(tmp_path / "classes").class_offsets_.tolist() == [0.0, 0.125, 0.0]
 
 
-@pytest.mark.filterwarnings("ignore:Trained as a class, but a usual name")
+@pytest.mark.filterwarnings("ignore:y has classes with usual names")
 @pytest.mark.parametrize("name", ["a\nb", "`x`", "``", "<img src=x>", "| --- |", "[x](y)", " ", "größer, 左"])
 def test_no_label_breaks_the_card(blobs, tmp_path, name):
     X, codes = blobs
     save(EllipsoidOpenSetClassifier(random_state=0).fit(X, np.array([name, "~"])[codes]), tmp_path / "model")
     card = read(tmp_path / "model")[1]
-    (line,) = re.findall(r"## Classes\n\n(.*)\n\n## Limit\n", card)
+    (line,) = re.findall(r"## Classes\n\n(.*)\n\n## Threshold\n", card)
     fence = max(re.findall("`+", name), key=len, default="") + "`"
     shown = name.replace("\n", "\\n")
     assert line in [f"{fence}{shown}{fence}, `~`", f"{fence} {shown} {fence}, `~`"]
@@ -198,12 +198,3 @@ def test_a_readme_that_is_no_file_of_its_own_is_left_alone(classifier, tmp_path,
     save(classifier, target, overwrite=True)
     assert (target / "README.md").is_dir() if kind == "folder" else (target / "README.md").is_symlink()
     load(target)
-
-
-@pytest.mark.parametrize("step", [StandardScaler(), PCA(2)])
-def test_a_step_alone_has_a_card(blobs, tmp_path, step):
-    save(step.fit(blobs[0]), tmp_path / "model")
-    card = read(tmp_path / "model")[1]
-    assert card.startswith("# Transformer\n")
-    assert "model.transform(X)" in card
-    assert "## Classes" not in card

@@ -169,7 +169,7 @@ def test_no_path_of_this_machine_is_published(hub, tiny_model, texts, labels, qu
 @pytest.mark.parametrize("name", ["intents", "a/b/c", "user/", "a--b/c", 7])
 def test_the_name_must_be_one(hub, classifier, name):
     assert refused(ValueError, classifier, name) == (
-        f"repo_id={name!r} is no name of a repository; pass one of the form 'user/name'."
+        f"repo_id={name!r} is not the name of a repository; pass one of the form 'user/name'."
     )
     assert hub.requests == []
 

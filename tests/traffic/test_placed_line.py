@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier, set_operating_point
-from skellipsoid._held_out.scores import ReferenceScores
+from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, HeldOutTable
 from skellipsoid._traffic.log import Log
 from skellipsoid._traffic_model.normal_scores import NormalScores
-from skellipsoid._traffic_model.threshold import expected_threshold, forecast_of, place_threshold
+from skellipsoid._traffic_model.threshold import forecast_of, place_threshold
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
@@ -17,9 +17,12 @@ from skellipsoid.metrics import open_set_f1_score
 
 
 def held_out(known, assigned, classes, opened):
-    """Scores of samples of weight 1, each of whose classes is the first, without gaps."""
-    one, of_open = np.ones(len(known)), np.ones(len(opened))
-    return ReferenceScores(known, assigned, classes, one, opened, of_open, one.astype(np.int64), one, of_open)
+    """Scores of samples of weight 1, each of whose classes is the first, and all gaps are 1."""
+    n, none = len(known) + len(opened), np.zeros(len(opened), dtype=np.int64)
+    kinds = np.repeat([KNOWN, OF_OTHER_CLASS], [len(known), len(opened)])
+    codes = np.append(assigned, none), np.append(classes, none)
+    columns = kinds, -np.append(known, opened), *codes, np.ones(n), np.arange(n), 20
+    return HeldOutTable(*columns, ranks=(kinds == KNOWN).astype(np.int64), gaps=np.ones(n))
 
 
 def scored(n=500, seed=0, known=None):
@@ -33,8 +36,8 @@ def scored(n=500, seed=0, known=None):
 
 def test_normal_scores_are_normal_whatever_the_scores_are_and_go_back():
     held = scored()
-    normal = NormalScores(held)
-    z = normal(scored(seed=1).known)
+    normal = NormalScores.of(held)
+    z = normal(scored(seed=1).known.scores)
     assert abs(z.mean()) < 0.15
     assert z.std() == pytest.approx(1, abs=0.15)
     far = np.array([-30.0, -2.0, 0.2, 0.9])
@@ -72,11 +75,6 @@ def line_of(held, log, share=None):
     """The limit that is placed by a log."""
     found = log.fit(held) if share is None else log.fit(held, share)
     return place_threshold(held, found, log.scores, 20)
-
-
-def limit(held, **changes):
-    """The limit of a fit, with some changes of what is held out."""
-    return expected_threshold(held._replace(**changes), 20)
 
 
 def told_of(held, found):

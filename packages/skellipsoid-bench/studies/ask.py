@@ -35,7 +35,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
 from skellipsoid import EllipsoidOpenSetClassifier, predict_open_proba, set_operating_point
-from skellipsoid._held_out.scores import ReferenceScores
+from skellipsoid._held_out.kept import held_out_of
 from skellipsoid._traffic.predict_set import _actions, asking_known, first_classes
 from skellipsoid._traffic_model.zones import Costs
 
@@ -137,7 +137,7 @@ def judged_case(train, known, opened):
     probabilities = predict_open_proba(clf, X)
 
     def zones():
-        asking = asking_known(clf, ReferenceScores.of(clf, "study")).asking
+        asking = asking_known(clf, held_out_of(clf, "study")).asking
         return _actions(clf, asking, scored.scores, scored.assigned, gaps)
 
     def two():

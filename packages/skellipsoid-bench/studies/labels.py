@@ -25,7 +25,7 @@ from line_tables import print_table
 from memory import OPEN, REAL, SHARES, TEXTS, drawn, figures
 
 from skellipsoid import EllipsoidOpenSetClassifier, learn_from_traffic, predict_set, set_operating_point
-from skellipsoid._held_out.scores import ReferenceScores
+from skellipsoid._held_out.kept import held_out_of
 from skellipsoid._traffic.forecast import forecast_as_set
 
 RESULTS = Path(__file__).parents[1] / "results" / "labels.jsonl"
@@ -72,7 +72,7 @@ def judged(clf, log, truth, n):
     labels[:n] = truth[:n]
     labels[contradicted(log, labels)] = None
     found = {"trained": figures(clf, log, truth, n)[:2]}
-    held_out = ReferenceScores.of(clf, "learn_from_traffic")
+    held_out = held_out_of(clf, "learn_from_traffic")
     true = true_shares(clf, log[n:], truth[n:])
     found["as trained"] = {
         name: [figure.mean, figure.low, figure.high, true[name]]

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from features import CACHE
 from line_tables import print_table
-from real_lines import read
+from real_lines import TRAINING_FILES, read
 from text_models import judged, with_open
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
@@ -35,16 +35,6 @@ LANGUAGES = ("english", "german", "french", "portuguese", "russian")
 #: What is trained on, and what is tested on.
 CASES = [*(("corpus", language) for language in LANGUAGES), *(("own", language) for language in LANGUAGES[1:])]
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
-#: Files of texts by users in English, or of an English set of the literature.
-ENGLISH = {
-    "bot 1": "real/sofmattress_train.csv",
-    "bot 2": "real/curekart_train.csv",
-    "bot 3": "real/carbon_train.csv",
-    "cards": "real/clinc_cards_train.csv",
-    "banking": "banking/train.tsv",
-    "oos": "oos/train.tsv",
-    "stackoverflow": "stackoverflow/train.tsv",
-}
 
 
 def main():
@@ -116,7 +106,7 @@ def told(texts, tokenizer):
 
 def english(options, tokenizer):
     """Whether the check says a language of English texts."""
-    for name, file in ENGLISH.items():
+    for name, file in TRAINING_FILES.items():
         yield [name, *told([str(text) for text in read(file, options)[0]], tokenizer)]
     for part in ("train", "test"):
         yield [f"shipped corpus, {part}", *told(list(load_assistant_intents(subset=part).data), tokenizer)]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skellipsoid._traffic.log import Log
-from skellipsoid._traffic_model.posterior import Labels, shares_of
+from skellipsoid._traffic_model.posterior import Labels, open_share_draws
 from skellipsoid._traffic_model.threshold import place_threshold
 
 
@@ -79,6 +79,6 @@ def prototype_bootstrap(case, stream, share, n_resamplings=50):
     labels = Labels.none(0)
     if share.m:
         labels = Labels.of(np.ones(share.m, bool), *[stream.is_open[: share.m]] * 2, np.ones(share.m))
-    values = rng.permutation(shares_of(share.told, labels)[:, 0])[:n_resamplings]
+    values = rng.permutation(open_share_draws(share.told, labels)[:, 0])[:n_resamplings]
     drawn = rng.choice(stream.scores, (n_resamplings, len(stream.scores)))
     return float(np.mean([prototype(case, stream, share, *draw) for draw in zip(drawn, values, strict=True)]))

@@ -37,6 +37,7 @@ from sklearn.preprocessing import normalize
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid._encoders.torch.backbone import LAYER_WEIGHT
 from skellipsoid._encoders.torch.text_modules import LayerMix
+from skellipsoid._held_out.state import HELD_OUT
 from skellipsoid._traffic.log import score as score_messages
 
 OPEN = "open"
@@ -48,6 +49,16 @@ FILES = (
     *("oos/train.tsv", "oos/dev.tsv", "oos/test.tsv", "banking/train.tsv", "banking/dev.tsv"),
     *("stackoverflow/train.tsv", "stackoverflow/dev.tsv"),
 )
+#: Training texts of the sets, by the names of the sets in tables.
+TRAINING_FILES = {
+    "bot 1": "real/sofmattress_train.csv",
+    "bot 2": "real/curekart_train.csv",
+    "bot 3": "real/carbon_train.csv",
+    "cards": "real/clinc_cards_train.csv",
+    "Banking77": "banking/train.tsv",
+    "CLINC150": "oos/train.tsv",
+    "StackOverflow": "stackoverflow/train.tsv",
+}
 #: Training texts of a class in the home sets, for speed.
 MOST_OF_CLASS = {"banking": 80, "oos": 50, "stackoverflow": 200}
 
@@ -262,7 +273,7 @@ def keep(place, X, y, known, opened, truth):
     (k_scores, k_assigned), (o_scores, o_assigned) = (score_messages(clf, part) for part in (known, opened))
     arrays = {"k_scores": k_scores, "k_assigned": k_assigned, "k_truth": clf._encode(truth)}
     arrays |= {"o_scores": o_scores, "o_assigned": o_assigned, "n_classes": len(clf.classes_), "n_train": len(X)}
-    np.savez(place, **clf._held_out, **arrays)
+    np.savez(place, **HELD_OUT.saved(clf._held_out), **arrays)
 
 
 def headed(train, known, opened):

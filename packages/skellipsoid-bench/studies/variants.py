@@ -7,7 +7,7 @@ import argparse
 
 import numpy as np
 from line_tables import print_table
-from real_lines import read
+from real_lines import TRAINING_FILES, read
 
 from skellipsoid._core.characters import normalize_text
 from skellipsoid._core.texts import variants
@@ -15,13 +15,9 @@ from skellipsoid._core.validation import number
 from skellipsoid.datasets import load_assistant_intents
 
 FILES = {
-    "bot 1": "real/sofmattress_train.csv",
+    **TRAINING_FILES,
     "bot 1, subset": "real/sofmattress_subset_train.csv",
     "bot 1, its users": "real/sofmattress_test.csv",
-    "cards": "real/clinc_cards_train.csv",
-    "CLINC150": "oos/train.tsv",
-    "Banking77": "banking/train.tsv",
-    "StackOverflow": "stackoverflow/train.tsv",
 }
 
 

@@ -1,4 +1,4 @@
-"""Promise: saved published methods load where this distribution is installed, and say what to install where not."""
+"""Promise: saved published methods load where this package is installed, and say what to install where not."""
 
 import hashlib
 import json
@@ -56,7 +56,7 @@ def test_without_the_distribution_one_sentence_says_which_to_install(saved, fres
     assert answer.stderr == ""
     sentence, imported = answer.stdout.splitlines()
     assert sentence == (
-        f"The model in {str(saved)!r} cannot be loaded: CLABClassifier is a class of the distribution "
+        f"The model in {str(saved)!r} cannot be loaded: CLABClassifier is a class of the package "
         "skellipsoid-bench, which is not installed; install it (pip install skellipsoid-bench, or in a clone "
         "pip install ./packages/skellipsoid-bench)."
     )

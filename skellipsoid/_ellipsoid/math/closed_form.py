@@ -7,6 +7,7 @@ synthetic classes, each between two known ones. Real open samples join them.
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -155,7 +156,7 @@ def _choose_scale(held_out: HeldOutTable, expected: Expected) -> float:
     """Radius scale: the distance at which the expected traffic is divided best."""
     if not (held_out.known.distances > 0).any():
         return 1.0
-    threshold = -expected_threshold(held_out.scores(expected), held_out.n_classes)
+    threshold = -expected_threshold(replace(held_out, expected=expected), held_out.n_classes)
     return max(threshold, TINY) * (1 + BOUNDARY_TOLERANCE)
 
 

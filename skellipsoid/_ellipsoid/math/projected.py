@@ -173,9 +173,7 @@ def resized(fitted: Fitted, folds: Sequence[Fold], alpha: float, expected: Expec
         return fitted
     n_classes = fitted.held_out.n_classes
     parts = [table for fold in folds for table in _tables(fold, alpha, expected, n_classes)]
-    table = HeldOutTable.joined(
-        [*parts, fitted.held_out.where(fitted.held_out.is_synthetic)], fitted.held_out.mean_error
-    )
+    table = HeldOutTable.joined([*parts, fitted.held_out.synthetic], fitted.held_out.mean_error)
     if fresh is not None and len(fresh):
         sets = fresh.sets + 1 + int(table.sets.max(initial=-1))
         of_all = np.arange(n_classes)
@@ -184,7 +182,7 @@ def resized(fitted: Fitted, folds: Sequence[Fold], alpha: float, expected: Expec
         return fitted
     scale = 1.0
     if not folds[0].prepared.chosen:
-        scale = max(-expected_threshold(table.scores(expected), n_classes), TINY) * (1 + BOUNDARY_TOLERANCE)
+        scale = max(-expected_threshold(replace(table, expected=expected), n_classes), TINY) * (1 + BOUNDARY_TOLERANCE)
     boundaries, chosen = fitted.boundaries, fitted.boundaries.chosen
     if chosen is not None:
         chosen = chosen._replace(scale_of_large=chosen.scale_of_large * scale)

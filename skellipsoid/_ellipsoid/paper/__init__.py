@@ -1,5 +1,5 @@
-"""The paper's training of the boundary matrices.
+"""The paper's training of the boundary matrices A_k by Adam on an expansion and a contraction loss (eq. 13 to 16).
 
-``fit`` runs it and fills the table of held-out samples; ``training`` has the losses and the steps, against samples that
-``pseudo_open`` draws.
+``ellipsoids`` runs the training and scores the validation samples; ``training`` has the losses and steps, and
+``pseudo_open`` draws the open samples.
 """

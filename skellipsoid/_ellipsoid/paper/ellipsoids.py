@@ -1,4 +1,4 @@
-"""The paper's boundaries: one matrix per class, trained by autograd on two losses, all classes at once.
+"""The paper's boundaries ‖A_k (z − c_k)‖ < Δ_k: starts and trains them, and scores the validation samples.
 
 The procedure is that of the authors' published code: repository thuiar/TEXTOIR, folder
 ``open_intent_detection/methods/EliDecide``.
@@ -31,7 +31,8 @@ from ..math.mixtures import draw_synthetic_classes, n_synthetic
 from .settings import TrainingSettings
 from .training import BoundaryTrainer, Ellipsoids
 
-#: The released code answers open on the boundary itself, r = Δ. So radii are smaller by four units of single precision.
+#: The authors' code rejects samples on the boundary itself, r = Δ. So radii are smaller by four units of single
+#: precision.
 OPEN_ON_BOUNDARY = 1 - 2.0**-21
 
 #: Known samples and real open samples.
@@ -39,14 +40,14 @@ Split = tuple[Samples, Tensor]
 
 
 class Fixed(NamedTuple):
-    """Matrices of an earlier training that stay as they are."""
+    """Matrices of an earlier training that are not trained."""
 
     classes: Tensor  # (n_fixed,) numbers of their classes
     components: Tensor  # (n_fixed, n_features, n_features)
 
 
 def as_fitted(learned: Ellipsoids) -> Fitted:
-    """Give the learned ellipsoids the form of those of the closed form."""
+    """Convert trained ellipsoids to the form of those in closed form."""
     centroids = learned.centroids
     factors = Factors.from_components(learned.components)
     radii = learned.radii * OPEN_ON_BOUNDARY
@@ -64,15 +65,14 @@ def train_ellipsoids(
     validation: Split,
     fixed: Fixed | None = None,
 ) -> Ellipsoids:
-    """Compute centroids and radii, and train the matrices; ``validation`` samples are for the stop rule.
+    """Compute centroids and radii, and train the matrices; ``validation`` samples decide when to stop.
 
-    The matrices of different classes do not act on each other in the losses. So those of some classes can be trained
-    while all others are ``fixed``.
+    The losses are sums over the classes, so some matrices can be trained while the others are ``fixed``.
     """
     ellipsoids = start_ellipsoids(samples, fixed)
     trainer = BoundaryTrainer(ellipsoids, samples, real_open, settings, np.random.default_rng(seed))
     validator = PaperValidator(*validation, ellipsoids.centroids, ellipsoids.degenerate)
-    if not validator:  # nothing was held out, or only samples of degenerate classes
+    if not validator:  # no validation samples, or only of degenerate classes
         ellipsoids.history = trainer.run()
         return ellipsoids
 
@@ -101,9 +101,9 @@ def hold_out(samples: Samples, validates: np.ndarray, fraction: float, seed: int
         Known samples.
     validates : ndarray of shape (n_samples,)
         1 for validation samples, 0 for training samples, −1 for undecided ones. An undecided sample goes where its
-        block is, to the validation if the block has both.
+        block is, to the validation set if the block has both.
     fraction : float
-        Share of each class's undecided samples.
+        Fraction of each class's undecided samples.
     seed : int
     """
     together = samples.blocks
@@ -118,13 +118,13 @@ def hold_out(samples: Samples, validates: np.ndarray, fraction: float, seed: int
 
 
 def hold_out_open(validates: np.ndarray, fraction: float, seed: int) -> np.ndarray:
-    """Choose really open samples for the validation, (n_open,) Boolean; ``validates`` as of ``hold_out``."""
+    """Choose real open samples for the validation set, (n_open,) Boolean; ``validates`` as in ``hold_out``."""
     drawn = np.random.default_rng([seed, 3]).random(len(validates)) < fraction
     return np.asarray(np.where(validates < 0, drawn, validates == 1))
 
 
 class PaperValidator:
-    """Validation samples, known and really open, with everything that does not change while matrices are learned.
+    """Known and real open validation samples, with all that is constant while the matrices are trained.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class PaperValidator:
     real_open : Tensor of shape (n_open, n_features)
     centroids : Tensor of shape (n_classes, n_features)
     degenerate : Tensor of shape (n_classes,)
-        Classes without spread, Boolean. Their samples are not used.
+        Boolean: classes without spread. Their samples are not used.
     """
 
     def __init__(self, samples: Samples, real_open: Tensor, centroids: Tensor, degenerate: Tensor) -> None:
@@ -151,7 +151,7 @@ class PaperValidator:
         return len(self.known)
 
     def validate(self, shapes: Factors, radii: Tensor, synthetic: Tensor | None = None) -> HeldOutTable:
-        """Give the relative distances of all samples, and of those of ``synthetic`` classes if there are any."""
+        """Relative distances of all samples, and of those of ``synthetic`` classes if there are any."""
         padded = shapes.padded()
 
         def scored(kind: int, features: Tensor, assigned: Tensor, *columns: Any) -> HeldOutTable:
@@ -190,7 +190,7 @@ class PaperValidator:
 
 
 def known_f1(held_out: HeldOutTable) -> float:
-    """Macro F1 over the known classes of known validation samples: the answer open, from r = Δ on, is an error."""
+    """Macro F1 over the known classes on known validation samples; the prediction open, from r = Δ on, is an error."""
     below_1 = np.array([np.nextafter(1.0, 0.0)])
     return float(expected_f1(held_out.known, below_1)[0])
 
@@ -200,7 +200,7 @@ def validation_open(
 ) -> Tensor:
     """Draw samples of synthetic classes for validation, none with a single class.
 
-    Their random numbers are independent of the training's.
+    Their random numbers are independent of those of the training.
     """
     shaped, rng = samples.of_classes(~degenerate), np.random.default_rng([seed, 1])
     classes, weights = shaped.classes.cpu().numpy(), shaped.weights.cpu().numpy()
@@ -209,7 +209,7 @@ def validation_open(
 
 
 def start_ellipsoids(samples: Samples, fixed: Fixed | None = None) -> Ellipsoids:
-    """Initialise with centroids, mean radii and identity matrices, which are spheres; some matrices are fixed."""
+    """Initialise with centroids, mean radii and identity matrices (spheres); some matrices are fixed."""
     centroids, radii, degenerate = class_spheres(samples)
     identity = torch.eye(samples.features.shape[1], device=centroids.device, dtype=centroids.dtype)
     components = identity.repeat(samples.n_classes, 1, 1)

@@ -1,4 +1,4 @@
-"""What contracts boundaries in the training: pseudo-open samples and real open ones, or samples of other classes."""
+"""Negatives of the contraction loss: pseudo-open mixtures z = Σ λ_i z_i, real open samples, or other classes."""
 
 import numpy as np
 import torch
@@ -21,8 +21,7 @@ def draw_negatives(
     """Draw open samples: up to half of them real ones, the others pseudo-open samples, mixtures of ``features``.
 
     The number of labels P is uniform for each pseudo-open sample, and so are the labels among those of ``features``. A
-    sample that needs more labels than there are is not made. If none is made, only real ones are drawn, as many as
-    there are.
+    sample that needs more labels than there are is skipped. If all are skipped, all real open samples are drawn.
     """
     n_real = min(len(real_open), n_wanted // 2)
     fewest, most = settings.n_mix
@@ -45,10 +44,10 @@ def draw_others(classes: np.ndarray, rng: np.random.Generator, weights: np.ndarr
     by_class = np.argsort(inverse, kind="stable")
     totals, ends = np.cumsum(weights[by_class]), np.cumsum(counts)
     own_end, own_count = ends[inverse], counts[inverse]
-    # In the cyclic order of classes, all others follow the end of the own one.
+    # In cyclic order, all other classes follow the end of the sample's own class.
     others = totals[-1] - np.bincount(inverse, weights)[inverse]
     drawn = (totals[own_end - 1] + rng.random(len(classes)) * others) % totals[-1]
     after = (np.searchsorted(totals, drawn, side="right") - own_end) % len(classes)
-    # Rounding must not reach the own class.
+    # Guards against rounding into the sample's own class.
     places = (own_end + np.minimum(after, len(classes) - own_count - 1)) % len(classes)
     return np.asarray(by_class[places])

@@ -1,11 +1,11 @@
-"""Settings of the training."""
+"""Settings of the paper's training."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """Parameters of ``EliDecide`` by the same names, and those of the classifier that act in the training."""
+    """Parameters of ``EliDecide`` by the same names, and those of the classifier that affect the training."""
 
     alpha: float
     beta: float

@@ -21,10 +21,10 @@ from .settings import TrainingSettings
 #: Classes whose loss is computed together on a CPU. A step of 112 classes with 384 features takes 1.2 times as long
 #: with all at once, and 1.4 times with one at a time.
 CLASSES_AT_ONCE = 32
-#: ``max_iter="auto"``: the epochs of the released code, and more where they make fewer steps than these, as many as
-#: Banking77 with a quarter of its classes has.
+#: ``max_iter="auto"``: the epochs of the authors' code, or more if these make fewer steps than Banking77 with a quarter
+#: of its classes.
 N_EPOCHS, N_STEPS = 100, 1500
-#: The training waits at least for the steps in which an entry of a matrix, of the order of 1, can move so far.
+#: The patience is at least the number of steps in which an entry of a matrix, of the order of 1, can move this far.
 LEAST_MOVE = 0.17
 
 
@@ -42,7 +42,7 @@ class Ellipsoids:
 
 
 class _Arrangement(NamedTuple):
-    """A place in a rectangle for each sample: a line for each class, padded to the most frequent class."""
+    """Position of each sample in a table with a row for each class, padded to the most frequent class."""
 
     places: Tensor  # (2, n_samples): class and column
     n_classes: int
@@ -50,7 +50,7 @@ class _Arrangement(NamedTuple):
 
     @classmethod
     def of(cls, classes: np.ndarray, n_classes: int, device: torch.device) -> "_Arrangement":
-        """Arrange classes that the host knows, so that it need not wait for the device."""
+        """Arrange samples by classes that are in host memory, so that the host does not wait for the device."""
         order = np.argsort(classes, kind="stable")
         counts = np.bincount(classes, minlength=n_classes)
         columns = np.empty_like(order)
@@ -58,13 +58,13 @@ class _Arrangement(NamedTuple):
         return cls(on_device(np.stack([classes, columns]), device), n_classes, int(counts.max(initial=0)))
 
     def __call__(self, values: Tensor) -> Tensor:
-        """Arrange values of all samples, (n_samples, …); the padding is 0."""
+        """Arrange values of all samples, (n_samples, …); the padding is zeros."""
         padded = values.new_zeros(self.n_classes, self.n_columns, *values.shape[1:])
         return padded.index_put_(tuple(self.places), values)
 
 
 class _Batch(NamedTuple):
-    """What a step needs, its samples arranged by class; the padding weighs 0."""
+    """Samples of a step, arranged by class; the padding has weight 0."""
 
     weights: Tensor  # (n_trained, n_padded)
     deviations: Tensor  # (n_trained, n_padded, n_features): z − c_k of the samples of class k
@@ -76,10 +76,9 @@ class _Batch(NamedTuple):
 class BoundaryTrainer:
     """Training with Adam: each step takes a batch of known samples and as many negatives, for all trained matrices.
 
-    The matrices of different classes do not act on each other in the losses. So a few classes at a time are one
-    parameter of the optimiser. The numbers that the shape trains are ``entries``, a tensor for each of these parts:
-    those of the whole matrix, its diagonal, or one factor. They start at the identity, and each step writes them to
-    ``ellipsoids.components``.
+    The losses are sums over the classes, so the matrices are trained in parts of a few classes. ``entries`` has the
+    trained numbers of each part: the whole matrices, their diagonals, or one factor. They start at the identity, and
+    each step writes them to ``ellipsoids.components``.
     """
 
     def __init__(
@@ -98,7 +97,7 @@ class BoundaryTrainer:
         self.weights = (samples.weights / samples.weights.mean()).to(samples.features.dtype)
         self.trained, self.degenerate = ellipsoids.trained, torch.nonzero(ellipsoids.degenerate).flatten()
         self.centroids, self.radii = ellipsoids.centroids[self.trained], ellipsoids.radii[self.trained]
-        #: Place of each class among those that are trained; −1 for the others.
+        #: Index of each class among the trained ones; −1 for the others.
         self.places = np.full(len(ellipsoids.degenerate), -1)
         self.places[self.trained.cpu().numpy()] = np.arange(len(self.trained))
         n_trained = max(1, len(self.trained))  # with none, one part that is empty
@@ -130,7 +129,7 @@ class BoundaryTrainer:
         if not len(self.trained):
             return History()
         steps, most = -(-len(self.known) // self.settings.batch_size), self.settings.max_iter
-        # In so many epochs Adam moves an entry by a tenth; with fewer, no sample may have crossed a boundary.
+        # In this many epochs Adam moves an entry by a tenth; with fewer, possibly no sample crosses a boundary.
         least_wait = math.ceil(LEAST_MOVE / self.settings.learning_rate / steps)
         return run_epochs(
             self._run_epoch,
@@ -169,7 +168,7 @@ class BoundaryTrainer:
         return torch.stack(losses).sum()
 
     def _write(self) -> None:
-        """Give the ellipsoids the matrices of the entries."""
+        """Write the matrices of the entries to the ellipsoids."""
         components = self.ellipsoids.components
         with torch.no_grad():
             for part, entries in zip(self.parts, self.entries, strict=True):
@@ -219,7 +218,7 @@ class BoundaryTrainer:
         own, more = norms[:, :n_own], norms[:, n_own:]
         of_known = expansion_loss(own, radii)
         if kind == "adb":
-            # As in the released code: the inside loss of the sample's own class, times the number of classes.
+            # As in the authors' code: the expansion loss of the sample's own class, times the number of classes.
             of_known = of_known + len(self.places) * inside_loss(own, radii)
         elif kind == "clab":
             of_known = of_known + inside_loss(own, radii)
@@ -256,7 +255,7 @@ class MappedNorms(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        """Give the gradient in the matrices; at a norm of 0 it is 0."""
+        """Gradient with respect to the matrices; 0 at a norm of 0."""
         deviations, mapped, norms = ctx.saved_tensors
         scales = gradients[0] / norms.clamp_min(torch.finfo(norms.dtype).tiny)
         return torch.bmm((mapped * scales.unsqueeze(2)).transpose(1, 2), deviations), None

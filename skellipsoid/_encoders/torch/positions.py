@@ -1,4 +1,4 @@
-"""How many tokens a text may have by the positions of its model."""
+"""Largest number of tokens of a text, by the table of positions of its model."""
 
 import re
 from typing import Any
@@ -8,16 +8,16 @@ from torch import nn
 
 #: Names of the tables of positions, as transformers calls them.
 _TABLE = re.compile(r"(^|\.)(position_embeddings|embed_positions|wpe)$")
-#: A limit of tokens, or of positions, above this stands for none.
+#: A limit of tokens, or of positions, above this means no limit.
 NO_LIMIT = 2**31
-#: The largest number of tokens of a text where nothing names a limit.
+#: Largest number of tokens of a text if the model names no limit.
 USUAL_LIMIT = 512
 
 
 def table_size(transformer: nn.Module) -> int | None:
-    """Give the largest number of tokens that a table of positions has rows for; ``None`` without such a table.
+    """Largest number of tokens that a table of positions has rows for; ``None`` without such a table.
 
-    Of a model whose padding has a row in the table, such as RoBERTa or MPNet, texts begin behind that row.
+    If padding has a row in the table, as in RoBERTa or MPNet, texts begin after that row.
     """
     for name, module in transformer.named_modules():
         if isinstance(module, nn.Embedding) and _TABLE.search(name):
@@ -36,7 +36,7 @@ def without_weights(config: Any) -> Any:
 
 
 def n_positions(transformer: Any) -> int | None:
-    """Give the largest number of tokens of a text: of the table, or as configured; ``None`` if there is no limit."""
+    """Largest number of tokens of a text: of the table, or as configured; ``None`` if there is no limit."""
     found = table_size(transformer)
     if found is None:
         found = getattr(transformer.config.get_text_config(), "max_position_embeddings", None)
@@ -45,7 +45,7 @@ def n_positions(transformer: Any) -> int | None:
 
 def check_limit(limit: int | None, transformer: Any) -> None:
     """Raise a ValueError if the limit of a stored model is beyond its table, rows for padding included."""
-    if limit is not None and table_size(transformer) is not None:  # models of relative positions read longer texts
+    if limit is not None and table_size(transformer) is not None:  # models with relative positions read longer texts
         positions = transformer.config.max_position_embeddings
         if positions < limit:
             raise ValueError(f"the embedding model's limit is {limit} tokens, but it has {positions} positions")

@@ -1,8 +1,7 @@
-"""Short texts that a stored embedding model is tried with: its tokens when it is built, its vectors at its first use.
+"""Checks a stored embedding model with short texts: its tokens when it is built, its vectors at its first use.
 
-The settings and weights of a stored model fit together one by one; only a text shows whether all do. A model that is
-loaded for its classes alone, or to be saved again, never runs. A model here is a ``EmbeddingModel``, which imports
-these.
+Settings and weights are checked one by one before; only a text shows whether they fit together. The vectors are not
+checked when a model is only loaded. ``model`` is an ``EmbeddingModel``, which imports this module.
 """
 
 from typing import Any
@@ -13,9 +12,9 @@ from ..._torch.devices import MODEL_STATE
 from ..._torch.threads import one_thread_each
 from .tokenizer_rules import encode
 
-#: Of words, of unknown characters, of nothing.
+#: Words, unknown characters, an empty text.
 PROBES = ("one two", "\ufffd \U0001f600 x", "")
-#: Most tokens of such a text, special ones included.
+#: Largest number of tokens of such a text, special ones included.
 _MOST_TOKENS = 100
 
 
@@ -33,7 +32,7 @@ def check_tokens(model: Any) -> None:
 
 
 def check_vectors(model: Any) -> None:
-    """Raise an error if a stored model cannot embed short texts; it is asked once, at its first use.
+    """Raise an error if a stored model cannot embed short texts; checked once, at its first use.
 
     Raises
     ------
@@ -42,7 +41,7 @@ def check_vectors(model: Any) -> None:
     """
     if not model.is_untried:
         return
-    with MODEL_STATE:  # another thread may have changed for a while what the model does
+    with MODEL_STATE:  # another thread may have changed the model for a while
         if model.is_untried:
             _check_vectors(model)
 
@@ -53,12 +52,12 @@ def _check_vectors(model: Any) -> None:
         with torch.inference_mode(), one_thread_each():
             for text in PROBES:
                 ids = torch.tensor(model.tokenize([text], model.limit), dtype=torch.long, device=device)
-                # Some models make no token of an empty text.
+                # Some tokenizers return no token for an empty text.
                 if ids.numel() and not model(ids, torch.ones_like(ids)).isfinite().all():
                     raise ValueError(f"the vector of {text!r} is not finite")  # noqa: TRY301
     except (MemoryError, torch.OutOfMemoryError):
         raise
-    except Exception as error:  # whatever the libraries raise over altered settings
+    except Exception as error:  # the libraries raise anything for altered settings
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(
             f"The stored embedding model cannot embed a short text ({reason}), so its files are not those that were "

@@ -20,15 +20,15 @@ class Rows:
     """Texts as inputs of the linear layer, with or without dropout."""
 
     def views(self, rows: np.ndarray) -> Tensor:
-        """Give two dropout views of each text, one block after the other, (2 · n_rows, width)."""
+        """Two dropout views of each text, one block after the other, (2 · n_rows, width)."""
         return self.dropped(np.concatenate([rows, rows]))
 
     def dropped(self, rows: np.ndarray) -> Tensor:
-        """Give each text with dropout, (n_rows, width)."""
+        """Embed each text with dropout, (n_rows, width)."""
         raise NotImplementedError
 
     def plain(self, rows: np.ndarray) -> Tensor:
-        """Give each text without dropout, (n_rows, width)."""
+        """Embed each text without dropout, (n_rows, width)."""
         raise NotImplementedError
 
     def parameters(self) -> list[nn.Parameter]:

@@ -1,7 +1,7 @@
 """An embedding model as plain data: a description for JSON, its weights as safetensors, its tokenizer as JSON.
 
-Only classes of transformers, tokenizers and sentence-transformers that are listed here are built, with settings that
-are listed here, and from memory: no file, no address and no name of code in the data is ever followed.
+Only the classes of transformers, tokenizers and sentence-transformers that are listed here are built, with the settings
+that are listed here. No file, address or name of code in the data is used.
 """
 
 import json
@@ -41,7 +41,7 @@ _UNDECLARED_SETTINGS = {
     *("attention_head_size", "conv_act", "conv_groups", "conv_kernel_size", "embedding_size", "head_dim", "is_causal"),
     *("norm_rel_ebd", "position_buckets", "share_att_key", "talking_head", "use_bidirectional_attention"),
 }
-#: Models of text alone that consist of layers. Others may hold further models, which they look up by name.
+#: Text models that consist of layers. Others may contain further models, which they look up by name.
 CLASSES = frozenset(
     f"{name}Model"
     for name in (
@@ -54,19 +54,19 @@ CLASSES = frozenset(
 #: Names of special tokens, and the settings of a tokenizer that change token ids and are not in its file.
 _TOKENS = {f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask")}
 _TOKENIZER_SETTINGS = {*_TOKENS, "truncation_side", "split_special_tokens"}
-#: Settings that are numbers of layers, of which each has weights.
+#: Settings that are numbers of layers with weights.
 _LAYERS = re.compile(r"n_layers?|num_\w*layers|num_hidden_groups|inner_group_num")
 #: The largest number of a layer.
 _MOST_LAYERS = 1000
 #: The largest number of positions; some models compute a table of them.
 _MOST_POSITIONS = 2**20
-#: The largest window of attention: Longformer lengthens every text to a multiple of it. Usual is 512.
+#: The largest window of attention: Longformer pads every text to a multiple of it. Usual is 512.
 _LONGEST_WINDOW = 2048
-#: The most letters of a prompt, as in skellipsoid-runtime: it is read before each text.
+#: Largest number of characters of a prompt, as in skellipsoid-runtime.
 _LONGEST_PROMPT = 10_000
 _USE_ANOTHER = f"use one of {', '.join(sorted(name.removesuffix('Model') for name in CLASSES))}"
 _KEYS = {"class", "config", "tokenizer", "modules", "limit", "lowers"}
-#: Only of a model with a prompt, of one that reads further layers, and of one with zeros for what it cannot read.
+#: Optional settings: the prompt, the intermediate layers, and zeros for unreadable texts.
 _PROMPT, _LAYER_MIX, _ZEROS = "prompt", "layers", "zeros"
 _MIX_KEYS = ("numbers", "weight")
 
@@ -79,12 +79,12 @@ class StoredModel(NamedTuple):
 
 
 def store(model: EmbeddingModel) -> StoredModel:
-    """Give an embedding model as plain data.
+    """Convert an embedding model to plain data.
 
     Raises
     ------
     TypeError
-        If a part of it cannot be kept without code: a tokenizer in Python, or a module that is not listed here.
+        If a part of it cannot be saved without code: a tokenizer in Python, or a module that is not listed here.
     """
     transformer, tokenizer = model.transformer, model.tokenizer
     if type(transformer).__name__ not in CLASSES:
@@ -118,7 +118,7 @@ def store(model: EmbeddingModel) -> StoredModel:
         **({_LAYER_MIX: {"numbers": model.mix.layers, "weight": model.mix.weight}} if model.mix else {}),
         **({_ZEROS: True} if model.zeros else {}),
     }
-    # JSON turns tuples into lists: what is stored is what is read.
+    # JSON turns tuples into lists, so the stored form equals the one that is read.
     description = json.loads(json.dumps(description))
     stored: dict[tuple[int, torch.Size], tuple[str, Tensor]] = {}
     for name, tensor in model.state_dict().items():  # a tied weight is stored once
@@ -145,7 +145,7 @@ def restore(stored: StoredModel) -> EmbeddingModel:
         If the data hold anything that ``store`` does not write, or if they do not fit together.
     """
     description = check_description(stored.description)
-    # One thread: a process that is forked afterwards has none of torch's threads, and would wait for them for ever.
+    # One thread, because a process that is forked afterwards would wait for torch's threads for ever.
     with quiet_libraries(), one_thread_each():
         tokenizer = restore_tokenizer(stored)
         with _explained("its weights"):
@@ -158,7 +158,7 @@ def restore(stored: StoredModel) -> EmbeddingModel:
                 )
         transformer = _transformer(description, _below("transformer.", weights))
         with _explained("its modules"):
-            with torch.device("meta"):  # else layers draw random weights, beside a training that draws, too
+            with torch.device("meta"):  # else layers draw random weights, beside a training that does, too
                 after = [build_module(**module) for module in description["modules"]]
             nn.ModuleList(after).to_empty(device="cpu").load_state_dict(_below("after.", weights))
         chosen = {"lowers": description["lowers"], "prompt": description.get(_PROMPT, "")}
@@ -187,14 +187,14 @@ def restore_tokenizer(stored: StoredModel) -> Any:
         rules = json.loads(stored.files[TOKENIZER])
         check_rules(rules)
         build: Any = PreTrainedTokenizerFast
-        # Written again: of a name that stands twice, the library would read another value than was checked.
+        # Written again, because of a repeated key the library would read another value than was checked.
         return build(
             tokenizer_object=Tokenizer.from_str(json.dumps(rules)), clean_up_tokenization_spaces=False, **settings
         )
 
 
 def check_description(description: Any) -> dict[str, Any]:
-    """Return a description in which everything is allowed, as far as can be told without the libraries.
+    """Check a description and return it, as far as possible without the libraries.
 
     Raises
     ------
@@ -253,7 +253,7 @@ def _check_layers(found: dict[str, Any]) -> None:
 
 
 def _declared_settings(kind: Any) -> set[str]:
-    """Names of the settings that a configuration has, but for those that choose code."""
+    """Names of the settings of a configuration, except those that choose code."""
     return {name for name in (*kind().to_dict(), *_UNDECLARED_SETTINGS) if not is_never(name)}
 
 
@@ -319,12 +319,12 @@ def _below(prefix: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 @contextmanager
 def _explained(what: str) -> Iterator[None]:
-    """Whatever the libraries raise over altered data, it is one sentence about the model."""
+    """Turn any error of the libraries for altered data into one sentence about the model."""
     try:
         yield
     except (MemoryError, KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # a panic of the tokenizer's library is no Exception
+    except BaseException as error:  # a panic of the tokenizer's library is not an Exception
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(f"the embedding model cannot be built, because {what} cannot be used ({reason})") from error
 

@@ -15,8 +15,8 @@ from ..._core.pipelines import split_estimator
 from ..._core.validation import is_number
 from ..._core.warn import warn
 from ..._held_out.expected import read_share
-from ..._held_out.kept import KeepsHeldOutMixin, Placed
-from ..._held_out.scores import ReferenceScores
+from ..._held_out.kept import KeepsHeldOutMixin, Placed, held_out_of
+from ..._held_out.table import HeldOutTable
 from ..._traffic_model.posterior import TrafficModel
 from ..log import Log, read_log, threshold_for
 from ..predict_set import read_asking, zones_placed
@@ -170,7 +170,7 @@ def set_operating_point(
     check_rates(rejection_rate, open_acceptance_rate)
     asked_by = read_asking(miss_rate, ask_costs)
     if miss_rate is not None or ask_costs is not None:
-        ReferenceScores.of(classifier, "set_operating_point")  # or an error
+        held_out_of(classifier, "set_operating_point")  # or an error
     rates = {"rejection_rate": rejection_rate, "open_acceptance_rate": open_acceptance_rate}
     rate = next((name for name, value in rates.items() if value is not None), None)
     costs, found, log = _check_costs(cost_open, cost_reject), None, Log.empty()
@@ -184,7 +184,7 @@ def set_operating_point(
         _check_share_is_there(costs, y)
         back = getattr(classifier, "_taught", None) or Placed(0.0)
     else:
-        held_out = ReferenceScores.of(classifier, "set_operating_point")
+        held_out = held_out_of(classifier, "set_operating_point")
         log, found = _fit_log(held_out, estimator, X, y, sample_weight, open_share)
         offset = threshold_for(held_out, log, found, len(classifier.classes_), costs)
         back = Placed(offset, found.traffic())
@@ -201,7 +201,7 @@ def set_operating_point(
 
 
 def _fit_log(
-    held_out: ReferenceScores, estimator: Any, X: Any, y: Any, sample_weight: Any, open_share: Any
+    held_out: HeldOutTable, estimator: Any, X: Any, y: Any, sample_weight: Any, open_share: Any
 ) -> tuple[Log, TrafficModel]:
     """Read a log, and fit its model; warn if labelled known messages lie farther out than held-out samples."""
     share = None if open_share is None else read_share(open_share)
@@ -223,10 +223,11 @@ def _fit_log(
     return log, found
 
 
-def _warn_of_all(held_out: ReferenceScores, offset: float) -> None:
+def _warn_of_all(held_out: HeldOutTable, offset: float) -> None:
     """Warn if a limit rejects nearly all held-out known samples, or accepts nearly all of held-out classes."""
-    rejected = np.average(held_out.known < offset, weights=held_out.weights)
-    accepted = np.average(held_out.opened >= offset, weights=held_out.open_weights) if len(held_out.opened) else 0.0
+    rejected = np.average(held_out.known.scores < offset, weights=held_out.known.weights)
+    opened = held_out.other_class
+    accepted = np.average(opened.scores >= offset, weights=opened.weights) if len(opened) else 0.0
     advice = "pass costs that differ less, or another open_share"
     if rejected >= NEARLY_ALL:
         warn(f"The limit rejects {100 * rejected:.0f} % of the known samples that the fit held out; {advice}.")

@@ -3,10 +3,42 @@
 import csv
 from typing import Any
 
+from skellipsoid._core.paragraphs import with_paragraphs
+
 from ._cache import PathLike, local_files
 from ._data_sets import BANKING77, CLINC_OOS, MATTRESS, STACKOVERFLOW, as_asked, read_parts
 
+_with_paragraphs = with_paragraphs(
+    {
+        "data_home": """
+            ``None`` is the folder that the environment variable ``SKELLIPSOID_DATA`` names, else
+            ``~/skellipsoid_data``.
+            """,
+        "download_if_missing": """
+            download_if_missing : bool, default=True
+                If false, raise an error when a file is missing or not as published, instead of downloading it.
+            """,
+        "return_X_y": """
+            return_X_y : bool, default=False
+                If true, return ``(data, target)`` instead of the Bunch.
+            """,
+        "errors": """
+            OSError
+                If a file is missing and cannot be downloaded, or must not be downloaded; the message says where to put
+                it.
+            ImportError
+                If a file is missing and pooch, the extra ``skellipsoid-bench[datasets]``, is not installed.
 
+            Warns
+            -----
+            UserWarning
+                If a file in ``data_home`` is not as published (its SHA-256 differs); it is then replaced by a download.
+            """,
+    }
+)
+
+
+@_with_paragraphs
 def fetch_banking77(
     *,
     subset: str = "train",
@@ -34,12 +66,10 @@ def fetch_banking77(
     subset : {"train", "dev", "test", "all"}, default="train"
         The part to load. "all" is train, dev and test, in this order.
     data_home : str or path-like, default=None
-        Folder that holds, or will hold, the files in its subfolder ``banking``. ``None`` is the folder that the
-        environment variable ``SKELLIPSOID_DATA`` names, else ``~/skellipsoid_data``.
-    download_if_missing : bool, default=True
-        If false, raise an error when a file is missing or not as published, instead of downloading it.
-    return_X_y : bool, default=False
-        If true, return ``(data, target)`` instead of the Bunch.
+        Folder that holds, or will hold, the files in its subfolder ``banking``.
+        {data_home}
+    {download_if_missing}
+    {return_X_y}
 
     Returns
     -------
@@ -53,15 +83,7 @@ def fetch_banking77(
     ------
     ValueError
         If ``subset`` is unknown.
-    OSError
-        If a file is missing and cannot be downloaded, or must not be downloaded; the message says where to put it.
-    ImportError
-        If a file is missing and pooch, the extra ``skellipsoid-bench[datasets]``, is not installed.
-
-    Warns
-    -----
-    UserWarning
-        If a file in ``data_home`` is not as published (its SHA-256 differs); it is then replaced by a download.
+    {errors}
 
     See Also
     --------
@@ -92,6 +114,7 @@ def fetch_banking77(
     return read_parts(BANKING77, subset, data_home, download_if_missing, return_X_y)
 
 
+@_with_paragraphs
 def fetch_clinc_oos(
     *,
     subset: str = "train",
@@ -121,14 +144,12 @@ def fetch_clinc_oos(
     subset : {"train", "dev", "test", "all"}, default="train"
         The part to load. "all" is train, dev and test, in this order.
     data_home : str or path-like, default=None
-        Folder that holds, or will hold, the files in its subfolder ``oos``. ``None`` is the folder that the
-        environment variable ``SKELLIPSOID_DATA`` names, else ``~/skellipsoid_data``.
-    download_if_missing : bool, default=True
-        If false, raise an error when a file is missing or not as published, instead of downloading it.
+        Folder that holds, or will hold, the files in its subfolder ``oos``.
+        {data_home}
+    {download_if_missing}
     open_label : int or str, default=-1
         The label of the out-of-scope queries, as a string: -1 becomes ``"-1"``. Pass ``"oos"`` to keep the file's.
-    return_X_y : bool, default=False
-        If true, return ``(data, target)`` instead of the Bunch.
+    {return_X_y}
 
     Returns
     -------
@@ -142,15 +163,7 @@ def fetch_clinc_oos(
     ------
     ValueError
         If ``subset`` is unknown, or if ``open_label`` is the name of an intent.
-    OSError
-        If a file is missing and cannot be downloaded, or must not be downloaded; the message says where to put it.
-    ImportError
-        If a file is missing and pooch, the extra ``skellipsoid-bench[datasets]``, is not installed.
-
-    Warns
-    -----
-    UserWarning
-        If a file in ``data_home`` is not as published (its SHA-256 differs); it is then replaced by a download.
+    {errors}
 
     See Also
     --------
@@ -176,6 +189,7 @@ def fetch_clinc_oos(
     return read_parts(CLINC_OOS, subset, data_home, download_if_missing, return_X_y, open_label)
 
 
+@_with_paragraphs
 def fetch_stackoverflow(
     *,
     subset: str = "train",
@@ -204,12 +218,10 @@ def fetch_stackoverflow(
     subset : {"train", "dev", "test", "all"}, default="train"
         The part to load. "all" is train, dev and test, in this order.
     data_home : str or path-like, default=None
-        Folder that holds, or will hold, the files in its subfolder ``stackoverflow``. ``None`` is the folder that the
-        environment variable ``SKELLIPSOID_DATA`` names, else ``~/skellipsoid_data``.
-    download_if_missing : bool, default=True
-        If false, raise an error when a file is missing or not as published, instead of downloading it.
-    return_X_y : bool, default=False
-        If true, return ``(data, target)`` instead of the Bunch.
+        Folder that holds, or will hold, the files in its subfolder ``stackoverflow``.
+        {data_home}
+    {download_if_missing}
+    {return_X_y}
 
     Returns
     -------
@@ -223,15 +235,7 @@ def fetch_stackoverflow(
     ------
     ValueError
         If ``subset`` is unknown.
-    OSError
-        If a file is missing and cannot be downloaded, or must not be downloaded; the message says where to put it.
-    ImportError
-        If a file is missing and pooch, the extra ``skellipsoid-bench[datasets]``, is not installed.
-
-    Warns
-    -----
-    UserWarning
-        If a file in ``data_home`` is not as published (its SHA-256 differs); it is then replaced by a download.
+    {errors}
 
     See Also
     --------
@@ -264,6 +268,7 @@ _MATTRESS_FILES = {
 }
 
 
+@_with_paragraphs
 def fetch_mattress_bot(
     *,
     subset: str = "train",
@@ -294,14 +299,12 @@ def fetch_mattress_bot(
     subset : {"train", "train_reduced", "test", "test_v1"}, default="train"
         The part to load.
     data_home : str or path-like, default=None
-        Folder that holds, or will hold, the files in its subfolder ``real``. ``None`` is the folder that the
-        environment variable ``SKELLIPSOID_DATA`` names, else ``~/skellipsoid_data``.
-    download_if_missing : bool, default=True
-        If false, raise an error when a file is missing or not as published, instead of downloading it.
+        Folder that holds, or will hold, the files in its subfolder ``real``.
+        {data_home}
+    {download_if_missing}
     open_label : int or str, default=-1
         The label of open messages, as a string: -1 becomes ``"-1"``.
-    return_X_y : bool, default=False
-        If true, return ``(data, target)`` instead of the Bunch.
+    {return_X_y}
 
     Returns
     -------
@@ -315,15 +318,7 @@ def fetch_mattress_bot(
     ------
     ValueError
         If ``subset`` is unknown, or if ``open_label`` is the name of an intent.
-    OSError
-        If a file is missing and cannot be downloaded, or must not be downloaded; the message says where to put it.
-    ImportError
-        If a file is missing and pooch, the extra ``skellipsoid-bench[datasets]``, is not installed.
-
-    Warns
-    -----
-    UserWarning
-        If a file in ``data_home`` is not as published (its SHA-256 differs); it is then replaced by a download.
+    {errors}
 
     See Also
     --------

@@ -1,6 +1,7 @@
 """Paragraphs that are the same in the docstrings of several methods, written once."""
 
-from skellipsoid.baselines._shared_docs import PARAGRAPHS, with_paragraphs
+from skellipsoid._core.paragraphs import with_paragraphs
+from skellipsoid.baselines._shared_docs import PARAGRAPHS
 
 #: What a name in a line ``{name}`` of a docstring stands for, beside those of skellipsoid's own methods.
 _OF_ENCODERS = {
