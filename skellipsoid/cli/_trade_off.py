@@ -18,7 +18,7 @@ _RATES = (0.02, 0.05, 0.1, 0.2)
 _PROPORTIONS = (0.05, 0.2, 0.5)
 #: Figures of the two tables of forecasts.
 _PREDICTED, _ASKED = ("right", "wrong", "rejected", "noticed"), ("asked", "open_asked")
-#: What a test calls of a classifier.
+#: Methods and attributes of a classifier that a test uses.
 MEMBERS = ("predict", "predict_known", "score_samples", "offset_", "class_offsets_")
 _HEADER = (
     "                         of 100 known texts          of 100 open ones",

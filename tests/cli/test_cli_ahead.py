@@ -51,7 +51,7 @@ def wrong(saved, tmp_path_factory):
         ),
         (["export", *use, "--out", folder / "file"], "is a file, where a folder is to be"),
         (["traffic", *use, "--data", good, "--save", pipe], "is a device or a pipe, where a file is to be written"),
-        (["traffic", *use, "--data", good, "--save", folder / "a.xls"], "names a .xls file"),
+        (["traffic", *use, "--data", good, "--save", folder / "a.xls"], "is a .xls file"),
         (["traffic", *use, "--label-column", "label"], "--label-column names a column of the file of --data"),
         (["review", *use, "--data", good, "--save", folder / "none" / "a.tsv"], "There is no folder"),
         (["monitor", *use, "--data", good, "--state", pipe], "is a device or a pipe"),
