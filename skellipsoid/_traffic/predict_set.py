@@ -174,9 +174,9 @@ def zones_of(classifier: Any) -> Mapping[str, float] | None:
 def forecast_by_name(
     classifier: Any, held_out: HeldOutTable, found: TrafficModel, scores: Floats | None, messages: Any = ()
 ) -> dict[str, list[float]]:
-    """Foretell what a classifier does with a log of these ``scores``, or with traffic to come.
+    """Forecast what a classifier does with traffic to come, with or without a log of these ``scores``.
 
-    Gives each share with its standard deviation. Which of the ``messages`` of the log are asked about is counted.
+    Gives each proportion with its standard deviation. Which of the ``messages`` of the log are asked about is counted.
     """
     of_limit = forecast_of(held_out, found, classifier.offset_, len(classifier.classes_), scores)
     log = [] if scores is None else [scores]
