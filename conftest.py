@@ -92,7 +92,7 @@ OPEN_REQUESTS = [
 
 
 hypothesis.settings.register_profile("few", max_examples=10, deadline=None, derandomize=True, database=None)
-hypothesis.settings.register_profile("many", max_examples=60, deadline=None, database=None)
+hypothesis.settings.register_profile("many", max_examples=30, deadline=None, database=None)
 
 
 def pytest_configure(config):
@@ -105,7 +105,7 @@ def pytest_configure(config):
 
 
 #: A function of tests with more cases, whose parameters multiply, runs each value of a parameter and not each product.
-MOST_PRODUCTS = 12
+MOST_PRODUCTS = 6
 
 
 def each_value(items):

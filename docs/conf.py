@@ -113,7 +113,7 @@ html_context = {"default_mode": "auto"}
 html_css_files = ["pages.css"]
 copybutton_exclude = ".linenos, .gp, .go"  # prompts and outputs stay behind
 html_theme_options = {"secondary_sidebar_items": ["page-toc"], "show_prev_next": True, "show_nav_level": 2}
-html_sidebars = {"install": [], "cite": [], "changes": []}
+html_sidebars = {"install": [], "cite": [], "glossary": [], "changes": []}
 
 
 def write_changes(app):

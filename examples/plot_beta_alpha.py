@@ -5,13 +5,13 @@ Search beta and alpha with held-out classes
 
 A larger ``beta`` makes all boundaries smaller. ``alpha`` sets where the synthetic open samples lie that help to choose
 the size. This example searches both with :class:`~sklearn.model_selection.GridSearchCV`. It draws the F1 of every pair,
-and the shares of known and of open samples that are rejected for each ``beta``.
+and the proportions of known and of open samples that are rejected for each ``beta``.
 """
 
 # %%
 # Data and search
 # ---------------
-# The features are those of the frozen text model, for the corpus that comes with the package.
+# The features are those of the frozen embedding model, for the corpus that comes with the package.
 # :class:`~skellipsoid.model_selection.OpenSetKFold` removes a third of the classes from the training part of each fold.
 # In the test part they are open. Ordinary folds have no open samples, so there a larger boundary never has a lower
 # score.
@@ -30,7 +30,7 @@ X = SupConTextEncoder(finetune="none").fit_transform(train.data)
 
 
 def rejected(estimator, X, y, *, known):
-    """Give the share of the known, or of the open, samples that are rejected."""
+    """Give the proportion of the known, or of the open, samples that are rejected."""
     rows = np.isin(y, estimator.classes_) == known
     return np.mean(estimator.predict(X[rows]) == estimator.open_label_)
 
@@ -90,7 +90,7 @@ ax.plot(grid["beta"], table("mean_test_open")[default[0]], "o-", color="#0072B2"
 ax.plot(grid["beta"], table("mean_test_known")[default[0]], "s--", color="#D55E00", label="known samples rejected")
 ax.axvline(0.5, color="#888888", linewidth=1)
 ax.annotate("default", (0.5, 2), (4, 0), textcoords="offset points", color="#555555")
-ax.set(xlabel="beta (alpha = 0.6)", ylabel="share of the samples in percent", ylim=(0, 100))
+ax.set(xlabel="beta (alpha = 0.6)", ylabel="percent of the samples", ylim=(0, 100))
 ax.set_title("beta trades one error against the other")
 ax.legend(frameon=False)
 plt.show()

@@ -47,11 +47,11 @@ print(open_set_report(y_test, predicted, labels=clf.classes_))
 # %%
 # Which open digits are accepted?
 # -------------------------------
-# Each line is a true digit, each column an answer. Below the white line are the open digits. There, all images outside
-# the last column are open images that were accepted as a known digit.
+# Each line is a true digit, each column a prediction. Below the white line are the open digits. There, all images
+# outside the last column are open images that were accepted as a known digit.
 
-answers = [*clf.classes_, clf.open_label_]
-table = np.array([[np.sum(predicted[y_test == digit] == answer) for answer in answers] for digit in range(10)])
+labels = [*clf.classes_, clf.open_label_]
+table = np.array([[np.sum(predicted[y_test == digit] == label) for label in labels] for digit in range(10)])
 
 fig, ax = plt.subplots(figsize=(6.4, 7), layout="constrained")
 ax.imshow(table, cmap="cividis", vmin=0, vmax=table.max())
@@ -60,7 +60,7 @@ for (row, column), count in np.ndenumerate(table):
 ax.axhline(5.5, color="white", linewidth=3)
 ax.set_xticks(range(7), [*map(str, clf.classes_), "open"])
 ax.set_yticks(range(10), [f"{digit}" if digit <= 5 else f"{digit} (open)" for digit in range(10)])
-ax.set(xlabel="answer", ylabel="true digit", title="Test images by true digit and answer")
+ax.set(xlabel="prediction", ylabel="true digit", title="Test images by true digit and prediction")
 plt.show()
 
 # %%

@@ -4,7 +4,7 @@ A week of traffic
 =================
 
 A classifier is in use, and its log has requests that it was not trained for. :func:`~skellipsoid.discover_classes`
-groups what it answers *open*, and :func:`~skellipsoid.add_classes` adds the groups that a person has named. This
+groups what it predicts *open*, and :func:`~skellipsoid.add_classes` adds the groups that a person has named. This
 example hides some intents of the corpus that comes with the package, finds them again, and adds them. Nothing is
 downloaded.
 """
@@ -65,7 +65,7 @@ for group in range(min(10, found.n_groups)):
 # %%
 # Coherence and size
 # ------------------
-# Large groups of high coherence are the first to read. Each is shown with the share of its most frequent hidden intent.
+# Large groups of high coherence are the first to read. Each is shown with the proportion of texts of hidden intents.
 
 share = [np.isin(intents[found.labels == group], hidden).mean() for group in range(found.n_groups)]
 fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
@@ -73,7 +73,7 @@ points = ax.scatter(found.distinct_sizes, found.coherence, c=share, s=80, cmap="
 for group in range(min(6, found.n_groups)):
     where = found.distinct_sizes[group], found.coherence[group]
     ax.annotate(found.names[group], where, xytext=(-8, 8), textcoords="offset points", ha="right", fontsize=8)
-fig.colorbar(points, label="share of texts of hidden intents")
+fig.colorbar(points, label="proportion of texts of hidden intents")
 ax.margins(y=0.12)
 ax.set(xlabel="different texts of the group", ylabel="coherence")
 plt.suptitle("Coherence and size of each group")

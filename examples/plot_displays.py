@@ -34,7 +34,7 @@ clf = EllipsoidOpenSetClassifier(random_state=0).fit(X_train, y_train)
 # %%
 # Do known and open samples overlap?
 # ----------------------------------
-# The line is the limit. Samples to the left of it are answered *open*. Known samples to the left are rejected
+# The line is the threshold. Samples to the left of it are predicted *open*. Known samples to the left are rejected
 # by mistake. Open samples to the right are accepted by mistake.
 
 ScoreHistogramDisplay.from_estimator(clf, X_test, y_test)
@@ -52,17 +52,17 @@ plt.suptitle("Who is taken for whom")
 plt.show()
 
 # %%
-# What is the F1 at other limits?
-# -------------------------------
-# A larger offset rejects more samples. The dashed line is the fitted limit, with the offset 0.
+# What is the F1 at other thresholds?
+# -----------------------------------
+# A larger offset rejects more samples. The dashed line is the fitted threshold, the offset 0.
 
 TradeOffDisplay.from_estimator(clf, X_test, y_test, kind="f1", x="offset")
 plt.suptitle("F1 at other thresholds")
 plt.show()
 
 # %%
-# What does another limit cost?
-# -----------------------------
+# What does another threshold cost?
+# ---------------------------------
 # This picture needs no test data. Training samples that were left out of the fit stand in for known samples, and
 # training samples whose whole class was left out stand in for open samples. If at most 2 % of the known samples may be
 # rejected, more than a quarter of the open samples are accepted.
@@ -74,9 +74,9 @@ plt.show()
 # %%
 # Which of two models ranks better?
 # ---------------------------------
-# The OSCR curve shows the share of known samples that are accepted *and* get the right class, against the share of open
-# samples that are accepted. A higher curve is better. The second model is an outlier detector, followed by a logistic
-# regression for the class.
+# The OSCR curve shows the proportion of known samples that are accepted *and* get the right class, against the
+# proportion of open samples that are accepted. A higher curve is better. The second model is an outlier detector,
+# followed by a logistic regression for the class.
 
 display = TradeOffDisplay.from_estimator(clf, X_test, y_test, kind="oscr", name="ellipsoids")
 detector = LocalOutlierFactor(novelty=True).fit(X_train)

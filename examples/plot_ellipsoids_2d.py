@@ -31,7 +31,7 @@ OPEN, OPEN_SHARE = -1, 0.5
 
 
 class BayesRule:
-    """The most probable answer, and the log ratios of the classes' and the open samples' weighted densities."""
+    """The most probable label, and the log ratios of the classes' and the open samples' weighted densities."""
 
     def __init__(self, distribution):
         self.centers, self.covariances = distribution.centers, distribution.covariances
@@ -88,8 +88,8 @@ for label in clf.classes_:
 #
 # - *Mean radius*: the radius is the mean distance of the samples to the class mean. This is the initialisation of the
 #   paper.
-# - *Equal coverage*: the ball covers the same share of the training samples of its class as the ellipsoid does. So only
-#   the shape is different.
+# - *Equal coverage*: the ball covers the same proportion of the training samples of its class as the ellipsoid does. So
+#   only the shape is different.
 
 
 class Balls:

@@ -4,7 +4,7 @@ The first hour: thirty labels
 =============================
 
 A classifier goes into service. Its users word their messages unlike the texts that it was trained on, so that it
-rejects more of them than it foretells. Somebody labels thirty messages of the log, and
+rejects more of them than it forecasts. Somebody labels thirty messages of the log, and
 :func:`~skellipsoid.learn_from_traffic` gives a better classifier. Nothing is downloaded.
 """
 
@@ -37,9 +37,9 @@ rng = np.random.default_rng(0)
 long = np.flatnonzero(~is_short & ~is_open)
 log = rng.permutation(np.append(long, np.flatnonzero(is_open)[: len(long) // 9]))
 log, later = log[: len(log) // 2], log[len(log) // 2 :]
-foretold = np.mean(pipe[-1].held_out_scores_ < 0)
+forecast = np.mean(pipe[-1].held_out_scores_ < 0)
 rejected = np.mean(pipe.predict(texts[later[~is_open[later]]]) == "-1")
-print(f"Of 100 known messages {100 * foretold:.0f} were foretold to be rejected, and {100 * rejected:.0f} are.")
+print(f"Of 100 known messages {100 * forecast:.0f} should be rejected by the forecast, and {100 * rejected:.0f} are.")
 
 # %%
 # Thirty labels
@@ -53,13 +53,13 @@ learned = learn_from_traffic(pipe, texts[log], labels, sample_weight=weights)
 told = learned[-1].changes_[-1]
 print(f"Of the labelled known messages {100 * told['rejected']:.0f} % were rejected.")
 for when in ("before", "after"):
-    share, error = told[when]["rejected"]
-    print(f"Of messages to come {100 * share:.0f} % ± {100 * error:.0f} are foretold to be, {when} learning.")
+    rate, error = told[when]["rejected"]
+    print(f"Forecast for messages to come, {when} learning: {100 * rate:.0f} % ± {100 * error:.0f} rejected.")
 
 # %%
 # Before and after
 # ----------------
-# The scores of messages that come later, and the limit below which they are answered open.
+# The scores of messages that come later, and the threshold below which they are predicted open.
 
 fig, axes = plt.subplots(2, 1, figsize=(7, 7.4), layout="constrained", sharex=True)
 for ax, model, name in zip(axes, (pipe, learned), ("As fitted", "After thirty labels"), strict=True):

@@ -109,8 +109,8 @@ plt.show()
 # ----------------------
 # All ellipsoids are scaled by one factor. A large factor accepts more known samples, and rejects fewer samples of
 # held-out and synthetic classes. Every factor gets a grade, the *expected F1*: the mean F1 over what may come, known
-# samples a little farther out and different shares of open ones. The factors with a good grade are averaged. Here this
-# result is the size 1.
+# samples a little farther out and different proportions of open ones. The factors with a good grade are averaged. Here
+# this result is the size 1.
 
 weights = rng.dirichlet([clf.alpha] * 2, size=200).max(axis=1)
 pairs = [rng.choice(5, 2, replace=False) for _ in weights]

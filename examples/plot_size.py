@@ -10,8 +10,8 @@ training samples and of new samples. Then it shows how the classifier chooses th
 # %%
 # Data
 # ----
-# The features are those of the frozen text model, for the corpus that comes with the package. The text model was not
-# trained on these texts. The test part has new texts of the 28 known intents, and open texts.
+# The features are those of the frozen embedding model, for the corpus that comes with the package. The embedding model
+# was not trained on these texts. The test part has new texts of the 28 known intents, and open texts.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -49,7 +49,7 @@ for (name, values), colour, style in zip(distances.items(), styles["color"], sty
 ax.axvline(1, color="#888888", linewidth=1)
 ax.annotate("boundary", (1, 0.02), (4, 0), textcoords="offset points", color="#555555")
 ax.set(xlim=(0, 1.05 * distances["open samples"].max()), xlabel="distance to the centre, in radii")
-ax.set(ylim=(0, 1), ylabel="share of samples within this distance")
+ax.set(ylim=(0, 1), ylabel="proportion of samples within this distance")
 ax.set_title("Training samples lie nearer than new ones")
 ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, frameon=False)
 plt.show()

@@ -4,15 +4,15 @@ From texts to intents, or to *open*
 ===================================
 
 A pipeline of :class:`~skellipsoid.SupConTextEncoder` and :class:`~skellipsoid.EllipsoidOpenSetClassifier` takes texts.
-It answers with an intent or with *open*. This example uses the corpus that comes with the package, and the text model
+It predicts an intent or *open*. This example uses the corpus that comes with the package, and the embedding model
 that the extra ``[offline]`` installs. Nothing is downloaded.
 """
 
 # %%
 # Train
 # -----
-# The training part has requests of 28 intents and no open text. With ``finetune="head"`` the text model is frozen and
-# embeds each text once. Only a linear layer is trained.
+# The training part has requests of 28 intents and no open text. With ``finetune="head"`` the embedding model is frozen
+# and embeds each text once. Only a linear layer is trained.
 
 import tempfile
 import textwrap
@@ -80,8 +80,8 @@ plt.show()
 # Why is a text rejected?
 # -----------------------
 # :func:`~skellipsoid.explain` gives the nearest intent, the margin, the p-value and the nearest training text. The
-# p-value is the share of held-out known texts with the same or a lower margin. A text with a near training text can
-# still be open: the margin also depends on the direction from the centre to the text.
+# p-value is the proportion of held-out known texts with the same or a lower margin. A text with a near training text
+# can still be open: the margin also depends on the direction from the centre to the text.
 
 is_open, is_rejected = test.target == "-1", predicted == "-1"
 order = np.argsort(-margins)

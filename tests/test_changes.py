@@ -28,7 +28,7 @@ from skellipsoid import (
     set_operating_point,
 )
 from skellipsoid._ellipsoid import methods as shell
-from skellipsoid._ellipsoid import rejecting
+from skellipsoid._ellipsoid.changes import rejecting
 from skellipsoid.datasets import make_open_blobs
 
 

@@ -105,6 +105,13 @@ OWN_OF_THE_CLASS = {
     "check_open_set_integer_weights_are_repetitions",
 }
 
+#: Those of literature train for long, and have tests of their own.
+OWN_OF_LITERATURE = {
+    "check_open_set_learns",
+    "check_open_set_pickle_joblib_clone",
+    "check_open_set_integer_weights_are_repetitions",
+}
+
 SCORING_METHODS = ("predict", "predict_known", "score_samples", "class_margins", "decision_function")
 
 
@@ -819,7 +826,8 @@ BOUNDARY_CHECKS = {
 def own_checks():
     """Give pairs of a classifier and a check."""
     for classifier, check in product(CLASSIFIERS, OPEN_SET_CHECKS):
-        is_fast = classifier in FAST or check.__name__ in OWN_OF_THE_CLASS
+        of_class = OWN_OF_LITERATURE if classifier in OF_LITERATURE else OWN_OF_THE_CLASS
+        is_fast = classifier in FAST or check.__name__ in of_class
         if is_fast or classifier in TEMPLATES:
             name = f"{classifier.__name__}-{check.__name__}"
             yield pytest.param(classifier, check, id=name, marks=[] if is_fast else [pytest.mark.slow])

@@ -48,7 +48,7 @@ def shown_command():
 
 def start(folder, port, environment):
     variables, words = shown_command()
-    assert variables == {"OMP_NUM_THREADS": "1", "SKELLIPSOID_MODEL": "my-model"}
+    assert variables == {"OMP_NUM_THREADS": "1", "SKELLIPSOID_MODEL": "assistant"}
     return subprocess.Popen(
         [sys.executable, "-m", *words, "--port", str(port)],
         cwd=ROOT,

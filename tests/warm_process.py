@@ -2,7 +2,7 @@
 
 Importing takes most of the time of such a test. Tests of what is imported, or of the environment in which Python
 begins, need one that begins anew: ``fresh_python``. As a command, ``python warm_process.py SOCKET MODULE ARGUMENTS``,
-it is ``python -m MODULE ARGUMENTS``, run by the process that listens at the socket.
+it is ``python -m MODULE ARGUMENTS``, run by the process that listens at the socket; with ``-c SCRIPT`` it is a script.
 """
 
 import contextlib
@@ -50,15 +50,18 @@ class WarmProcess:
     """A process of the server."""
 
     def __init__(self, pid, replies):
-        self.pid, self._replies = pid, replies
+        self.pid, self._replies, self._status = pid, replies, None
 
     def kill(self):
-        """End it at once."""
-        os.kill(self.pid, signal.SIGKILL)
+        """End it at once, unless it has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
 
     def wait(self):
         """Wait for its end; gives its status."""
-        return int(self._replies.readline())
+        if self._status is None:
+            self._status = int(self._replies.readline())
+        return self._status
 
 
 @contextlib.contextmanager
@@ -69,9 +72,11 @@ def warm(environment):
         command = [sys.executable, __file__, str(theirs.fileno())]
         server = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment)
     python = WarmPython(ours)
-    yield python
-    python.close()
-    server.wait(timeout=30)
+    try:
+        yield python
+    finally:
+        python.close()
+        server.wait(timeout=30)
 
 
 @contextlib.contextmanager
@@ -84,9 +89,11 @@ def listening(environment):
             listener.listen()
             command = [sys.executable, __file__, str(listener.fileno())]
             server = subprocess.Popen(command, pass_fds=[listener.fileno()], env=environment)
-        yield path
-        server.kill()
-        server.wait(timeout=30)
+        try:
+            yield path
+        finally:
+            server.kill()
+            server.wait(timeout=30)
 
 
 def _import():
@@ -149,17 +156,23 @@ def _run(message, files):
 def _main(where, *arguments):
     """Serve one process, or all that come; or be a command that does so."""
     if arguments:
+        script, *arguments = arguments[1:] if arguments[0] == "-c" else (MODULE, *arguments)
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(where)
-            process = WarmPython(connection).start(MODULE, arguments, [open(i, closefd=False) for i in range(3)])  # noqa: SIM115
+            process = WarmPython(connection).start(script, arguments, [open(i, closefd=False) for i in range(3)])  # noqa: SIM115
             return process.wait()
     _import()
     given = socket.socket(fileno=int(where))
     if not given.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
         return _serve(given)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that serve
     while True:
         with given.accept()[0] as connection:
-            _serve(connection)
+            if os.fork() == 0:
+                given.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                _serve(connection)
+                os._exit(0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Train a text model by several processes: torchrun --nproc-per-node 2 train_by_processes.py."""
+"""Train an embedding model by several processes: torchrun --nproc-per-node 2 train_by_processes.py."""
 
 import torch
 from torch import distributed

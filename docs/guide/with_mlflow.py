@@ -1,4 +1,4 @@
-"""Log a saved model to MLflow, without pickle, and answer with it: python with_mlflow.py my-model."""
+"""Log a saved model to MLflow, without pickle, and predict with it: python with_mlflow.py my-model."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Answer a column of texts on Spark: python with_spark.py /data/my-model, a folder that all workers can read."""
+"""Predict a column of texts on Spark: python with_spark.py /data/my-model, a folder that all workers can read."""
 
 import sys
 from collections.abc import Iterator

@@ -75,6 +75,11 @@ def zeros_are_none(X: NDArray[Any]) -> bool:
     return bool(len(found)) and bool(found.min() > 0) and bool(found.min() >= _SHORTEST * np.median(found))
 
 
+def are_zeros(X: Any) -> Any:
+    """Mark rows of zeros, (n_samples,), of an array or a tensor."""
+    return (X == 0).all(1)
+
+
 def warn_of_unlike_norms(estimator: Any, found: NDArray[Any] | None) -> None:
     """Warn the caller's caller, once for each fit, if nearly all samples have norms unlike those in training."""
     norm_range: Floats | None = getattr(estimator, "_norm_range", None)

@@ -22,7 +22,7 @@ from .._torch.threads import one_thread_each
 from .fit_steps import encode, gather_used, read_training, without_outliers
 from .fitted_state import fit_context, of_one_fit
 from .labels import as_kind_of, as_labels, positions
-from .norms import norms, usual_norms, warn_of_unlike_norms, zeros_are_none
+from .norms import are_zeros, norms, usual_norms, warn_of_unlike_norms, zeros_are_none
 from .state_rules import CLASSIFIER, Record, Rule
 from .validation import (
     check_equal,
@@ -312,17 +312,19 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             scores[unread] = self._less_unread(scores[unread], self._score_assigned(X[unread])[0])
         return scores
 
-    def _unread(self, X: Any) -> NDArray[np.bool_]:
-        """Rows of zeros: texts that the encoder cannot read, (n_samples,)."""
+    def _unread(self, X: Any, norms: NDArray[Any] | None = None) -> NDArray[np.bool_]:
+        """Rows of zeros: texts that the encoder cannot read, (n_samples,); of a tensor its ``norms`` say it."""
+        if norms is not None:
+            return np.asarray(self._zeros_are_none & (norms == 0))
         if not self._zeros_are_none or not isinstance(X, np.ndarray):  # samples in a container of a subclass
             return np.zeros(X.shape[0] if hasattr(X, "shape") else len(X), dtype=bool)
-        return np.asarray(~X.any(axis=1))
+        return np.asarray(are_zeros(X))
 
     @property
     def _unread_score(self) -> float:
         """Score of an unreadable text: below the boundary, and below all held-out known samples."""
         held_out: Any = getattr(self, "_held_out", None)
-        known = np.zeros(0) if held_out is None else held_out["scores"][~held_out["is_open"]]
+        known = np.zeros(0) if held_out is None else held_out.known.scores
         return float(known.min(initial=0.0)) - 1.0
 
     def _predictions(

@@ -61,8 +61,8 @@ class Rule:
         """Convert a value to the saved form."""
         return value
 
-    def made(self, name: str, value: Any) -> Any:
-        """Convert a value back from the saved form."""
+    def made(self, name: str, value: Any, n_classes: int) -> Any:
+        """Convert a value back from the saved form, of a model of so many classes."""
         return value
 
 
@@ -99,7 +99,7 @@ class Record:
         given = {column: (rule, getattr(value, column)) for column, rule in self.columns.items()}
         return {column: rule.saved(part) for column, (rule, part) in given.items() if rule.required or part is not None}
 
-    def made(self, name: str, value: Any) -> Any:
+    def made(self, name: str, value: Any, n_classes: int) -> Any:
         """Build it from the saved mapping."""
         if not isinstance(value, Mapping):
             return value
@@ -108,7 +108,8 @@ class Record:
             refuse(column in self.columns, f"{column} of {name} is missing")
             refuse(column not in self.columns, f"{name} has no {column!r}")
         given = {column: rule for column, rule in self.columns.items() if column in value}
-        return self.cls(**{column: rule.made(f"{column} of {name}", value[column]) for column, rule in given.items()})
+        made = {column: rule.made(f"{column} of {name}", value[column], n_classes) for column, rule in given.items()}
+        return self.cls(**made)
 
 
 def is_array(kinds: str) -> Callable[[Any], bool]:
@@ -135,21 +136,6 @@ def _is_classes(value: Any) -> bool:
         return False
     ordered = value.tolist()
     return all(first < second for first, second in itertools.pairwise(ordered))
-
-
-#: Arrays of ``_held_out`` by kind; without blocks if each known sample is a block.
-_HELD_OUT = {
-    **{"scores": "f", "nearest": "iu", "classes": "iu", "weights": "f", "is_open": "b", "is_synthetic": "b"},
-    **{"ranks": "iu", "gaps": "f", "sets": "iu"},
-}
-
-
-def _is_held_out(value: Any) -> bool:
-    if not isinstance(value, Mapping) or value.keys() | {"sets"} != _HELD_OUT.keys():
-        return False
-    if not all(is_array(_HELD_OUT[name])(column) for name, column in value.items()):
-        return False
-    return {array.shape for array in value.values()} == {(len(value["scores"]),)}
 
 
 #: Entries of ``traffic_``.
@@ -185,21 +171,6 @@ def _is_changes(value: Any) -> bool:
     names = {"what", "classes", "n_samples", "when"}
     more = {"into", "rejected", "foretold", "before", "after", "forgotten", "n_trained"}
     return all(isinstance(change, Mapping) and names <= change.keys() <= names | more for change in value)
-
-
-def check_held_out(classifier: Any, sizes: Sizes) -> None:
-    """Raise an error if held-out scores are NaN, or belong to classes that do not exist."""
-    held_out = getattr(classifier, "_held_out", None)
-    if held_out is None:
-        return
-    for name, most in (("nearest", sizes["n_classes"] - 1), ("classes", sizes["n_classes"])):
-        is_wrong = (held_out[name] < 0) | (held_out[name] > most)
-        refuse(is_wrong.any(), f"{name} of _held_out holds numbers of no class")
-    scores, weights = held_out["scores"], held_out["weights"]
-    is_wrong = np.isnan(scores) | ~np.isfinite(weights) | (weights <= 0)
-    refuse(is_wrong.any(), "_held_out holds a score that is NaN, or a weight that is not positive")
-    is_wrong = (held_out["ranks"] < 0) | (held_out["ranks"] > 3) | np.isnan(held_out["gaps"])
-    refuse(is_wrong.any(), "_held_out holds a rank that is not 0 to 3, or a gap that is NaN")
 
 
 def floats(*shape: str | int, least: float = -np.inf, above: float = -np.inf) -> Rule:
@@ -268,8 +239,6 @@ NUMBERS = Rule("a list of numbers", lambda value: isinstance(value, list) and al
 TEXT = Rule("a string", lambda value: isinstance(value, str))
 N_ITER = Rule("an integer of at least 0", lambda value: value == 0 or is_count(value))
 ESTIMATOR = Rule("an estimator", lambda value: hasattr(value, "predict"))
-#: Held-out scores, for classifiers that keep them.
-HELD_OUT = Rule("a mapping of arrays of equal length", _is_held_out, nullable=True)
 #: Estimates of the traffic by ``set_operating_point``.
 TRAFFIC = Rule("a mapping of estimates of the traffic", _is_traffic, nullable=True, required=False)
 #: Zones of the three actions, set by ``set_operating_point``.
@@ -286,14 +255,6 @@ CLASSIFIER = {
     "_norm_range": or_none(floats(2)),
     "_zeros_are_none": optional(Rule("a Boolean", lambda value: isinstance(value, bool))),
     "groups_": optional(integers("n_samples")),
-}
-#: Attributes of a classifier with a numeric threshold.
-THRESHOLDED = {
-    **CLASSIFIER,
-    "threshold_": NUMBER,
-    "_held_out": optional(HELD_OUT),
-    "traffic_": TRAFFIC,
-    "asking_": ASKING,
 }
 #: Attributes after training in epochs.
 TRAINED = {"n_iter_": N_ITER, "loss_curve_": NUMBERS}

@@ -1,6 +1,6 @@
 """Attributes and methods of a fitted classifier that read its boundaries."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.fitted_state import of_one_fit
 from .._core.validation import enumerated
+from .._held_out.table import HeldOutTable
 from . import axes
 from .math.boundaries import Boundaries
 
@@ -28,7 +29,7 @@ class BoundaryAttributesMixin:
 
     classes_: NDArray[Any]
     _boundaries: Boundaries
-    _held_out: Mapping[str, NDArray[Any]] | None
+    _held_out: HeldOutTable | None
 
     scale_ = _fitted(lambda found: found.scale, "Divisor of the features.")
     column_units_ = _fitted(lambda found: found.units, "Units of the columns, or None where these are as given.")
@@ -44,7 +45,7 @@ class BoundaryAttributesMixin:
         """Scores of known samples by boundaries that were computed without them, in ascending order."""
         check_is_fitted(self)
         held_out = self._held_out
-        return None if held_out is None else np.sort(held_out["scores"][~held_out["is_open"]])
+        return None if held_out is None else np.sort(held_out.known.scores)
 
     def within_covariance(self) -> NDArray[np.float64] | None:
         """Covariance T within classes, whose metric defines the nearest class mean.

@@ -34,8 +34,7 @@ from .expectation import warn_of_expectation
 from .math.boundaries import Fitted
 from .methods import method_of, read_validation
 
-#: Of a mean of zeros, in units of the features' scale: it is rounding.
-_NO_LENGTH = 1e-6
+_NO_LENGTH = 1e-6  # of a mean of zeros, in units of the features' scale: rounding
 
 
 class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, BoundaryOpenSetClassifier):
@@ -104,8 +103,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         Divisors of the columns before ``scale_``: their standard deviations within classes, divided by the geometric
         mean of these. ``None``: the columns share a unit, and are taken as given (:ref:`units`); always with a trainer.
     offset_, class_offsets_ : float, ndarray of shape (n_classes,)
-        ``predict`` answers open below their sum, the limit. 0 after ``fit``; :func:`set_operating_point` changes them.
-    asking_ : mapping of str to float, or None
+        ``predict`` answers open below their sum, the threshold. 0 after ``fit``; :func:`set_operating_point` changes
+    them. asking_ : mapping of str to float, or None
         Where :func:`predict_set` asks (``low``, ``high``, ``gap``), and what is expected of it: of known messages the
         proportions ``served``, ``wrong``, ``asked`` and ``missed``, of open ones ``open_asked`` and ``open_answered``.
         ``None``: as the fit expects the traffic. See :func:`set_operating_point`.
@@ -145,10 +144,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     """
 
     _kept: TrainingSamples | None
-    #: Messages of logs, which are not among the samples that are kept.
-    _learned: Learned | None = None
-    #: What the fit expected of the traffic; ``None`` of a model that was pickled before it was kept.
-    _expected: Expected | None = None
+    _learned: Learned | None = None  # messages of logs, which are not among the samples that are kept
+    _expected: Expected | None = None  # of the traffic, by the fit; None of a model that was pickled before
     changes_: list[dict[str, Any]]
     _scores_as_new: ClassVar[bool] = True
     _state: ClassVar[Mapping[str, Rule | Record]] = state.STATE
@@ -306,9 +303,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
     ) -> None:
         """Keep what a fit to features in units, less their mean, divided by their scale, has found."""
         self._boundaries = fitted.boundaries.placed(mean, scale, units)
-        self._held_out = None
-        if fitted.held_out is not None:
-            self._keep_held_out(fitted.held_out, fitted.held_out.margins)
+        self._held_out = fitted.held_out
         if self.trainer is not None:
             self.n_iter_, self.loss_curve_ = max(1, len(fitted.losses)), list(fitted.losses)
             self.validation_scores_ = list(fitted.scores) or None
@@ -326,7 +321,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         if (given := scoring.read_on_device(self, X)) is not None:
             margins, assigned, norms = self._scored(given, of_all=False)
             if np.isfinite(norms).all():
-                return self._predictions(assigned[:, 0], margins[:, 0], self._zeros_are_none & (norms == 0), norms)
+                return self._predictions(assigned[:, 0], margins[:, 0], self._unread(given, norms), norms)
         return super()._score_checked(X, with_norms=with_norms)
 
     def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
@@ -336,7 +331,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         given = scoring.read_on_device(self, X)
         if given is not None:
             margins, first, norms = self._scored(given, of_all=True)
-            unread = self._zeros_are_none & (norms == 0)
+            unread = self._unread(given, norms)
         if given is None or not np.isfinite(norms).all():
             checked = self._validate_scored_data(X)
             margins, first, _ = self._scored(checked, of_all=True)

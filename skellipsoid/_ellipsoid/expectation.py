@@ -1,4 +1,4 @@
-"""What a fit expects: warnings of features in which open samples look known."""
+"""Warnings of features in which open samples look known, with the recall of open that held-out classes show."""
 
 from typing import Any
 
@@ -38,7 +38,5 @@ def _detected(classifier: Any) -> float | None:
     held_out = classifier._held_out
     if held_out is None:
         return None
-    of_class = held_out["is_open"] & ~held_out["is_synthetic"] & (held_out["classes"] < len(classifier.classes_))
-    if not of_class.any():
-        return None
-    return float(np.average(held_out["scores"][of_class] < 0, weights=held_out["weights"][of_class]))
+    opened = held_out.other_class
+    return float(np.average(opened.scores < 0, weights=opened.weights)) if len(opened) else None

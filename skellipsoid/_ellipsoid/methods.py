@@ -1,4 +1,4 @@
-"""The two fits to training samples: in closed form, or by the training of the paper.
+"""The two ways to fit ellipsoids to training samples: in closed form, or by the paper's training.
 
 ``method_of`` is the one place that chooses between them.
 """
@@ -194,11 +194,10 @@ def _prepared(
     projection: Projection,
 ) -> tuple[Prepared | Spheres, list[Fold]]:
     """Compute what does not depend on α and β, of arguments that have a hash; ``made_by`` is what computes it."""
-    samples, fresh = training.as_tensors(n_classes, torch.device(device)), None
+    (samples, opened), fresh = training.as_tensors(n_classes, torch.device(device)), None
     if (training.validates == 1).any():
         validates = torch.from_numpy(training.validates == 1).to(device)
         samples, fresh = samples.where(~validates), samples.where(validates)
-    opened = torch.from_numpy(training.open_features).to(device)
     prepared = prepare(samples, opened, seed, chosen, fresh, with_held_out)
     return prepared, leave_out_folds(samples, opened, seed, projection, chosen) if projection else []
 
@@ -244,8 +243,7 @@ class Training(Method):
         there is nothing to leave out where nobody asks for held-out scores (``with_held_out``).
         """
         settings = self.trainer._settings(self.alpha, self.beta, len(classes))
-        samples = given.as_tensors(len(classes), self.device)
-        opened, seed = torch.from_numpy(given.open_features).to(self.device), resolve_seed(self.random_state)
+        (samples, opened), seed = given.as_tensors(len(classes), self.device), resolve_seed(self.random_state)
         validates = hold_out(samples, given.validates, settings.validation_fraction, seed)
         open_validates = hold_out_open(given.open_validates, settings.validation_fraction, seed)
         known, real = (torch.from_numpy(mask).to(self.device) for mask in (validates, open_validates))

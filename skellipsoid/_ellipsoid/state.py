@@ -9,7 +9,6 @@ from .._core.state_rules import (
     CHANGES,
     CLASSIFIER,
     COUNT,
-    HELD_OUT,
     NUMBER,
     NUMBERS,
     POSITIVE,
@@ -29,6 +28,7 @@ from .._core.state_rules import (
 )
 from .._held_out.expected import Expected
 from .._held_out.kept import Placed
+from .._held_out.state import HELD_OUT
 from .._samples.training_samples import TrainingSamples
 from .changes.learned import Learned
 from .math.boundaries import Boundaries, Chosen, Metric, Moments, Shapes, Shrinkage

@@ -36,6 +36,10 @@ class Expected(NamedTuple):
         return cls.by(classifier) if found is None else found
 
 
+#: Of a classifier of which nothing is told.
+NOTHING_TOLD = Expected()
+
+
 def read_share(open_share: Any) -> Share:
     """Read a share, or the limits of one.
 

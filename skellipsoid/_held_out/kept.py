@@ -1,6 +1,7 @@
-"""The held-out scores that a fit keeps: known samples, and samples of classes that were held out."""
+"""The table of held-out samples that a fit keeps: as the attribute ``held_out_``, and for what compares new scores."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -10,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.pipelines import less_class_offsets
 from .._core.results import Result
+from .expected import Expected
+from .table import LEARNED, REAL, SYNTHETIC, HeldOutTable
 
 
 class Placed(NamedTuple):
@@ -25,8 +28,8 @@ class KeepsHeldOutMixin:
 
     classes_: NDArray[Any]
     open_label_: Any
-    #: Codes of classes and the scores; ``None`` if nothing was held out. Missing if the threshold was not chosen.
-    _held_out: Mapping[str, NDArray[Any]] | None
+    #: ``None`` if nothing was held out. Missing if the threshold was not chosen.
+    _held_out: HeldOutTable | None
     #: Whether held-out known samples score as new known ones do, so that traffic can be compared with them. Where a fit
     #: without a class changes the scores of all others, they do not: mean p-values of 0.58 to 0.70 in place of 0.50 for
     #: logits and neighbours.
@@ -66,32 +69,51 @@ class KeepsHeldOutMixin:
             )
         if self._held_out is None:
             return None
-        real = ~self._held_out["is_synthetic"]
-        codes = {name: column[real] for name, column in self._held_out.items()}
-        answers = self._possible_labels()  # type: ignore[attr-defined]
+        table = self._held_out.where(self._held_out.kinds != SYNTHETIC)
         return Result(
-            is_open=codes["is_open"],
-            label=answers[codes["classes"]],
-            nearest_class=self.classes_[codes["nearest"]],
-            score=codes["scores"],
-            weight=codes["weights"],
-            rank=codes["ranks"].astype(np.int64),
-            gap=codes["gaps"],
+            is_open=table.is_open,
+            label=self._possible_labels()[table.classes],  # type: ignore[attr-defined]
+            nearest_class=self.classes_[table.assigned],
+            score=table.scores,
+            weight=table.weights,
+            rank=table.ranks,
+            gap=table.gaps,
         )
 
-    def _keep_held_out(self, table: Any, scores: NDArray[np.float64]) -> None:
-        """Keep a table of held-out samples, and their scores; which of them depend on each other, if any do."""
-        self._held_out = {
-            "scores": scores,
-            "nearest": table.assigned.astype(np.int32),
-            "classes": table.classes.astype(np.int32),
-            "weights": table.weights,
-            "is_open": table.is_open,
-            "is_synthetic": table.is_synthetic,
-            "ranks": table.ranks.astype(np.int8),
-            "gaps": table.gaps,
-            **({"sets": table.sets} if len(np.unique(table.known.sets)) < len(table.known) else {}),
-        }
+
+def held_out_of(classifier: Any, caller: str) -> HeldOutTable:
+    """Give the table of held-out samples that new scores are compared with, for the traffic that the fit expects.
+
+    Raises
+    ------
+    TypeError
+        If the classifier keeps none.
+    ValueError
+        If its fit held out no sample.
+    """
+    name = type(classifier).__name__
+    if not hasattr(classifier, "_scores_as_new") or not hasattr(classifier, "held_out_"):
+        raise TypeError(
+            f"{caller} reads held_out_, which this {name} does not have: pass an EllipsoidOpenSetClassifier, or a "
+            "MahalanobisClassifier with threshold='auto'."
+        )
+    if not classifier._scores_as_new:
+        raise TypeError(
+            f"{caller} compares new scores with held-out ones, which are on another scale for a {name}: pass an "
+            "EllipsoidOpenSetClassifier, or a MahalanobisClassifier with threshold='auto'."
+        )
+    table: HeldOutTable | None = classifier._held_out
+    if table is None or table.is_open.all():
+        raise ValueError(
+            f"{caller} compares with held-out samples, but the fit of this {name} held out none; fit with several "
+            "different samples of a class (with a trainer, a share of them is held out)."
+        )
+    learned, kinds = getattr(classifier, "_learned", None), table.kinds.copy()
+    if learned is not None:  # they stand at the end
+        real = np.flatnonzero(kinds == REAL)
+        n_learned = int((~np.isin(learned.labels, classifier.classes_)).sum())
+        kinds[real[max(len(real) - n_learned, 0) :]] = LEARNED
+    return replace(table, kinds=kinds, expected=Expected.of(classifier))
 
 
 def held_out_rows(classifier: Any, caller: str) -> dict[str, Any]:

@@ -13,20 +13,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
-from .._samples.samples import Floats, effective_number
-from .expected import Expected
-from .scores import ReferenceScores
+from .._samples.samples import effective_number
+from .expected import NOTHING_TOLD, Expected
+
+if TYPE_CHECKING:  # most baselines, and displays, need no torch
+    from torch import Tensor
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 #: A held-out sample keeps the place of its class among so many.
 N_FIRST = 3
-#: Kinds of held-out samples: known; known, without their class; of synthetic classes; really open.
-KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL = range(4)
+#: Kinds of held-out samples: known; known, without their class; of synthetic classes; really open; open messages that
+#: were learned, which count as labels of a log.
+KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL, LEARNED = range(5)
 #: Open samples per known sample. The true ratio is unknown, so the expected F1 is the mean over a quarter, a half and
 #: three quarters of open samples. With a trained encoder other means lose 0.7 to 9 points
 #: (skellipsoid-bench/TRIED.md, *Before*).
@@ -57,7 +62,8 @@ _NO_RANKS, _NO_GAPS = np.zeros(0, dtype=np.int64), np.zeros(0)
 class HeldOutTable:
     """Samples that are scored by boundaries without them, one entry of each column for a sample.
 
-    The closed form, the trainer and ``threshold="auto"`` of the baselines choose by it, and a fit keeps it.
+    The closed form, the trainer and ``threshold="auto"`` of the baselines choose by it, the fit keeps it, and the model
+    of the traffic compares new scores with it.
     """
 
     kinds: NDArray[np.int64]  # KNOWN, OF_OTHER_CLASS, SYNTHETIC or REAL
@@ -70,6 +76,8 @@ class HeldOutTable:
     sets: NDArray[np.int64]  # known samples with the same number depend on each other
     n_classes: int
     mean_error: float = 0.0  # e, see ``class_sizes``
+    of_distance_0: float = 0.0  # score of a distance of 0: 1 of kept margins, −threshold of a baseline
+    expected: Expected = NOTHING_TOLD  # of the traffic
     # Place of the own class in the order of the classes, 1 to 3; 0 where it is none of these, or nobody asks.
     ranks: NDArray[np.int64] = field(default_factory=lambda: _NO_RANKS)
     # Between the first two classes, in squares of ``distances``; infinite with one class, or where nobody asks.
@@ -86,10 +94,10 @@ class HeldOutTable:
         cls,
         n_classes: int,
         kind: int,
-        distances: Tensor,
-        assigned: Tensor,
-        classes: Tensor | None = None,
-        weights: Tensor | None = None,
+        distances: "Tensor",
+        assigned: "Tensor",
+        classes: "Tensor | None" = None,
+        weights: "Tensor | None" = None,
         sets: NDArray[np.int64] | None = None,
         ranks: NDArray[np.int64] = _NO_RANKS,
         gaps: NDArray[np.float64] = _NO_GAPS,
@@ -125,10 +133,29 @@ class HeldOutTable:
         """Select samples that are ``chosen``, (n_samples,) Boolean."""
         return replace(self, **{name: getattr(self, name)[chosen] for name in _COLUMNS})
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the parts that were selected."""
+        return {column.name: getattr(self, column.name) for column in fields(self)}
+
     @cached_property
     def known(self) -> "HeldOutTable":
         """Known samples."""
         return self.where(self.kinds == KNOWN)
+
+    @cached_property
+    def other_class(self) -> "HeldOutTable":
+        """Samples that are scored without their class."""
+        return self.where(self.kinds == OF_OTHER_CLASS)
+
+    @cached_property
+    def synthetic(self) -> "HeldOutTable":
+        """Samples of synthetic classes."""
+        return self.where(self.kinds == SYNTHETIC)
+
+    @cached_property
+    def real(self) -> "HeldOutTable":
+        """Training samples with the open label."""
+        return self.where(self.kinds == REAL)
 
     @cached_property
     def open(self) -> list["HeldOutTable"]:
@@ -143,30 +170,15 @@ class HeldOutTable:
         return np.asarray(self.kinds != KNOWN)
 
     @property
-    def is_synthetic(self) -> NDArray[np.bool_]:
-        """Whether a sample is of a synthetic class."""
-        return np.asarray(self.kinds == SYNTHETIC)
-
-    @property
-    def margins(self) -> NDArray[np.float64]:
-        """Margins: 0 on the boundary, negative outside."""
-        return 1 - self.distances
+    def scores(self) -> NDArray[np.float64]:
+        """Scores as the fit gives them: of a kept table margins, 0 on the boundary, negative outside."""
+        return self.of_distance_0 - self.distances
 
     def kept(self, scale: float) -> "HeldOutTable | None":
         """Give what a fit keeps: distances and gaps at the radius scale; ``None`` if no sample is known."""
         if not len(self.known):
             return None
-        return replace(self, distances=self.distances / scale, gaps=self.gaps / scale**2)
-
-    def scores(self, expected: Expected) -> ReferenceScores:
-        """Give the scores before a size is chosen, distances times −1, for the traffic that is expected."""
-        is_known, opened, is_synthetic, is_real = (
-            self.kinds == kind for kind in (KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL)
-        )
-        scores = -self.distances
-        known = scores[is_known], self.assigned[is_known], self.classes[is_known], self.weights[is_known]
-        of_open = scores[opened], self.weights[opened], self.ranks[is_known], self.gaps[is_known], self.gaps[opened]
-        return ReferenceScores(*known, *of_open, scores[is_synthetic], scores[is_real], expected)
+        return replace(self, distances=self.distances / scale, gaps=self.gaps / scale**2, of_distance_0=1.0)
 
     def with_fresh(self, fresh: "HeldOutTable") -> "HeldOutTable":
         """Append fresh samples, which nothing was fitted to, and give the known ones their location and spread."""
@@ -177,12 +189,19 @@ class HeldOutTable:
 
     @cached_property
     def n_independent(self) -> float:
-        """Effective number of independent known samples."""
+        """Effective sample size of the known samples: a forecast is no surer than that."""
         return effective_number(self.known.weights, self.known.sets)
+
+    @cached_property
+    def n_other_classes(self) -> float:
+        """Effective number of held-out classes, infinite without one."""
+        found = self.other_class
+        return effective_number(found.weights, found.classes) if len(found) else np.inf
 
 
 #: Columns of the table, one entry for each sample.
-_COLUMNS = [column.name for column in fields(HeldOutTable) if column.name not in ("n_classes", "mean_error")]
+_OF_ALL = ("n_classes", "mean_error", "of_distance_0", "expected")
+_COLUMNS = [column.name for column in fields(HeldOutTable) if column.name not in _OF_ALL]
 
 
 def ranks_and_gaps(
@@ -256,7 +275,7 @@ def _by_evidence(difference: float, variance: float) -> float:
     return difference**3 / max(difference**2 + variance, TINY)
 
 
-def _double(values: Tensor) -> NDArray[np.float64]:
+def _double(values: "Tensor") -> NDArray[np.float64]:
     return values.cpu().numpy().astype(np.float64)
 
 

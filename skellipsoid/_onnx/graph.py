@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from .._core.norms import are_zeros
 from .._encoders.text_features import TextFeatures, less_unread
 from .._encoders.torch.backbone import TextBackbone
 from .._traffic.predict_set import zones_of
@@ -75,7 +76,7 @@ class Graph(nn.Module):
         score, margins = _without_nan(score.to(self.dtype)), _without_nan(margins.to(self.dtype))
         if self.unread_score is None:
             return nearest, score, margins, torch.zeros_like(nearest, dtype=torch.bool), *in_order
-        unread = rows.eq(0).all(dim=1)
+        unread = are_zeros(rows)
         excess = (pick(margins, nearest) - self.unread_score).clamp_min(0)
         margins = torch.where(unread.unsqueeze(1), margins - excess.unsqueeze(1), margins)
         return nearest, torch.where(unread, score.clamp_max(self.unread_score), score), margins, unread, *in_order

@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # most baselines need no torch
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Samples are equal to a training sample within these shares of the usual distance from the middle, of all samples and
-#: of the class: a text model rounds otherwise in another batch.
+#: Samples are equal to a training sample within these fractions of the usual distance from the middle, of all samples
+#: and of the class: an embedding model rounds otherwise in another batch.
 _SAME, _SAME_OF_CLASS = 1e-4, 1e-3
 #: They are first compared along so many directions, in parts of so many.
 _N_DIRECTIONS, _PART = 8, 4096
@@ -118,12 +118,13 @@ class TrainingSamples:
             weights = np.full(len(weights), round(float(weights[0]), 12))
         return replace(self, weights=weights)
 
-    def as_tensors(self, n_classes: int, device: "torch.device") -> Samples:
-        """Give the known samples as tensors."""
+    def as_tensors(self, n_classes: int, device: "torch.device") -> tuple[Samples, "torch.Tensor"]:
+        """Give the known samples, and the features of the open ones, as tensors: the one step from NumPy to torch."""
         import torch
 
         features, classes = torch.from_numpy(self.features).to(device), torch.from_numpy(self.classes).to(device)
-        return Samples.of(features, classes, n_classes, self.weights, self.units, self.groups)
+        known = Samples.of(features, classes, n_classes, self.weights, self.units, self.groups)
+        return known, torch.from_numpy(self.open_features).to(device)
 
     def groups_of_rows(self) -> Integers:
         """Group of each given row, copies included; then of the open ones, each of which is alone."""

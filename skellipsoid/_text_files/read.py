@@ -95,7 +95,7 @@ def read_table(
     encoding : str, default=None
         Encoding of a text file that is not UTF-8, by a name that Python knows; ``None`` guesses.
     sheets : sequence of str, default=()
-        Sheets of a workbook: names, or else numbers from 1; empty: the first that one sees.
+        Sheets of a workbook: names, or else numbers from 1; empty: the first visible one.
     language : str, default=None
         The language to read of a bot that has several.
     says_read : bool, default=True

@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from .._core.characters import printable
 from .._core.sklearn import take_rows
 from .._core.validation import name_rows, shortened_repr
-from .._held_out.scores import Floats, Integers
+from .._held_out.table import Floats, Integers
 
 #: Features are equal within this share of their usual distance from the middle, which so many messages say.
 _ROUNDING, _TYPICAL = 1e-5, 4096

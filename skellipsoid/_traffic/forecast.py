@@ -1,4 +1,4 @@
-"""How messages to come will be answered, as far as a fit and what was learned foretell it, without a log."""
+"""A forecast of predictions on messages to come, by held-out samples and what was learned, without a log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .._core.pipelines import split_estimator
 from .._core.results import Result
 from .._ellipsoid.changes.learned import learned_of
 from .._held_out.expected import Share, read_share
-from .._held_out.scores import ReferenceScores
+from .._held_out.kept import held_out_of
+from .._held_out.table import HeldOutTable
 from .._traffic_model.posterior import TrafficModel
 from .._traffic_model.threshold import Figure, forecast_of
 from .._traffic_model.zones import Zones, forecast_of_zones, place_zones
@@ -40,7 +41,7 @@ def forecast_answers(estimator: Any, *, open_share: float | tuple[float, float] 
         ``threshold="auto"``. It is not changed.
     open_share : float in [0, 1] or pair of floats, default=None
         Forecast the limit that ``set_operating_point(estimator, open_share=open_share)`` would place, in traffic with
-        this share of open messages. ``None``: the limit as it is, in the traffic that was learned or is expected.
+        this share of open messages. ``None``: the threshold as it is, in the traffic that was learned or is expected.
 
     Returns
     -------
@@ -49,7 +50,7 @@ def forecast_answers(estimator: Any, *, open_share: float | tuple[float, float] 
           messages the shares that are answered ``right`` and ``wrong``, ``rejected`` and ``asked`` about
           (:func:`predict_set`); of open ones the shares that are ``noticed`` and ``open_asked``. The truth lies between
           ``low`` and ``high`` with a probability of 90 %.
-        - ``offset``: the limit that it is of, ``offset_``.
+        - ``offset``: the threshold that it is of, ``offset_``.
         - ``asking``: the zones of :func:`predict_set`, and what they are expected to do, as ``asking_`` has them after
           :func:`set_operating_point`: also as fitted, where ``asking_`` is ``None``.
 
@@ -89,7 +90,7 @@ def forecast_answers(estimator: Any, *, open_share: float | tuple[float, float] 
     """
     classifier = split_estimator(estimator)[1]
     check_is_fitted(classifier)
-    held_out = ReferenceScores.of(classifier, "forecast_answers")
+    held_out = held_out_of(classifier, "forecast_answers")
     if (n := len(held_out.known)) < FEWEST_HELD_OUT and learned_of(classifier) is None:
         raise ValueError(
             f"The fit held out {n} samples, and fewer than {FEWEST_HELD_OUT} do not tell what users will see: pass an "
@@ -110,29 +111,29 @@ def forecast_answers(estimator: Any, *, open_share: float | tuple[float, float] 
 
 
 class Forecast(NamedTuple):
-    """What is expected of messages to come by one limit, and the zones around it."""
+    """What is expected of messages to come by one threshold, and the zones around it."""
 
     offset: float
     asking: Mapping[str, float]
     figures: Mapping[str, Figure]
 
 
-def forecast_as_set(classifier: Any, held_out: ReferenceScores) -> Forecast:
-    """Forecast the limit and the zones as they are, in the traffic that was learned, was told, or is expected."""
+def forecast_as_set(classifier: Any, held_out: HeldOutTable) -> Forecast:
+    """Forecast the threshold and the zones as they are, in the traffic that was learned, was told, or is expected."""
     log = read_log(classifier, None, None, None, "forecast_answers")
     found = log.fit(held_out, share_known(classifier, log, None, held_out))
     return _forecast(classifier, held_out, found, classifier.offset_, asking_known(classifier, held_out).asking)
 
 
-def forecast_as_fitted(classifier: Any, held_out: ReferenceScores) -> Forecast:
-    """Forecast the fitted limit, in the traffic that is expected."""
+def forecast_as_fitted(classifier: Any, held_out: HeldOutTable) -> Forecast:
+    """Forecast the fitted threshold, in the traffic that is expected."""
     found, n_classes = expected_traffic(held_out), len(classifier.classes_)
     asking = place_zones(held_out, found, np.zeros(0), 0.0, n_classes).as_mapping()
     return _forecast(classifier, held_out, found, 0.0, asking)
 
 
-def forecast_placed(classifier: Any, held_out: ReferenceScores, told: Share) -> Forecast:
-    """Forecast the limit that is placed for a share of open messages."""
+def forecast_placed(classifier: Any, held_out: HeldOutTable, told: Share) -> Forecast:
+    """Forecast the threshold that is placed for a share of open messages."""
     log, n_classes = read_log(classifier, None, None, None, "forecast_answers"), len(classifier.classes_)
     found = log.fit(held_out, told)
     offset = threshold_for(held_out, log, found, n_classes)
@@ -141,7 +142,7 @@ def forecast_placed(classifier: Any, held_out: ReferenceScores, told: Share) -> 
 
 
 def _forecast(
-    classifier: Any, held_out: ReferenceScores, found: TrafficModel, offset: float, asking: Mapping[str, float]
+    classifier: Any, held_out: HeldOutTable, found: TrafficModel, offset: float, asking: Mapping[str, float]
 ) -> Forecast:
     n_classes = len(classifier.classes_)
     of_limit = forecast_of(held_out, found, offset, n_classes)._asdict()
@@ -150,7 +151,7 @@ def _forecast(
     return Forecast(offset, asking, of_limit | forecast_of_zones(held_out, found, zones, n_classes)._asdict())
 
 
-def share_known(classifier: Any, log: Log, told: Any, held_out: ReferenceScores) -> Share | None:
+def share_known(classifier: Any, log: Log, told: Any, held_out: HeldOutTable) -> Share | None:
     """Give the open share that is told now, that labels tell (``None``), that was set before, or that is expected."""
     if told is not None:
         return read_share(told)

@@ -1,4 +1,4 @@
-"""A scored log, of which some messages may be labelled."""
+"""A log of messages: their scores, copies and labels, and the model of the traffic that is fitted to them."""
 
 from typing import Any, NamedTuple
 
@@ -21,8 +21,7 @@ from .._ellipsoid.changes.learned import (
     learned_of,
     trained_labels,
 )
-from .._held_out.scores import Floats, Integers, ReferenceScores
-from .._held_out.table import N_FIRST
+from .._held_out.table import N_FIRST, Floats, HeldOutTable, Integers
 from .._traffic_model.normal_scores import NormalScores
 from .._traffic_model.posterior import Labels, TrafficModel, fit_traffic_model
 from .._traffic_model.threshold import place_threshold
@@ -36,8 +35,8 @@ MEMBERS = ("score_samples", "predict_known", "classes_")
 _THIS_SHEET = -1
 #: Known traffic has moved if the mean score of labelled known messages is this unlikely without; so many are needed.
 SHIFT_LEVEL, FEWEST_KNOWN = 0.01, 5
-#: A share that is told without a label moves the limit so much of the way to a stricter one: known messages that lie
-#: far out are then taken for open ones. Chosen on bots 1 and 2 and cards (skellipsoid-bench/TRIED.md).
+#: A share that is told without a label moves the threshold so much of the way to a stricter one: known messages that
+#: lie far out are then taken for open ones. Chosen on bots 1 and 2 and cards (skellipsoid-bench/TRIED.md).
 STRICTER = 0.5
 
 
@@ -137,7 +136,7 @@ class Log(NamedTuple):
         labels = Labels.of(rows, truth == n_classes, truth == self.assigned[rows], weights, sheets)
         return self._replace(labels=labels, truth=truth)
 
-    def fit(self, held_out: ReferenceScores, open_share: float | tuple[float, float] | None = None) -> TrafficModel:
+    def fit(self, held_out: HeldOutTable, open_share: float | tuple[float, float] | None = None) -> TrafficModel:
         """Fit the model of the log's scores, but for those of messages that are equal to training samples."""
         log = self.telling()
         labels, is_picked = log.labels, ~np.isnan(log.gaps)
@@ -153,43 +152,43 @@ class Log(NamedTuple):
         """Whether each label was drawn, (n_labelled,), not picked by a user who was asked."""
         return np.isnan(self.gaps) if len(self.gaps) else np.ones(len(self.truth), dtype=bool)
 
-    def shift_seen(self, held_out: ReferenceScores) -> str | None:
+    def shift_seen(self, held_out: HeldOutTable) -> str | None:
         """Say that labelled known messages lie farther out than held-out samples, if they do (one-sided t-test)."""
         log = self.telling()
         is_known = ~log.labels.is_open & log.is_drawn & (log.labels.counts > 0)
         if is_known.sum() < FEWEST_KNOWN:
             return None
         scores, counts = log.scores[log.labels.labelled][is_known], log.labels.counts[is_known]
-        z, n = NormalScores(held_out)(scores), counts.sum()
+        z, n = NormalScores.of(held_out)(scores), counts.sum()
         mean = np.average(z, weights=counts)
         variance = np.average(np.square(z - mean), weights=counts) * n / max(n - 1, 1e-9)
         error = (variance / n + 1 / len(held_out.known)) ** 0.5
         if student.cdf(mean / error, max(n - 1, 1)) >= SHIFT_LEVEL:
             return None
         rejected = np.average(scores < 0, weights=counts)
-        foretold = np.average(held_out.known < 0, weights=held_out.weights)
+        foretold = np.average(held_out.known.scores < 0, weights=held_out.known.weights)
         return (
             f"Known messages of this log lie farther out than the training samples: as fitted, {100 * rejected:.0f} % "
             f"of the {len(z)} labelled known ones are rejected, and {100 * foretold:.0f} % were foretold."
         )
 
 
-def expected_traffic(held_out: ReferenceScores) -> TrafficModel:
+def expected_traffic(held_out: HeldOutTable) -> TrafficModel:
     """Give the model of the traffic that a classifier expects, which nothing was told of."""
     return Log.empty().fit(held_out, held_out.expected.open_share)
 
 
 def threshold_for(
-    held_out: ReferenceScores, log: Log, found: TrafficModel, n_classes: int, costs: tuple[float, float] | None = None
+    held_out: HeldOutTable, log: Log, found: TrafficModel, n_classes: int, costs: tuple[float, float] | None = None
 ) -> float:
-    """Place the limit for a log or a share; without a label, half of the way where it is stricter than expected."""
+    """Place the threshold for a log or a share; without a label, half of the way where it is stricter than expected."""
     offset = place_threshold(held_out, found, log.own_scores, n_classes, costs)
     if len(log.telling().truth):
         return offset
     usual = place_threshold(held_out, expected_traffic(held_out), np.zeros(0), n_classes, costs)
     if offset <= usual:
         return offset
-    normal = NormalScores(held_out)
+    normal = NormalScores.of(held_out)
     z_usual, z = normal(np.array([usual, offset]))
     return float(normal.inverse(np.array([z_usual + STRICTER * (z - z_usual)]))[0])
 
@@ -280,38 +279,31 @@ def _beside_learned(
 
     They count once: of several equal ones, and of a label that is given again, nothing more is read.
     """
-    n, labelled = len(log.scores), given[0]
+    n, n_classes, (labelled, truth, weights, sheet) = len(log.scores), len(classifier.classes_), given
+    names = "scores", "weights", "right", "sheets", "gaps"
+    rows: dict[str, NDArray[Any]] = {"truth": np.full(n, -1), "scores": log.scores.copy(), "weights": np.zeros(n)}
+    rows |= {"sheets": np.full(n, sheet), "gaps": np.full(n, np.nan)}
+    rows["truth"][labelled], rows["weights"][labelled] = truth, weights
+    rows["right"] = rows["truth"] == log.assigned
+    own = {"truth": classifier._encode(learned.labels), **{name: getattr(learned, name) for name in names}}
     found = find_learned(classifier, features) if n else np.zeros(0, dtype=np.int64)
-    places, first = np.unique(found, return_index=True)
-    elsewhere, here = np.setdiff1d(np.arange(len(learned)), places), found >= 0
-    truth, weights, is_right = np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n, dtype=bool)
-    truth[labelled], weights[labelled] = given[1], given[2]
-    is_right[labelled] = given[1] == log.assigned[labelled]
-    n_new = int((weights[~here] > 0).sum())
-    scores, sheets, gaps = log.scores.copy(), np.full(n, given[3]), np.full(n, np.nan)
-    of_learned = classifier._encode(learned.labels)
-    of_log = {"scores": scores, "right": is_right, "sheets": sheets, "gaps": gaps}
-    for name, column in of_log.items():
-        column[here] = getattr(learned, name)[found[here]]
-    truth[here], weights[here] = of_learned[found[here]], 0.0
-    first = first[places >= 0]  # of equal messages only this one counts
-    weights[first] = learned.weights[found[first]]
-    reads = np.append(labelled | here, np.ones(len(elsewhere), dtype=bool))
-    truth, gaps = (
-        np.append(*both)[reads] for both in ((truth, of_learned[elsewhere]), (gaps, learned.gaps[elsewhere]))
-    )
-    weights = np.append(weights, learned.weights[elsewhere])[reads]
-    sheets = np.append(sheets, learned.sheets[elsewhere])[reads]
-    is_right = np.append(is_right, learned.right[elsewhere])[reads]
-    labels = Labels.of(reads, truth == len(classifier.classes_), is_right, weights, sheets)
-    is_elsewhere = (np.arange(n + len(elsewhere)) >= n)[reads]
+    here, elsewhere = np.flatnonzero(found >= 0), np.setdiff1d(np.arange(len(learned)), found)
+    n_new = int((np.delete(rows["weights"], here) > 0).sum())
+    for name, column in rows.items():
+        column[here] = own[name][found[here]]
+    first = here[np.unique(found[here], return_index=True)[1]]  # of equal messages only this one counts
+    rows["weights"][np.setdiff1d(here, first)] = 0.0
+    rows = {name: np.append(column, own[name][elsewhere]) for name, column in rows.items()}
+    reads = rows["truth"] >= 0
+    read = {name: column[reads] for name, column in rows.items()}
+    labels = Labels.of(reads, read["truth"] == n_classes, read["right"], read["weights"], read["sheets"])
     return Log(
-        scores=np.append(scores, learned.scores[elsewhere]),
-        assigned=np.append(log.assigned, of_learned[elsewhere].clip(max=len(classifier.classes_) - 1)),
+        scores=rows["scores"],
+        assigned=np.append(log.assigned, own["truth"][elsewhere].clip(max=n_classes - 1)),
         copies=np.append(log.copies, log.copies.max(initial=-1) + 1 + np.arange(len(elsewhere))),
-        labels=labels.of_elsewhere(is_elsewhere),
-        truth=truth,
-        gaps=gaps,
+        labels=labels.of_elsewhere(np.flatnonzero(reads) >= n),
+        truth=read["truth"],
+        gaps=read["gaps"],
         n_elsewhere=len(elsewhere),
         n_new=n_new,
         trained=np.append(log.trained, trained_labels(classifier, learned.features[elsewhere])),

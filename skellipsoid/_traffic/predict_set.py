@@ -1,4 +1,4 @@
-"""Predictions that may be questions: the class, a few classes to choose from, or open."""
+"""Predictions with a reject option and questions: one class, a few to choose from, or open."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .._core.pipelines import read_estimator
 from .._core.results import Result
 from .._core.validation import is_number
 from .._core.warn import warn
-from .._held_out.scores import Floats, ReferenceScores
-from .._held_out.table import N_FIRST, gap_of
+from .._held_out.kept import held_out_of
+from .._held_out.table import N_FIRST, Floats, HeldOutTable, gap_of
 from .._traffic_model.posterior import CONFUSION, TrafficModel, Unknowns
 from .._traffic_model.threshold import forecast_of
 from .._traffic_model.zones import Costs, Questions, Ranks, Zones, forecast_of_zones, least_missed, place_zones
@@ -90,7 +90,7 @@ def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
     """
     max_classes = check_max_classes(max_classes)
     classifier, features = read_estimator(estimator, X, MEMBERS, "predict_set")
-    held_out = ReferenceScores.of(classifier, "predict_set")
+    held_out = held_out_of(classifier, "predict_set")
     known = asking_known(classifier, held_out)
     first, gaps = first_classes(classifier, features)
     found = classifier._score_checked(features)  # to the last bit as predict compares it
@@ -112,7 +112,7 @@ def first_classes(classifier: Any, features: Any) -> tuple[NDArray[np.int64], Fl
 
 
 def _actions(classifier: Any, zones: Mapping[str, float], found: Predictions, gaps: Floats) -> NDArray[np.str_]:
-    """Say what is done with each message, by zones and the limit as it is now."""
+    """Say what is done with each message, by zones and the threshold as it is now."""
     class_offsets, scores = classifier.class_offsets_[found.assigned], found.scores
     is_known = scores >= (classifier.offset_ + class_offsets).astype(scores.dtype)  # as predict does
     return actions(~is_known, scores, gaps, zones, class_offsets, found.unread)
@@ -144,12 +144,12 @@ def read_asking(miss_rate: Any, ask_costs: Any) -> tuple[Costs | None, float | N
 def zones_placed(
     classifier: Any, found: TrafficModel | None, scores: Floats, costs: Costs | None, miss_rate: float | None
 ) -> dict[str, float] | None:
-    """Place the zones around the limit of a classifier; ``None`` if it keeps nothing that tells where.
+    """Place the zones around the threshold of a classifier; ``None`` if it keeps nothing that tells where.
 
     Without a model of the traffic they are those of what the classifier has learned of it, or expects.
     """
     try:
-        held_out = ReferenceScores.of(classifier, "set_operating_point")
+        held_out = held_out_of(classifier, "set_operating_point")
     except (TypeError, ValueError):
         return None
     if found is None:
@@ -166,17 +166,17 @@ def zones_placed(
 def zones_of(classifier: Any) -> Mapping[str, float] | None:
     """Give the zones of a classifier, ``asking_`` or what is expected; ``None`` if it cannot ask."""
     try:
-        return asking_known(classifier, ReferenceScores.of(classifier, "predict_set")).asking
+        return asking_known(classifier, held_out_of(classifier, "predict_set")).asking
     except (TypeError, ValueError):
         return None
 
 
 def forecast_by_name(
-    classifier: Any, held_out: ReferenceScores, found: TrafficModel, scores: Floats | None, messages: Any = ()
+    classifier: Any, held_out: HeldOutTable, found: TrafficModel, scores: Floats | None, messages: Any = ()
 ) -> dict[str, list[float]]:
-    """Foretell what a classifier does with a log of these ``scores``, or with traffic to come.
+    """Forecast what a classifier does with traffic to come, with or without a log of these ``scores``.
 
-    Gives each share with its standard deviation. Which of the ``messages`` of the log are asked about is counted.
+    Gives each proportion with its standard deviation. Which of the ``messages`` of the log are asked about is counted.
     """
     of_limit = forecast_of(held_out, found, classifier.offset_, len(classifier.classes_), scores)
     log = [] if scores is None else [scores]
@@ -185,7 +185,7 @@ def forecast_by_name(
     return of_limit.rounded() | forecast_of_questions(classifier, held_out, found, *log).rounded()
 
 
-def forecast_of_questions(classifier: Any, held_out: ReferenceScores, found: TrafficModel, *log: Floats) -> Questions:
+def forecast_of_questions(classifier: Any, held_out: HeldOutTable, found: TrafficModel, *log: Floats) -> Questions:
     """Foretell how much a classifier asks about, in a ``log`` of scores and gaps or in traffic to come."""
     asking = asking_known(classifier, held_out).asking
     zones = Zones(*(asking[name] for name in Zones._fields))
@@ -208,7 +208,7 @@ _KNOWN: WeakKeyDictionary[Any, tuple[tuple[Any, ...], Known]] = WeakKeyDictionar
 _LOCK = Lock()
 
 
-def asking_known(classifier: Any, held_out: ReferenceScores) -> Known:
+def asking_known(classifier: Any, held_out: HeldOutTable) -> Known:
     """Zones, traffic and ranks of a classifier; computed once, as long as nothing of it changes."""
     of = tuple(getattr(classifier, name, None) for name in _COMPUTED_FROM)
     with _LOCK:
@@ -221,7 +221,7 @@ def asking_known(classifier: Any, held_out: ReferenceScores) -> Known:
     return found
 
 
-def _known(classifier: Any, held_out: ReferenceScores) -> Known:
+def _known(classifier: Any, held_out: HeldOutTable) -> Known:
     n_classes, asking, traffic = len(classifier.classes_), classifier.asking_, classifier.traffic_
     ranks = Ranks(held_out, n_classes)
     if traffic is None or asking is None:
@@ -231,7 +231,7 @@ def _known(classifier: Any, held_out: ReferenceScores) -> Known:
     return Known(asking, traffic, asking["confusion"], ranks)
 
 
-def _traffic_known(classifier: Any, held_out: ReferenceScores) -> TrafficModel:
+def _traffic_known(classifier: Any, held_out: HeldOutTable) -> TrafficModel:
     """Give the model of the traffic by the means that a classifier has learned: one draw; else what it expects."""
     traffic, asking = classifier.traffic_, classifier.asking_
     if traffic is None:

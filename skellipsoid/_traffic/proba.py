@@ -12,7 +12,8 @@ from sklearn.linear_model import LogisticRegression
 
 from .._core.pipelines import read_estimator
 from .._core.validation import is_number
-from .._held_out.scores import Floats, ReferenceScores
+from .._held_out.kept import held_out_of
+from .._held_out.table import Floats, HeldOutTable
 from .._traffic_model.normal_scores import NormalScores
 from .._traffic_model.posterior import CENTRES, Unknowns, falling, open_probability
 from .log import MEMBERS, Log, score
@@ -54,7 +55,7 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
 
     See Also
     --------
-    set_operating_point : Sets the limit of ``predict`` for a log or an open share.
+    set_operating_point : Sets the threshold of ``predict`` for a log or an open share.
 
     Notes
     -----
@@ -86,7 +87,7 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
            [0., 0., 1.]])
     """
     classifier, features = read_estimator(estimator, X, MEMBERS, "predict_open_proba")
-    held_out = ReferenceScores.of(classifier, "predict_open_proba")
+    held_out = held_out_of(classifier, "predict_open_proba")
     scores, assigned = score(classifier, features)
     share, traffic = _read_share(open_share), classifier.traffic_
     at_boundary = share is None and traffic is None and _has_paper_boundary(classifier)
@@ -101,11 +102,11 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
     return np.column_stack([known * (1 - is_open)[:, np.newaxis], is_open])
 
 
-def of_scores(held_out: ReferenceScores, scores: Floats, traffic: Mapping[str, float]) -> Floats:
+def of_scores(held_out: HeldOutTable, scores: Floats, traffic: Mapping[str, float]) -> Floats:
     """Probability that each sample is open, (n_samples,), by what is known of the traffic."""
     found = Unknowns._make(np.array(traffic[name]) for name in Unknowns._fields)
     of_bins = falling(open_probability(found.open_share, *found.of_bins()))
-    return np.asarray(np.interp(NormalScores(held_out)(scores), CENTRES, of_bins))
+    return np.asarray(np.interp(NormalScores.of(held_out)(scores), CENTRES, of_bins))
 
 
 def _has_paper_boundary(classifier: Any) -> bool:
@@ -114,7 +115,7 @@ def _has_paper_boundary(classifier: Any) -> bool:
     return trainer is not None and not trainer.recalibrate and classifier.offset_ == 0
 
 
-def _share_of_boundary(held_out: ReferenceScores, traffic: Mapping[str, float]) -> float:
+def _share_of_boundary(held_out: HeldOutTable, traffic: Mapping[str, float]) -> float:
     """Open share with which open is as probable on the boundary, the score 0, as the assigned class."""
     on_it = np.zeros(1)
     is_open = float(of_scores(held_out, on_it, {**traffic, "open_share": 0.5})[0])
@@ -131,13 +132,13 @@ def _read_share(share: Any) -> float | None:
 
 
 def _class_probabilities(
-    held_out: ReferenceScores, scores: Floats, assigned: NDArray[np.int64], columns: Floats
+    held_out: HeldOutTable, scores: Floats, assigned: NDArray[np.int64], columns: Floats
 ) -> Floats:
     """Probabilities of the classes if a sample is known, (n_samples, n_classes)."""
     if columns.shape[1] == 1:
         return np.ones_like(columns)
     numbers, of_assigned = np.arange(len(scores)), _of_assigned(held_out, scores)
-    deviation = max(float(held_out.known.std()), 1e-12)
+    deviation = max(float(held_out.known.scores.std()), 1e-12)
     # Scores of −∞ say nothing of the other classes: they are equal, and far below all others.
     others = np.maximum(columns, np.finfo(np.float32).min) / deviation
     others[numbers, assigned] = -np.inf
@@ -146,16 +147,16 @@ def _class_probabilities(
     return np.asarray(probabilities)
 
 
-def _of_assigned(held_out: ReferenceScores, scores: Floats) -> Floats:
+def _of_assigned(held_out: HeldOutTable, scores: Floats) -> Floats:
     """Probability that the assigned class is the right one of known samples with these scores, (n_samples,)."""
-    right = held_out.assigned == held_out.classes
+    right = held_out.known.assigned == held_out.known.classes
     # Farther out there are too few held-out samples to tell.
-    scores = np.maximum(scores, np.quantile(held_out.known, LOWEST))
+    scores = np.maximum(scores, np.quantile(held_out.known.scores, LOWEST))
     # One right and one wrong answer more, so that no answer is certain.
     log_odds = _log_odds(
-        np.append(held_out.known, [held_out.known.mean()] * 2),
+        np.append(held_out.known.scores, [held_out.known.scores.mean()] * 2),
         np.append(right, [True, False]),
-        np.append(held_out.weights, [held_out.weights.mean()] * 2),
+        np.append(held_out.known.weights, [held_out.known.weights.mean()] * 2),
         scores,
     )
     return np.asarray(expit(log_odds))

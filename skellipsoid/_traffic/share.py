@@ -1,4 +1,4 @@
-"""The share of open samples in traffic, by a log with or without labels."""
+"""An estimate of the proportion of open messages in a log, with or without labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.pipelines import check_samples, split_estimator
 from .._core.results import Result
-from .._held_out.scores import ReferenceScores
+from .._held_out.kept import held_out_of
+from .._held_out.table import HeldOutTable
 from .._traffic_model.normal_scores import NormalScores
 from .._traffic_model.posterior import bins_of
 from .log import Log, read_log
@@ -78,7 +79,7 @@ def estimate_open_share(
 
     See Also
     --------
-    set_operating_point : Sets the limit by the same log.
+    set_operating_point : Sets the threshold by the same log.
 
     Notes
     -----
@@ -101,13 +102,13 @@ def estimate_open_share(
     """
     classifier = split_estimator(estimator)[1]
     check_is_fitted(classifier)
-    held_out = ReferenceScores.of(classifier, "estimate_open_share")
+    held_out = held_out_of(classifier, "estimate_open_share")
     check_samples(X, "estimate_open_share")
     log = read_log(estimator, X, y, sample_weight, "estimate_open_share")
     found, n_classes = log.fit(held_out), len(classifier.classes_)
     limits = np.array([found.traffic()["open_share"], *found.interval()])
     others, trained = log.telling(), log.trained[: log.n_own]
-    known = 1 - found.open_probability()[bins_of(NormalScores(held_out)(others.own_scores))]
+    known = 1 - found.open_probability()[bins_of(NormalScores.of(held_out)(others.own_scores))]
     of_class = np.bincount(others.assigned[: others.n_own], known, minlength=n_classes)
     of_class = (1 - limits[0]) * others.n_own * of_class / max(of_class.sum(), 1e-12)
     # What equals a training sample is what its label says.
@@ -140,7 +141,7 @@ def said_of_trained(n_trained: int, n_messages: int | None = None) -> str | None
     )
 
 
-def _note(log: Log, held_out: ReferenceScores, low: float) -> str | None:
+def _note(log: Log, held_out: HeldOutTable, low: float) -> str | None:
     """Say what the limits rest on."""
     if log.n_new:
         return log.shift_seen(held_out)

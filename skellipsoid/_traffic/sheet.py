@@ -12,7 +12,7 @@ from .._core.labels import as_kind_of, as_partial_labels
 from .._core.validation import check_weights, name_rows, read_relative_weights, read_weights
 from .._core.warn import warn
 from .._ellipsoid.changes.learned import UNWEIGHTED, Learned, comparable, find_learned, learned_of
-from .._held_out.scores import Floats, Integers
+from .._held_out.table import Floats, Integers
 from .equal import (
     contradicted,
     draws_of_each,

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from .._held_out.scores import Floats, ReferenceScores
+from .._held_out.table import Floats, HeldOutTable
 
 
 class NormalScores:
@@ -13,8 +13,8 @@ class NormalScores:
     Both ways, continued as a line beyond the lowest.
     """
 
-    def __init__(self, held_out: ReferenceScores) -> None:
-        known, weights = _merged(held_out.known, held_out.weights)
+    def __init__(self, known: Floats, weights: Floats) -> None:
+        known, weights = _merged(known, weights)
         levels = (np.cumsum(weights) - weights / 2) / weights.sum()
         chosen = np.linspace(levels[0], levels[-1], min(len(known), 101))
         knots, z = np.interp(chosen, levels, known), norm.ppf(chosen)
@@ -22,6 +22,11 @@ class NormalScores:
         unit = max(middle - low, 1e-9) / -norm.ppf(0.05)  # the scores of one standard deviation
         self._scores = np.maximum.accumulate(np.concatenate([[knots[0] - 10 * unit], knots, [knots[-1] + 10 * unit]]))
         self._z = np.concatenate([[z[0] - 10], z, [z[-1] + 10]])
+
+    @classmethod
+    def of(cls, held_out: HeldOutTable) -> "NormalScores":
+        """Read them off the known samples of a table."""
+        return cls(held_out.known.scores, held_out.known.weights)
 
     def __call__(self, scores: NDArray[np.floating]) -> Floats:
         """Give normal scores."""

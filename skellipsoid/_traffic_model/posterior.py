@@ -1,8 +1,8 @@
-"""A model of the scores of a log: how far out its known and its open messages lie, and how many are open.
+"""The posterior of the traffic: how far out known and open messages lie, and how many are open (importance sampling).
 
 Scores are read as *normal scores* z of held-out known samples: these have mean 0 and standard deviation 1, and lower is
-farther out. Known messages of the log are drawn from N(−shift, spread²), open ones from N(−place, width²). The four
-numbers and the open share have priors; the posterior is a set of weighted draws of the five.
+farther out. Known messages are drawn from N(−shift, spread²), open ones from N(−place, width²). The four numbers and
+the open share have priors; the posterior is a set of weighted draws of the five.
 """
 
 from typing import Any, NamedTuple
@@ -16,29 +16,27 @@ from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
 from .._held_out.expected import TRAFFIC, Expected, Share
-from .._held_out.scores import Floats, Integers, ReferenceScores
+from .._held_out.table import Floats, HeldOutTable, Integers
 from .normal_scores import NormalScores
 
-#: Candidates of the line, and the centres of the bins that they divide; the bin i ends at the candidate i.
+#: Candidates of the threshold, and the centres of the bins that they divide; the bin i ends at the candidate i.
 CANDIDATES = np.linspace(-4.5, 1.5, 61)
 CENTRES = np.append(CANDIDATES, 1.6) - 0.05
 #: Draws of six standard normal numbers, evenly spread, from which the unknowns are computed: no random numbers, so that
 #: the same log gives the same answer.
 POINTS = norm.ppf(np.clip(qmc.Sobol(6, seed=0).random(2048), 1e-4, 1 - 1e-4))
-#: Where the weights are worth fewer equal ones than these, the draws move to where the weight is, at most so often; so
-#: many draws stay.
+#: Below this effective sample size the draws move to where the posterior is, at most so often; so many stay.
 ENOUGH_DRAWS, MOST_MOVES, N_STAY = 500, 5, 512
 # Each prior was chosen on text, as mean and standard deviation: skellipsoid-bench/results/real_lines.rst has others.
 #: Known messages lie 0.3 to 1.4 farther out than held-out samples on four live bots, texts of the same hand 0 to 0.3:
 #: an exponential distribution of this mean, so never nearer.
 SHIFT = 0.5
-#: The logarithm of their spread.
-SPREAD = (0.0, 0.1)
+SPREAD = (0.0, 0.1)  # of the logarithm of their spread
 #: The place of open messages less the usual one, and the logarithm of their width over the usual one. Those of held-out
 #: classes lie where samples of held-out classes do, those of other domains up to 2 farther out.
 PLACE, WIDTH = (0.4, 0.4), (0.0, 0.3)
 MEAN_PLACE, MEAN_WIDTH, LEAST_WIDTH = 2.8, 0.6, 0.2
-#: Part of the samples of synthetic classes in the usual place: it is how α acts on the limit.
+#: Weight of the samples of synthetic classes in the usual place: it is how α acts on the threshold.
 SYNTHETIC_PART = 0.25
 #: How far the log-odds of the right class lie below those of held-out samples of the same score, less the shift: where
 #: messages lie farther out, they are also confused more often.
@@ -50,8 +48,11 @@ EVIDENCE, MOST_REAL = 200.0, 20
 LEAST_APART, LOOK_KNOWN = 0.6, 0.02
 #: That open messages lie nearer than known ones is impossible: e to so much for each standard deviation.
 NEARER = 1000.0
-#: Levels of Student's t: beyond, the place of open messages would be infinite.
-LEVELS = (1e-12, 1 - 1e-12)
+LEVELS = (1e-12, 1 - 1e-12)  # of Student's t: beyond, the place of open messages would be infinite
+#: Held-out classes say how much likelier each gap is of an open message: the logarithm is off by so much (one standard
+#: deviation), by the same for all that users pick.
+GAP_ERROR = 1.0
+_GAP_ERRORS = GAP_ERROR * norm.ppf(np.clip(qmc.Sobol(7, seed=1).random(len(POINTS))[:, 6:], 1e-4, 1 - 1e-4))
 #: A log counts as at most so many messages: the model of its scores is not the truth.
 MOST_MESSAGES = 50
 #: Labels of earlier logs tell the open share of this one like so many of its own: the share differs from week to week.
@@ -62,8 +63,7 @@ TOLD_ERROR = 0.45
 DOUBTED = 1.5
 #: Shares beyond these limits are not distinguished from them.
 SMALLEST_SHARE, LARGEST_SHARE = 0.001, 0.995
-#: Probability that the share lies in its interval.
-CERTAINTY = 0.95
+CERTAINTY = 0.95  # probability that the open share lies in its interval
 _EDGES = np.concatenate([[-np.inf], CANDIDATES, [np.inf]])
 
 
@@ -195,11 +195,11 @@ def open_probability(shares: Any, known: Floats, opened: Floats) -> Floats:
 
 
 def falling(probabilities: Floats) -> Floats:
-    """Let no message be less probably open than one that lies nearer: a broad normal density outlasts a narrow one."""
+    """Make P(open) non-increasing in the score: in the tails the broader of two normal densities would win."""
     return np.asarray(np.maximum.accumulate(probabilities[::-1])[::-1])
 
 
-def usual_open(held_out: ReferenceScores, normal: NormalScores, *, is_unseen: bool = False) -> tuple[float, float]:
+def usual_open(held_out: HeldOutTable, normal: NormalScores, *, is_unseen: bool = False) -> tuple[float, float]:
     """Usual place and width of open messages.
 
     The mean of those of texts and of samples of held-out classes; the place, less those of synthetic classes. Known
@@ -207,20 +207,22 @@ def usual_open(held_out: ReferenceScores, normal: NormalScores, *, is_unseen: bo
     no farther than in texts. Behind a projection, where open samples lie nearer, held-out classes alone say how near.
     """
     place, width, part = MEAN_PLACE, MEAN_WIDTH, 1.0 if held_out.expected.projected else 0.5
-    if len(held_out.opened):
-        z = normal(held_out.opened)
-        mean = np.average(z, weights=held_out.open_weights)
+    if len(held_out.other_class):
+        z = normal(held_out.other_class.scores)
+        mean = np.average(z, weights=held_out.other_class.weights)
         place -= part * (MEAN_PLACE + float(mean))
-        width += part * (float(np.average(np.square(z - mean), weights=held_out.open_weights)) ** 0.5 - MEAN_WIDTH)
+        width += part * (
+            float(np.average(np.square(z - mean), weights=held_out.other_class.weights)) ** 0.5 - MEAN_WIDTH
+        )
     if is_unseen:
         place = min(place, MEAN_PLACE)
     if len(held_out.synthetic):
-        place -= SYNTHETIC_PART * (place + float(normal(held_out.synthetic).mean()))
+        place -= SYNTHETIC_PART * (place + float(normal(held_out.synthetic.scores).mean()))
     return place, max(width, LEAST_WIDTH)
 
 
 class Evidence(NamedTuple):
-    """What is known of a log beside its prior."""
+    """What is known of a log beside the prior."""
 
     bins: Integers  # (n_messages,) of the normal scores
     copies: Integers  # (n_messages,) equal numbers for copies of one message
@@ -286,17 +288,17 @@ class Evidence(NamedTuple):
         It is picked of open messages, and of known ones whose class is not offered. Only what is asked about has a
         label, and that depends on the score and the gap alone: so the label tells, not that there is one.
         """
-        of_open = unknowns.open_share * (opened + 1e-9) * np.exp(odds)
+        of_open = unknowns.open_share * (opened + 1e-9) * np.exp(odds + _GAP_ERRORS)
         of_known = (1 - unknowns.open_share) * (known + 1e-9)
         is_offered = expit(self.offered[bins] - unknowns.known_shift - CONFUSION[0])
         return np.asarray((of_open + of_known * (1 - is_offered)) / (of_open + of_known))
 
 
 def importance_sampled(evidence: Evidence) -> TrafficModel:
-    """Weigh draws of the unknowns by the normal scores of a log and its labels.
+    """Weigh draws of the unknowns by the normal scores of a log and its labels (adaptive importance sampling).
 
-    The draws are first those of the prior. Where few of them carry the weight, they are drawn anew around these, and
-    weighed by the ratio of the densities (adaptive importance sampling).
+    The draws are first those of the prior. Where their effective sample size is small, they are drawn anew around those
+    that carry the weight, and weighed by the ratio of the densities.
     """
     points, ratios = POINTS, np.zeros(len(POINTS))
     for move in range(MOST_MOVES + 1):
@@ -348,9 +350,9 @@ def _moved(points: Floats, logs: Floats) -> tuple[Floats, Floats]:
 
 
 def _confusion(log_odds: Floats, is_right: NDArray[np.bool_], counts: Floats) -> Floats:
-    """Draws of how far the log-odds of the right class lie below those that are foretold, (n_draws,).
+    """Draws of how far the log-odds of the right class lie below those of held-out samples, (n_draws,).
 
-    Labelled known messages tell it: their ``log_odds`` as foretold, and whether their class is right. Nothing else is
+    Labelled known messages tell it: their expected ``log_odds``, and whether their class is right. Nothing else is
     learned from that, since a wrong class may be an error of the label.
     """
     mean, deviation = CONFUSION
@@ -368,24 +370,24 @@ def bins_of(z: Floats) -> Integers:
     return np.asarray(np.searchsorted(CANDIDATES, np.nan_to_num(z, nan=-np.inf)))
 
 
-def _log_odds_of(held_out: ReferenceScores, normal: NormalScores, right: NDArray[np.bool_]) -> Floats:
+def _log_odds_of(held_out: HeldOutTable, normal: NormalScores, right: NDArray[np.bool_]) -> Floats:
     """Log-odds in each bin of what is ``right`` of held-out samples, (n_bins,): a logistic regression."""
     if right.all() or not right.any():
         return np.full(len(CENTRES), 10.0 if right.all() else -10.0)
-    weights = EVIDENCE * held_out.weights / held_out.weights.sum()
-    model = LogisticRegression().fit(normal(held_out.known)[:, np.newaxis], right, weights)
+    weights = EVIDENCE * held_out.known.weights / held_out.known.weights.sum()
+    model = LogisticRegression().fit(normal(held_out.known.scores)[:, np.newaxis], right, weights)
     return np.asarray(model.decision_function(CENTRES[:, np.newaxis]))
 
 
 def fit_traffic_model(
-    held_out: ReferenceScores,
+    held_out: HeldOutTable,
     scores: Floats,
     copies: Integers,
     labels: Labels,
     open_share: Share | None = None,
 ) -> TrafficModel:
     """Fit the model to the scores of a log and its labels, as ``importance_sampled``."""
-    normal = NormalScores(held_out)
+    normal = NormalScores.of(held_out)
     usual = usual_open(held_out, normal, is_unseen=not len(scores))
     evidence = Evidence(
         bins_of(normal(scores)),
@@ -393,9 +395,9 @@ def fit_traffic_model(
         labels,
         open_share,
         usual,
-        _log_odds_of(held_out, normal, held_out.assigned == held_out.classes),
-        _log_odds_of(held_out, normal, held_out.ranks > 0) if labels.is_picked.any() else np.zeros(0),
-        bins_of(normal(held_out.real)),
+        _log_odds_of(held_out, normal, held_out.known.assigned == held_out.known.classes),
+        _log_odds_of(held_out, normal, held_out.known.ranks > 0) if labels.is_picked.any() else np.zeros(0),
+        bins_of(normal(held_out.real.scores)),
         held_out.expected,
     )
     return importance_sampled(evidence)

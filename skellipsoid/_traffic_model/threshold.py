@@ -1,27 +1,25 @@
-"""The limit between known and open, placed where the expected macro F1 over a model of the traffic is best."""
+"""The threshold between known and open: where the expected macro F1 over the model of the traffic is best."""
 
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import norm
 
-from .._held_out.scores import Floats, ReferenceScores
+from .._held_out.table import Floats, HeldOutTable
 from .normal_scores import NormalScores
 from .posterior import CANDIDATES, CENTRES, Labels, TrafficModel, bins_of, fit_traffic_model
 
-#: The limit is a mean of the candidates. Each counts exp(−loss / NEAR), by its expected loss of F1, or of the cost, to
-#: the best one.
+#: The threshold is a mean of the candidates. Each has the weight exp(−loss / NEAR), by its expected loss of F1, or of
+#: the cost, to the best one.
 NEAR = 0.001
-#: The model of the log is off by so much where it foretells a share (one standard deviation).
+#: Error of the model in a forecast rate (one standard deviation).
 MODEL_ERROR = 0.02
-#: The same for open messages of a log: they are few, and no labels say how far their scores reach.
-OPEN_ERROR = 0.08
 #: Probability that a figure of a forecast lies in its interval.
 CERTAINTY = 0.9
 
 
 class Figure(NamedTuple):
-    """A foretold share: its mean, its standard deviation, and the limits of its interval."""
+    """A forecast rate: its mean, its standard deviation, and the ends of its interval."""
 
     mean: float
     error: float
@@ -43,7 +41,7 @@ class Figure(NamedTuple):
 
 
 def _variance(share: float, n: float) -> float:
-    """Give the sampling variance of a share of n groups; with one more of each kind, 0 and 1 are not certain."""
+    """Give the sampling variance of a rate of n groups; with one more of each kind, 0 and 1 are not certain."""
     if np.isinf(n):
         return 0.0
     share = (share * n + 1) / (n + 2)
@@ -51,7 +49,7 @@ def _variance(share: float, n: float) -> float:
 
 
 class Forecast(NamedTuple):
-    """What a limit is expected to do: shares of known messages, the share of open ones that are noticed, and F1."""
+    """What a threshold is expected to do: rates of known messages, the recall of open ones (``noticed``), and F1."""
 
     right: Figure
     wrong: Figure
@@ -60,7 +58,7 @@ class Forecast(NamedTuple):
     f1: Figure
 
     def rounded(self) -> dict[str, list[float]]:
-        """Give each share of messages with its standard deviation."""
+        """Give each rate of messages with its standard deviation."""
         return {
             name: [round(figure.mean, 4), round(figure.error, 4)]
             for name, figure in self._asdict().items()
@@ -69,7 +67,7 @@ class Forecast(NamedTuple):
 
 
 def place_threshold(
-    held_out: ReferenceScores,
+    held_out: HeldOutTable,
     found: TrafficModel,
     scores: Floats,
     n_classes: int,
@@ -79,7 +77,7 @@ def place_threshold(
 
     Parameters
     ----------
-    held_out : ReferenceScores
+    held_out : HeldOutTable
         Known samples, at least one. ``expected`` says how much an accepted open sample counts in F1.
     found : TrafficModel
         Of the log, or of what is expected of the traffic.
@@ -90,7 +88,7 @@ def place_threshold(
     costs : pair of float, default=None
         Cost of an accepted open sample, and of a rejected known one.
     """
-    normal = NormalScores(held_out)
+    normal = NormalScores.of(held_out)
     parts = _parts(found, _proportions_of_bins(normal, scores))
     if costs is None:
         quality = parts.f1(n_classes, held_out.expected.open_weight)
@@ -101,33 +99,41 @@ def place_threshold(
     return float(normal.inverse(np.asarray(z)))
 
 
-def expected_threshold(held_out: ReferenceScores, n_classes: int) -> float:
-    """Score below which samples are open, by what is expected of the traffic alone."""
+def expected_threshold(held_out: HeldOutTable, n_classes: int) -> float:
+    """Score below which samples are open, by the prior of the traffic alone: what a fit places its radius scale by."""
     none = np.zeros(0)
     found = fit_traffic_model(held_out, none, none.astype(np.int64), Labels.none(0), held_out.expected.open_share)
     return place_threshold(held_out, found, none, n_classes)
 
 
 def forecast_of(
-    held_out: ReferenceScores, found: TrafficModel, offset: float, n_classes: int, scores: Floats | None = None
+    held_out: HeldOutTable, found: TrafficModel, offset: float, n_classes: int, scores: Floats | None = None
 ) -> Forecast:
-    """Foretell what an offset does, in a log of these ``scores`` or in traffic to come."""
-    normal = NormalScores(held_out)
-    parts = _parts(found, None if scores is None else _proportions_of_bins(normal, scores))
-    at = int(np.abs(CANDIDATES - normal(np.array([offset]))).argmin())
-    tables = parts.right, parts.wrong, parts.rejected, parts.f1(n_classes)
-    right, wrong, rejected, f1 = (Figure.of(found.weights, table[:, at], held_out.n_known) for table in tables)
-    noticed = Figure.of(found.weights, parts.noticed[:, at], held_out.n_open, open_error(scores))
-    return Forecast(right, wrong, rejected, noticed, f1)
+    """Forecast what an offset does in traffic to come; ``scores`` are those of a log.
 
+    With a log there are two forecasts: of what the posterior describes, and of the log, each of whose messages is open
+    by its probability. The first takes labelled messages, scored without themselves, for typical; in the second the
+    proportion of open messages, which labels tell roughly, decides how many known ones lie below. Each counts half
+    (linear opinion pool): where they differ, the intervals are wider.
+    """
+    normal = NormalScores.of(held_out)
+    logs = [None] if scores is None else [None, _proportions_of_bins(normal, scores)]
+    at, parts = int(np.abs(CANDIDATES - normal(np.array([offset]))).argmin()), [_parts(found, log) for log in logs]
+    weights = np.tile(found.weights, len(parts)) / len(parts)
 
-def open_error(scores: Floats | None) -> float:
-    """Error of the model for open messages: in traffic to come, the draws say how unsure their place is."""
-    return MODEL_ERROR if scores is None or not len(scores) else OPEN_ERROR
+    def figure(tables: list[Floats], n: float) -> Figure:
+        return Figure.of(weights, np.concatenate([table[:, at] for table in tables]), n)
+
+    of_known = ([part.right for part in parts], [part.wrong for part in parts], [part.rejected for part in parts])
+    right, wrong, rejected = (figure(tables, held_out.n_independent) for tables in of_known)
+    noticed = figure([part.noticed for part in parts], held_out.n_other_classes)
+    return Forecast(
+        right, wrong, rejected, noticed, figure([part.f1(n_classes) for part in parts], held_out.n_independent)
+    )
 
 
 class _Parts(NamedTuple):
-    """Of all messages, the shares that are known, open, and above each candidate, for each draw."""
+    """Of all messages, the proportions that are known, open, and above each candidate, for each draw."""
 
     n_known: Floats  # (n_draws, 1)
     n_open: Floats  # (n_draws, 1)

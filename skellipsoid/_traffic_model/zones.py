@@ -13,11 +13,10 @@ import numpy as np
 from scipy.special import expit, ndtr
 from sklearn.linear_model import LogisticRegression
 
-from .._held_out.scores import Floats, Integers, ReferenceScores
-from .._held_out.table import N_FIRST
+from .._held_out.table import N_FIRST, Floats, HeldOutTable, Integers
 from .normal_scores import NormalScores
 from .posterior import CANDIDATES, CENTRES, EVIDENCE, TrafficModel, bins_of
-from .threshold import Figure, open_error, proportions_of_messages
+from .threshold import Figure, proportions_of_messages
 
 #: Candidates of the gap, as normal scores of the gaps of held-out known samples; the bin i ends at the candidate i.
 GAPS = np.linspace(-2.5, 2.0, 19)
@@ -33,15 +32,15 @@ _SURE = 30.0
 _LEAST_DEVIATION = 0.3
 #: Where a rate is kept, a miss costs so many questions, step by step, until it is rare enough.
 _STEPS = 1.2 ** np.arange(-12, 60)
-#: A limit that every score is above, and one that none is above.
+#: No score reaches this threshold, and every score is above −1 times it.
 NO_THRESHOLD = float(np.finfo(np.float32).max)
 
 
 class Costs(NamedTuple):
-    """What a question costs, a wrong answer, and a person to whom a message goes.
+    """Costs of a question, of a wrong prediction, and of a message that is handed over.
 
-    The defaults ask where the question helps more often than not. With them 20 % open and 30 labels serve 81 and 86 %
-    of two bots' known messages (skellipsoid-bench/results/ask.rst).
+    The defaults ask where the question helps more often than not. With 20 % open and 30 labels they serve 81, 87 and
+    73 % of three bots' known messages (skellipsoid-bench/results/ask.rst).
     """
 
     question: float = 1.0
@@ -58,7 +57,7 @@ class Zones(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """What zones do: shares of known messages, and of open ones."""
+    """What zones do: rates of known messages, and of open ones."""
 
     served: float  # answered with the right class
     wrong: float  # answered with a wrong class
@@ -69,13 +68,13 @@ class Rates(NamedTuple):
 
 
 class Questions(NamedTuple):
-    """What zones are expected to ask about: a share of known messages, and one of open ones."""
+    """What zones are expected to ask about: a rate of known messages, and one of open ones."""
 
     asked: Figure
     open_asked: Figure
 
     def rounded(self) -> dict[str, list[float]]:
-        """Give each share with its standard deviation."""
+        """Give each rate with its standard deviation."""
         return {name: [round(figure.mean, 4), round(figure.error, 4)] for name, figure in self._asdict().items()}
 
 
@@ -84,23 +83,23 @@ class Ranks:
 
     Parameters
     ----------
-    held_out : ReferenceScores
+    held_out : HeldOutTable
     n_classes : int
     """
 
-    def __init__(self, held_out: ReferenceScores, n_classes: int) -> None:
+    def __init__(self, held_out: HeldOutTable, n_classes: int) -> None:
         self.held_out, self.n_classes = held_out, n_classes
-        self.scores = NormalScores(held_out)
-        self._z = self.scores(held_out.known)
+        self.scores = NormalScores.of(held_out)
+        self._z = self.scores(held_out.known.scores)
 
     @cached_property
     def gaps(self) -> NormalScores | None:
         """Gaps as normal scores of those of held-out known samples; ``None`` without a finite one."""
-        is_finite = np.isfinite(self.held_out.gaps)
+        is_finite = np.isfinite(self.held_out.known.gaps)
         if not is_finite.any():
             return None
-        finite = self.held_out.gaps[is_finite], self.held_out.weights[is_finite]
-        return NormalScores(self.held_out._replace(known=finite[0], weights=finite[1]))
+        known = self.held_out.known
+        return NormalScores(known.gaps[is_finite], known.weights[is_finite])
 
     def normal_gaps(self, gaps: Floats) -> Floats:
         """Give gaps as normal scores."""
@@ -124,21 +123,21 @@ class Ranks:
 
     @cached_property
     def _u(self) -> Floats:
-        return self.normal_gaps(self.held_out.gaps)
+        return self.normal_gaps(self.held_out.known.gaps)
 
     @cached_property
     def of_known(self) -> Floats:
         """Share of each bin of gaps among known messages of each bin of scores, (n_bins, n_gaps)."""
-        return _proportions_of_gaps(self._z, self._u, self.held_out.weights)
+        return _proportions_of_gaps(self._z, self._u, self.held_out.known.weights)
 
     @cached_property
     def of_open(self) -> Floats:
         """The same of open messages, as of samples of held-out classes; without any, as of known ones."""
         held_out = self.held_out
-        if not len(held_out.opened):
+        if not len(held_out.other_class):
             return self.of_known
-        u = self.normal_gaps(held_out.open_gaps)
-        return _proportions_of_gaps(self.scores(held_out.opened), u, held_out.open_weights)
+        u = self.normal_gaps(held_out.other_class.gaps)
+        return _proportions_of_gaps(self.scores(held_out.other_class.scores), u, held_out.other_class.weights)
 
     def gap_odds(self, scores: Floats, gaps: Floats) -> Floats:
         """Logarithm of how much likelier gaps are of open messages than of known ones of these scores."""
@@ -151,7 +150,7 @@ class Ranks:
 
         One right and one wrong sample more, so that nothing is certain.
         """
-        weights = self.held_out.weights * EVIDENCE / self.held_out.weights.sum()
+        weights = self.held_out.known.weights * EVIDENCE / self.held_out.known.weights.sum()
         features = np.column_stack([self._z, self._u])
         mean = np.average(features, axis=0, weights=weights)
         features = np.concatenate([features, [mean, mean]])
@@ -161,7 +160,7 @@ class Ranks:
             if n_first >= self.n_classes:
                 models.append(_SURE)
                 continue
-            is_among = (self.held_out.ranks >= 1) & (self.held_out.ranks <= n_first)
+            is_among = (self.held_out.known.ranks >= 1) & (self.held_out.known.ranks <= n_first)
             models.append(LogisticRegression().fit(features, np.append(is_among, [True, False]), weights))
         return models
 
@@ -193,7 +192,7 @@ def _proportions_of_gaps(z: Floats, u: Floats, weights: Floats) -> Floats:
 
 
 class Masses(NamedTuple):
-    """Of all messages, the shares in each bin of scores and gaps, each (n_bins, n_gaps)."""
+    """Of all messages, the proportions in each bin of scores and gaps, each (n_bins, n_gaps)."""
 
     known: Floats
     opened: Floats
@@ -308,7 +307,7 @@ class Asking(NamedTuple):
 
 
 def place_zones(
-    held_out: ReferenceScores,
+    held_out: HeldOutTable,
     found: TrafficModel,
     scores: Floats,
     offset: float,
@@ -316,11 +315,11 @@ def place_zones(
     costs: Costs | None = None,
     miss_rate: float | None = None,
 ) -> Asking:
-    """Place the zones around a limit.
+    """Place the zones around a threshold, by costs or by a rate of misses.
 
     Parameters
     ----------
-    held_out : ReferenceScores
+    held_out : HeldOutTable
     found : TrafficModel
         Of the log, or of what is expected of the traffic.
     scores : ndarray of shape (n_messages,)
@@ -354,15 +353,15 @@ def place_zones(
     return Asking(zones, costs, miss_rate, confusion, masses.rates(*bins))
 
 
-def least_missed(held_out: ReferenceScores, found: TrafficModel, scores: Floats, n_classes: int) -> float:
+def least_missed(held_out: HeldOutTable, found: TrafficModel, scores: Floats, n_classes: int) -> float:
     """Of known messages, the share that is missed if every message is asked about."""
     return Masses.of(Ranks(held_out, n_classes), found, scores).rates(0, len(CENTRES), 0).missed
 
 
 def forecast_of_zones(
-    held_out: ReferenceScores, found: TrafficModel, zones: Zones, n_classes: int, *log: Floats
+    held_out: HeldOutTable, found: TrafficModel, zones: Zones, n_classes: int, *log: Floats
 ) -> Questions:
-    """Foretell how much zones ask about, in a ``log`` of scores and gaps or in traffic to come.
+    """Forecast how much zones ask about, in a ``log`` of scores and gaps or in traffic to come.
 
     Which messages of a log are asked about is known, but not which of them are open. Without gaps, those of known and
     of open messages are as those of held-out samples.
@@ -382,12 +381,12 @@ def forecast_of_zones(
         asked = [np.bincount(bins, is_asked, minlength=len(CENTRES)) / counts] * 2
     of_each = zip(parts, asked, strict=True)
     known, opened = (part @ of_bins / np.maximum(part.sum(axis=1), 1e-12) for part, of_bins in of_each)
-    of_open = Figure.of(found.weights, opened, held_out.n_open, open_error(scores))
-    return Questions(Figure.of(found.weights, known, held_out.n_known), of_open)
+    of_known = Figure.of(found.weights, known, held_out.n_independent)
+    return Questions(of_known, Figure.of(found.weights, opened, held_out.n_other_classes))
 
 
 def _bin_of(ranks: Ranks, limit: float) -> int:
-    """Give the first bin of scores that is above a limit."""
+    """Give the first bin of scores that is above a threshold."""
     if abs(limit) >= NO_THRESHOLD:
         return 0 if limit < 0 else len(CENTRES)
     return int(np.abs(CANDIDATES - ranks.scores(np.array([limit]))).argmin()) + 1

@@ -43,7 +43,7 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
         mean = weights @ features
         self.scale_ = find_scale(features.astype(samples.features.dtype, copy=False), mean, weights)
         standardized = replace(samples, features=(features - mean) / self.scale_)
-        spheres = class_spheres(standardized.as_tensors(len(self.classes_), torch.device("cpu")))
+        spheres = class_spheres(standardized.as_tensors(len(self.classes_), torch.device("cpu"))[0])
         degenerate = spheres.degenerate.numpy()
         self.centroids_ = self._coordinates(mean + self.scale_ * spheres.centroids.numpy())
         radii = self._find_radii(features, samples.classes, samples.weights)

@@ -13,7 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from .._core.sklearn import HasMethods
-from .._core.state_rules import ESTIMATOR, THRESHOLDED, Rule, Sizes, floats, optional, or_none, refuse, require
+from .._core.state_rules import ESTIMATOR, Rule, Sizes, floats, optional, or_none, refuse, require
+from .._held_out.state import THRESHOLDED
 from .._samples.samples import find_scale
 from .._samples.training_samples import TrainingSamples
 from ._own_rows import OwnRowsClassifier

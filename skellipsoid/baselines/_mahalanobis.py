@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._core.sklearn import Interval, StrOptions
-from .._core.state_rules import NUMBER, THRESHOLDED, Rule, Sizes, floats, integers, optional, require
+from .._core.state_rules import NUMBER, Rule, Sizes, floats, integers, optional, require
+from .._held_out.state import THRESHOLDED
 from .._samples.training_samples import TrainingSamples
 from ._covariance import SMALLEST_VARIANCE, class_means, shrunk_covariance, whitener
 from ._shared_docs import shared_docs

@@ -11,7 +11,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.sklearn import Interval, StrOptions
-from .._core.state_rules import CLASSIFIER, COUNT, POSITIVE, THRESHOLDED, Rule, Sizes, floats, integers, refuse, rises
+from .._core.state_rules import CLASSIFIER, COUNT, POSITIVE, Rule, Sizes, floats, integers, refuse, rises
+from .._held_out.state import THRESHOLDED
 from .._samples.samples import find_scale, of_unit_length
 from .._samples.training_samples import TrainingSamples
 from ._covariance import class_means

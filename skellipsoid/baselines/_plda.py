@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.sklearn import Interval, StrOptions
-from .._core.state_rules import NUMBER, THRESHOLDED, Rule, floats
+from .._core.state_rules import NUMBER, Rule, floats
+from .._held_out.state import THRESHOLDED
 from .._samples.training_samples import TrainingSamples
 from ._covariance import class_means, shrunk_covariance, whitener
 from ._shared_docs import shared_docs

@@ -13,10 +13,11 @@ from sklearn.utils import check_random_state
 
 from .._core.open_set_classifier import BaseOpenSetClassifier
 from .._core.sklearn import StrOptions
-from .._core.state_rules import THRESHOLDED, Rule
+from .._core.state_rules import Rule
 from .._core.warn import warn
 from .._held_out.expected import Expected
 from .._held_out.kept import KeepsHeldOutMixin
+from .._held_out.state import THRESHOLDED
 from .._held_out.table import (
     KNOWN,
     N_FIRST,
@@ -112,12 +113,12 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
         self.threshold_ = float(np.mean([self._chosen(table, is_new=bool(drawn)) for table in tables]))
         self._held_out = None
         if drawn:
-            self._keep_held_out(drawn[0], -drawn[0].distances - self.threshold_)
+            self._held_out = replace(drawn[0], of_distance_0=-self.threshold_)
 
     def _chosen(self, scored: HeldOutTable, *, is_new: bool) -> float:
         """Choose a threshold by a table of scores; ``is_new``: whether its samples were held out."""
         if self.threshold == "auto" and is_new and self._scores_as_new:
-            return expected_threshold(scored.scores(Expected.by(self)), len(self.classes_))
+            return expected_threshold(replace(scored, expected=Expected.by(self)), len(self.classes_))
         if self.threshold == "auto" and scored.is_open.any():
             return best_threshold(scored)
         return quantile(-scored.known.distances, scored.known.weights, REJECTED)

@@ -28,17 +28,17 @@ from ._pages.page import SUFFIX as PAGE
 _CHANGE = {"add", "remove", "merge", "learn", "set-threshold"}
 #: Commands that read lines of standard input where there is no file.
 _LINES = {"predict", "traffic", "set-threshold", "review", "monitor", "compare"}
-#: Bytes of a file that is read here, too, to see whether it can be.
+#: Files up to this size in bytes are read here, to see whether they can be.
 _MOST_BYTES = 20e6
 
 
 def check_ahead(options: argparse.Namespace) -> None:
-    """Refuse what cannot be done.
+    """Check the options and files of a command.
 
     Raises
     ------
     OSError, ValueError, ImportError
-        In one sentence.
+        If it cannot be done, in one sentence.
     """
     name = options.command
     checks: dict[str, Callable[[argparse.Namespace], object]] = {
@@ -90,7 +90,7 @@ def _check_table(path: Path, options: argparse.Namespace) -> None:
 
 
 def _check_given(options: argparse.Namespace) -> None:
-    """Read the files of texts, unless they are large or no files, to see whether they can be read."""
+    """Read the files of texts to see their errors, unless they are large."""
     data, label = getattr(options, "data", None), getattr(options, "label_column", None)
     if options.command in _LINES and data is None:
         of_file = {"--label-column": label, "--text-column": options.text_column, "--encoding": options.encoding}
@@ -120,14 +120,14 @@ def _check_given(options: argparse.Namespace) -> None:
         _try(data, lambda: read_file(data, "message", "label", encoding=options.encoding, is_partial=True))
     elif label is not None:
         _try(data, lambda: _read_two(options, is_partial=True))
-    elif options.command not in ("predict", "monitor"):  # which read it first
+    elif options.command not in ("predict", "monitor"):  # these read it before they load the model
         _try(data, lambda: read_rows(data, **read_by(options)))
 
 
 def _try(path: Path, read: Callable[[], object]) -> None:
-    """Read a file; its warnings come when it is read again. A pipe is read but once."""
+    """Read a file to see its errors; warnings come with the second reading. A pipe can be read only once."""
     if not path.exists() or path.is_dir() or (path.is_file() and path.stat().st_size < _MOST_BYTES):
-        with silenced(), suppress(UnclearEncodingError):  # labels of the model, which is not loaded yet, may tell it
+        with silenced(), suppress(UnclearEncodingError):  # the labels of the model may decide it, once it is loaded
             read()
 
 
@@ -139,7 +139,7 @@ def _read_two(options: argparse.Namespace, **how: Any) -> None:
 
 
 def _check_predict(options: argparse.Namespace) -> None:
-    """Refuse options that have no use for each other."""
+    """Refuse options of ``predict`` that do not go together."""
     others = [name for name in ("scores", "explain", "json") if getattr(options, name)]
     if options.texts and options.data is not None:
         msg = "There are texts on the command line and in the file of --data; leave one of them out."
@@ -200,7 +200,7 @@ def _check_threshold(options: argparse.Namespace) -> None:
 
 
 def _check_export(options: argparse.Namespace) -> None:
-    """Refuse options that do not go together."""
+    """Refuse options of ``export`` that do not go together."""
     beside = (options.model / FOLDER).resolve()
     is_beside = options.out is None or options.out.resolve() == beside
     if options.quantize and is_beside:

@@ -22,7 +22,7 @@ from .._core.warn import warn
 from .._torch import machine
 from ..persistence._folder import read_manifest
 
-#: The folder in that of the model.
+#: Subfolder of a model that holds its export.
 FOLDER = "onnx"
 #: The file of the model that names its export: who can write the export alone changes no prediction.
 NAMES_EXPORT = f"{FOLDER}.sha256"
@@ -30,7 +30,7 @@ NAMES_EXPORT = f"{FOLDER}.sha256"
 _NEEDED = ("onnxruntime", "tokenizers")
 #: The first text of a model: it builds whatever is built at the first use.
 FIRST_CALL = ["the first call builds the embedding model"]
-#: Texts that are worth a thread of their own.
+#: Fewest texts of a thread.
 _FEWEST_TEXTS = 16
 
 
@@ -40,7 +40,7 @@ class Predictor(NamedTuple):
     #: Hash of the manifest of the saved model.
     model_sha256: str
     open_label: Any
-    #: One record for each of some lines, its text last.
+    #: Gives a record for each line, its text last.
     predict: Callable[[list[str]], Iterator[dict[str, Any]]]
 
 
@@ -111,7 +111,7 @@ def _warn(problem: str, options: argparse.Namespace, *, is_ours: bool) -> None:
 
 
 def warn_of_stale_export(model: Path) -> None:
-    """Say that the export beside a model that was just saved is of another one, if it is."""
+    """Warn if the export beside a model that was just saved is of an earlier model."""
     folder = model / FOLDER
     if not os.path.isfile(folder / MANIFEST):
         return

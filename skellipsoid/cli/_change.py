@@ -49,9 +49,9 @@ def add(options: argparse.Namespace) -> None:
 
 
 def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[np.object_], NDArray[Any]] | None:
-    """Texts and labels of the groups that ``traffic --save`` has written; ``None`` if the file is another one.
+    """Read texts and labels of the groups that ``traffic --save`` has written; ``None`` if the file is another one.
 
-    A label of a group is one of all its texts, unless a text has its own.
+    The label of a group counts for all its texts, unless a text has its own.
     """
     if options.text_column is not None or options.label_column is not None:
         return None
@@ -90,7 +90,7 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
 
 
 def _labels_of_groups(path: Path, groups: Table, kept: set[str], present: set[str]) -> dict[str, str]:
-    """Label of each group; every label that is written must be of one group that has texts."""
+    """Give the label of each group; a group with a label must have texts."""
     found: dict[str, str] = {}
     for group, label in zip(groups.named_cells("group"), read_labels(groups.named_cells("label"), kept), strict=True):
         other = found.setdefault(group, label)
@@ -109,7 +109,7 @@ def _labels_of_groups(path: Path, groups: Table, kept: set[str], present: set[st
 
 
 def _read_members(path: Path, groups: Table, encoding: str | None) -> Table:
-    """Members of the groups of a file, from the file beside it."""
+    """Read the members of the groups of a file, from the file beside it."""
     missing = [name for name in ("members", "run") if name not in groups.names]
     if missing:
         raise ValueError(
@@ -129,7 +129,7 @@ def _read_members(path: Path, groups: Table, encoding: str | None) -> Table:
 
 
 def _of_same_run(members: Table, runs: set[str], path: Path, other: Path) -> Table:
-    """Give the members, which must be of the groups."""
+    """Check that the members are of the same run as the groups."""
     if not set(MEMBER_COLUMNS) <= set(members.names) or set(members.named_cells("run")) != runs:
         raise ValueError(
             f"{str(other)!r} holds other groups than {str(path)!r}: both must be of one run of traffic --save; group "
@@ -140,9 +140,9 @@ def _of_same_run(members: Table, runs: set[str], path: Path, other: Path) -> Tab
 
 
 def check_names(classifier: Any, labels: NDArray[Any], *, asks: bool) -> None:
-    """Refuse labels that are a known class or the open label in another spelling, and ask about what looks wrong.
+    """Refuse labels that are a known class or the open label in another spelling, and names that are probably wrong.
 
-    What looks wrong are new names that are nearly those of other classes, and those that say that there is no class.
+    With ``asks`` these are new names that nearly equal those of other classes, or that say that there is no class.
     """
     opened = str(classifier.open_label_)
     refuse_other_spellings(labels, classifier.classes_, opened, among_new=True)
@@ -181,7 +181,7 @@ def merge(options: argparse.Namespace) -> None:
 
 
 def _keep(model: Any, manifest: dict[str, Any], options: argparse.Namespace, what: str) -> None:
-    """Save the changed model, and say it."""
+    """Save the changed model, and print what changed."""
     model = refresh(model) if options.refresh else model
     folder = save_where_asked(model, manifest, options)
     n_classes = len(split_estimator(model)[1].classes_)

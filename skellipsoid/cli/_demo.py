@@ -56,7 +56,7 @@ def demo(options: argparse.Namespace) -> None:
         (texts, labels), facts, _ = read(options)
         split = split_table(texts, labels, options.open_label, options.seed)
     pipeline, features = fit_with_features(texts, labels, options)
-    rows = first_of_equal(texts.tolist())  # a copy of a text says nothing more
+    rows = first_of_equal(texts.tolist())  # copies of a text add nothing
     show = partial(_show, pipeline, _Known(texts[rows], labels[rows], features[rows]), options.report)
     show(options.sentences or _SENTENCES)
     # A test needs a model that has not seen its texts; of the shipped corpus the test part is no training text.

@@ -1,4 +1,4 @@
-"""The options of files of texts: which one, which sheets and columns of it, in which encoding."""
+"""Options that say how a file of texts is read: its sheets, columns and encoding."""
 
 import argparse
 from pathlib import Path
@@ -11,7 +11,7 @@ def add_columns(command: argparse.ArgumentParser) -> None:
         command.add_argument(
             f"--{what}-column",
             metavar="COLUMN",
-            help=f"the column of the {what}s: its name, or its number from 1 (default: guessed, and said)",
+            help=f"the column of the {what}s: its name, or its number from 1 (default: guessed, with a note)",
         )
     command.add_argument("--language", metavar="CODE", help="the one to read of a bot's several languages, such as de")
 
@@ -31,7 +31,7 @@ def add_encoding(command: argparse.ArgumentParser, of: str = "--data") -> None:
         default=[],
         metavar="SHEET",
         help=f"the sheet of a workbook in {of}: its name, or else its number from 1; may be given several times "
-        "(default: the first visible one, and said)",
+        "(default: the first visible one, with a note)",
     )
     command.add_argument(
         "--encoding",
@@ -43,5 +43,5 @@ def add_encoding(command: argparse.ArgumentParser, of: str = "--data") -> None:
 def add_text_column(command: argparse.ArgumentParser, of: str = "--data") -> None:
     """Add the column of the texts."""
     command.add_argument(
-        "--text-column", metavar="COLUMN", help=f"the column of the texts in {of} (default: guessed, and said)"
+        "--text-column", metavar="COLUMN", help=f"the column of the texts in {of} (default: guessed, with a note)"
     )

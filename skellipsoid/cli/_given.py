@@ -13,7 +13,7 @@ from .._text_files.read import read_texts
 
 #: Lines that are predicted at a time when they come from a file or a pipe.
 LINES = 1024
-#: What is said of a file or an input without a line.
+#: Warning about a file or an input without a line.
 NO_TEXT = "holds no text, and nothing is predicted"
 #: What to do with a table on standard input.
 _REMEDY = "pass the table as a file with --data, or only its column of texts"

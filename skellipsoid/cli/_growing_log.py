@@ -30,7 +30,7 @@ class LastLog(NamedTuple):
         return cls(_digest(texts), len(texts), None if path is None else str(path.resolve()))
 
     def rest_of(self, texts: list[str]) -> list[str] | None:
-        """Give what comes behind the last log in one that begins with it; ``None`` if it does not."""
+        """Give the texts after those of the last log; ``None`` if the log does not begin with it."""
         n_texts = len(texts) if self.n_texts is None else self.n_texts
         return texts[n_texts:] if _digest(texts[:n_texts]) == self.sha256 else None
 
@@ -45,7 +45,7 @@ def read_growing(path: Path, **how: Any) -> list[str]:
     Warns
     -----
     UserWarning
-        If its times fall.
+        If its times decrease.
     """
     with whole_lines():
         texts, _, columns = read_log(path, **how)

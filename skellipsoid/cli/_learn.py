@@ -47,7 +47,7 @@ def review(options: argparse.Namespace) -> None:
     found = choose_to_label(model, texts, options.n)
     chosen = _chosen(model, [texts[row] for row in found.rows], with_neighbours=not options.no_neighbours)
     chosen = [
-        # A whole number: what has a point is a date to some spreadsheets.
+        # A whole number: some spreadsheets read a number with a point as a date.
         each._replace(number=numbers[row], cells=cells[row], weight=round(1000 * weight))
         for each, row, weight in zip(chosen, found.rows, found.weights, strict=True)
     ]
@@ -86,7 +86,7 @@ def _chosen(model: Any, texts: list[str], *, with_neighbours: bool) -> list[Chos
 
 
 def _log(options: argparse.Namespace) -> tuple[list[str], list[list[Any]], list[str], list[Any]]:
-    """Names and cells of the columns of a log but that of its texts, its texts, and the numbers of its rows."""
+    """Read a log: names and cells of its other columns, its texts, and the numbers of its rows."""
     if options.data is None:
         lines = list(lines_of_input())
         texts = with_content(lines)

@@ -145,7 +145,7 @@ def _request(options: argparse.Namespace, model_sha256: str) -> dict[str, Any]:
 
 
 def _check_request(folder: Path, request: dict[str, Any]) -> None:
-    """Note the request in a new folder; an old one must hold predictions of the same model with the same options.
+    """Write the request into a new folder; an old one must hold predictions of the same model with the same options.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
         before = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         before = None
-    # An option that there was not yet had its default, which is none.
+    # Options that an earlier version lacked had their default, which is none.
     if not isinstance(before, dict) or before != {
         name: value for name, value in request.items() if value or name in before
     }:

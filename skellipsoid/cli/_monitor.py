@@ -43,7 +43,7 @@ def monitor(options: argparse.Namespace) -> bool:
 
 
 def _described(watching: OpenShareMonitor, path: Path) -> str:
-    """Tell the state in one line; the proportions predicted open are those of the present threshold."""
+    """Write the state in one line; the proportions predicted open are those of the present threshold."""
     classifier = split_estimator(watching.estimator)[1]
     scores = less_class_offsets(classifier, watching._scores, watching.classes_[watching._codes])
     is_open, n_first = scores < classifier.offset_, watching.n_reference_

@@ -100,6 +100,6 @@ def _on_terminal(line: Any) -> str:
 def _written(record: dict[str, Any], *, as_json: bool) -> str:
     if as_json:
         return json.dumps(record, ensure_ascii=False)
-    *others, text = (value for name, value in record.items() if name != "unread")  # stderr says it
+    *others, text = (value for name, value in record.items() if name != "unread")  # a note on standard error says it
     text = re.sub(r"[\r\n]+", " ", text)  # a text of a file may have several lines
     return "\t".join([*("" if value is None else printable(value) for value in others), text])

@@ -20,7 +20,7 @@ _N_BARS, _N_POINTS, _MOST_PAIRS = 40, 101, 20
 
 
 class Judged(NamedTuple):
-    """What a report is on."""
+    """The model and the texts of a report."""
 
     classifier: Any
     #: Labels, predictions and scores, as ``held_out_rows`` gives them; ``None`` without known and open texts.

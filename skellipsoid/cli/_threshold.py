@@ -9,8 +9,7 @@ import numpy as np
 from .._core.pipelines import read_estimator
 from .._core.warn import silenced
 from .._ellipsoid.changes.learned import find_trained
-from .._held_out.kept import held_out_rows
-from .._held_out.scores import ReferenceScores
+from .._held_out.kept import held_out_of, held_out_rows
 from .._traffic.forecast import share_known
 from .._traffic.log import MEMBERS, read_log, score
 from .._traffic.operating_point import set_operating_point
@@ -92,7 +91,7 @@ def _learned(classifier: Any, labels: Any) -> str:
 def _forecast(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: Any) -> str | None:
     """Forecast what both thresholds do, by one model of the traffic; ``None`` if the model holds nothing for it."""
     try:
-        held = ReferenceScores.of(classifier, "set-threshold")
+        held = held_out_of(classifier, "set-threshold")
     except (TypeError, ValueError):
         return None
     with silenced():  # the labels were read before

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._core.pipelines import less_class_offsets
-from .._held_out.kept import held_out_rows
-from .._held_out.scores import ReferenceScores
+from .._held_out.kept import held_out_of, held_out_rows
+from .._held_out.table import HeldOutTable
 from .._traffic.forecast import FEWEST_HELD_OUT, Forecast, forecast_as_fitted, forecast_as_set, forecast_placed
 from .._traffic_model.threshold import Figure
 from ..metrics._reading import read_closed_set_rows, trade_off_at
@@ -18,7 +18,7 @@ _RATES = (0.02, 0.05, 0.1, 0.2)
 _PROPORTIONS = (0.05, 0.2, 0.5)
 #: Figures of the two tables of forecasts.
 _PREDICTED, _ASKED = ("right", "wrong", "rejected", "noticed"), ("asked", "open_asked")
-#: What a test calls of a classifier.
+#: Methods and attributes of a classifier that a test uses.
 MEMBERS = ("predict", "predict_known", "score_samples", "offset_", "class_offsets_")
 _HEADER = (
     "                         of 100 known texts          of 100 open ones",
@@ -38,7 +38,7 @@ def held_out_trade_off(classifier: Any) -> str | None:
     )
 
 
-def too_few(held: ReferenceScores) -> str | None:
+def too_few(held: HeldOutTable) -> str | None:
     """Say that too few texts were held out for a forecast; ``None`` if there are enough."""
     n = len(held.known)
     if n >= FEWEST_HELD_OUT:
@@ -51,7 +51,7 @@ def too_few(held: ReferenceScores) -> str | None:
 
 def forecasts(classifier: Any) -> dict[str, Forecast]:
     """Forecast the results on users' messages: as fitted, and with thresholds for usual proportions of open ones."""
-    held = ReferenceScores.of(classifier, "train")
+    held = held_out_of(classifier, "train")
     if too_few(held):
         return {}
     # --rejection-rate has set it
@@ -68,7 +68,7 @@ def traffic_forecast(classifier: Any) -> str:
     """Write the forecast for users' messages as two tables."""
     rows = forecasts(classifier)
     if not rows:
-        return str(too_few(ReferenceScores.of(classifier, "train")))
+        return str(too_few(held_out_of(classifier, "train")))
     return "\n".join(
         [
             "What to expect of users' messages, each with an interval of 90 %. It is a forecast, not a test: users",
@@ -95,7 +95,7 @@ def _lines(rows: Mapping[str, Forecast], figures: Sequence[str]) -> list[str]:
 def forecast_sentence(classifier: Any) -> str | None:
     """Say in two sentences what to expect of users' messages; ``None`` if nothing was held out."""
     try:
-        held = ReferenceScores.of(classifier, "demo")
+        held = held_out_of(classifier, "demo")
     except ValueError:
         return None
     if (sentence := too_few(held)) is not None:

@@ -119,7 +119,7 @@ def _check_text_model(name: str | None) -> None:
 def read(
     options: argparse.Namespace,
 ) -> tuple[tuple[NDArray[np.object_], NDArray[Any]], dict[str, Any], list[str]]:
-    """Read and check a user's file; gives also what the saved model says of it, and what the check found."""
+    """Read and check a user's file: texts and labels, facts for the saved model, and the findings of the check."""
     how = {"label_column": options.label_column, "language": options.language, **read_by(options)}
     given = read_table(options.data, kept=[options.open_label], **how)
     texts, labels = given.texts, given.labels
@@ -148,7 +148,7 @@ def read(
 
 
 def _check_texts(given: LabelledTexts, options: argparse.Namespace) -> tuple[dict[str, int], list[str]]:
-    """Say what may be wrong with the texts, one sentence a line; gives it, and its numbers by kind."""
+    """Print the findings of the check, one sentence a line; gives their counts by kind, and the sentences."""
     progress_line(f"Checking {len(given.texts)} texts.", not options.quiet)
     found = find_problems(
         given.texts, given.labels, _encoder(options), options.open_label, given.numbers.tolist(), given.unit
@@ -183,7 +183,7 @@ def run_test(
         what = f"Training on {len(split.train)} texts, to test the model on {len(split.test)} others."
         progress_line(what, not options.quiet)
         with catch_warnings():
-            simplefilter("ignore", UserWarning)  # the training on all texts says what is to be said
+            simplefilter("ignore", UserWarning)  # the training on all texts gives these warnings
             pipeline = fit(split.train, split.train_labels, options, says=False)
     seconds = None if is_given else time.perf_counter() - start
     classifier, features = read_estimator(pipeline, split.test, MEMBERS, "train")
@@ -247,7 +247,7 @@ def fit_with_features(
     classifier = EllipsoidOpenSetClassifier(**how)
     pipeline = Pipeline([("enc", _encoder(options)), ("clf", classifier)])
     with catch_warnings():
-        filterwarnings("ignore", "y has classes with usual names")  # the check of the texts says it
+        filterwarnings("ignore", "y has classes with usual names")  # the check of the texts reports it
         features = pipeline["enc"].fit_transform(texts, labels)
         pipeline["clf"].fit(features, labels)
     return pipeline.set_params(enc__verbose=0, clf__verbose=0), features

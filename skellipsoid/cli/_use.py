@@ -18,7 +18,7 @@ from .._core.spelling import refuse_other_spellings
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.tokens import Tokenizer
-from .._held_out.scores import ReferenceScores
+from .._held_out.kept import held_out_of
 from .._text_files.read import read_log, read_partly_labelled
 from .._traffic.explain import explain
 from .._traffic.predict_set import predict_set
@@ -125,7 +125,7 @@ def saved_predictor(options: argparse.Namespace) -> Predictor:
     if not (scores or options.explain):
         n_neighbors = 0
     if options.ask:
-        ReferenceScores.of(classifier, "--ask")  # or an error
+        held_out_of(classifier, "--ask")  # or an error
     predict = partial(prediction_records, pipeline, scores=scores, n_neighbors=n_neighbors, asks=options.ask)
     tokenizer, note = tokenizer_of(pipeline), UnreadNote()
 

@@ -25,7 +25,6 @@ from .._core.state_rules import (
     Record,
     Rule,
     Sizes,
-    check_held_out,
     check_open_label,
     is_array,
     is_number,
@@ -36,6 +35,7 @@ from .._core.state_rules import (
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.elidecide import EliDecide
 from .._encoders.supcon import SupConTextEncoder
+from .._held_out.state import check_held_out
 from .._traffic.monitor import OpenShareMonitor
 from .._traffic.operating_point import TunedOperatingPointCV
 from ..model_selection import KnownClassSplit, OpenSetKFold, OpenSetShuffleSplit, RealOpenKFold

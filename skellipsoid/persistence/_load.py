@@ -249,11 +249,11 @@ def _build_part(model: dict[str, Any], files: Files, backbones: Backbones, *, fi
     if model["state"] and not fitted:
         raise ValueError(f"a {cls.__name__} that is only a parameter has fitted state")
     state = {name: source.decode(value, fitted=True) for name, value in model["state"].items()}
-    rules = rules_of(estimator)
+    rules, n_classes = rules_of(estimator), int(np.size(state.get("classes_", ())))
     for name, value in state.items():
         if name not in rules:
             raise ValueError(f"{name!r} is no fitted attribute of {cls.__name__}")
-        setattr(estimator, name, rules[name].made(name, value))
+        setattr(estimator, name, rules[name].made(name, value, n_classes))
     if fitted:
         for name, rule in rules.items():
             if name not in state and rule.otherwise is not None:

@@ -57,7 +57,7 @@ def test_another_folder_and_integers(model, tmp_path, texts, capsys):
     [
         (
             ["--quantize"],
-            "--quantize changes answers a little, and predict never uses such an export by itself; pass --out",
+            "--quantize changes predictions a little, and predict never uses such an export by itself; pass --out",
         ),
         (
             ["--quantize", "--out", "{}/model/onnx", "--overwrite"],

@@ -64,11 +64,9 @@ def test_a_changed_model_answers_itself_until_it_is_exported_again(
     ("changes", "holds", "again"),
     [
         ({"training_texts": None}, "", None),
-        ({"made_of": None}, " and holds its texts", "make it again"),
-        ({"quantized": True, "training_texts": None}, "", "make it again"),
         (None, " and holds its texts", "make it again"),
     ],
-    ids=["ours without texts", "another hand", "integers", "damaged"],
+    ids=["ours without texts", "damaged"],
 )
 def test_the_note_of_a_stale_export_says_what_it_is(changes, holds, again, model, capsys):
     if changes is None:

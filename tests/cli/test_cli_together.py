@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import warm_process
 
 from skellipsoid import load
 from skellipsoid.cli import main
@@ -51,14 +52,21 @@ def commands(folder, tmp_path, tiny_model, table):
     return {name: [*map(str, words), "--quiet"] for name, words in found.items()}
 
 
+@pytest.fixture(scope="module")
+def warm(fresh_environment):
+    """Path of a socket at which processes begin that have imported the package."""
+    with warm_process.listening(fresh_environment()) as path:
+        yield path
+
+
 @pytest.fixture
-def start(fresh_environment):
+def start(warm, fresh_environment):
     """Start a command in a process of its own, and wait until it is about to save."""
     started = []
 
     def begin(command):
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        script = [sys.executable, "-c", MEET, *command]
+        script = [sys.executable, warm_process.__file__, warm, "-c", MEET, *command]
         started.append(subprocess.Popen(script, env=fresh_environment(), text=True, **pipes))
         assert started[-1].stdout.readline() == "there\n", started[-1].communicate()[1]
         return started[-1]

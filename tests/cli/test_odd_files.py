@@ -7,8 +7,6 @@ import pytest
 from file_helpers import read as read_table
 from file_helpers import texts_of
 
-from skellipsoid.cli import main
-
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # columns are guessed
 
 ROWS = [("wake me, please", "alarm"), ("lights off", "light"), ("dim it", "light"), ("up at six", "alarm")]
@@ -57,15 +55,6 @@ def test_columns_the_wrong_way_round_are_one_sentence(tmp_path, options):
     with pytest.raises(ValueError, match=sentence):
         read(path, *options)
     assert read(path, "label", "text") == MANY
-
-
-@pytest.mark.parametrize("command", ["predict", "traffic"])
-def test_the_commands_answer_a_log_with_a_long_message(saved, tmp_path, texts, capsys, command):
-    rows = [*texts, "please see the attachment " * 80_000]
-    path = write(tmp_path, written([("message",), *([text] for text in rows)]), "log.csv")
-    assert main([command, "--model", str(saved), "--data", str(path), "--quiet"]) == 0
-    said = capsys.readouterr().out
-    assert len(said.splitlines()) == len(rows) if command == "predict" else said.startswith(f"{len(rows)} texts")
 
 
 def test_columns_the_wrong_way_round_are_refused_before_torch_is_imported(tmp_path, fresh_python):

@@ -509,7 +509,7 @@ def test_of_many_samples_a_draw_chooses_the_shapes_and_all_the_size():
     found = table(3 * np.eye(3)[classes] + rng.normal(size=(2400, 3)), classes)
     one, again, other = (found.fitted(seed=seed) for seed in (0, 0, 1))
     for fitted in (one, again, other):
-        assert len(fitted.held_out.margins[~fitted.held_out.is_open]) == 2400
+        assert len(fitted.held_out.known.scores) == 2400
     shares = [fitted.boundaries.chosen.shrinkage for fitted in (one, again, other)]
     assert shares[0] == shares[1] != shares[2]
 
@@ -576,4 +576,4 @@ def test_all_numbers_of_classes_fit(n_classes, n_open):
     found = groups_of_four_sizes(n_classes)
     fitted = found.fitted(np.random.default_rng(9).normal(size=(n_open, 4)))
     assert np.isfinite(fitted.boundaries.shapes.radii).all()
-    assert len(fitted.held_out.margins[~fitted.held_out.is_open]) == len(found.rows)
+    assert len(fitted.held_out.known.scores) == len(found.rows)

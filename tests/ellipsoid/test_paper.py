@@ -94,6 +94,13 @@ def test_the_number_of_labels_is_uniform_and_so_are_the_labels_and_the_rows_of_e
         np.testing.assert_allclose(shares, 1 / (classes == k).sum(), atol=0.02)
 
 
+def test_real_open_samples_take_the_place_of_as_many_mixtures():
+    real_open = -torch.eye(20, dtype=torch.float64)
+    for n_open, n_real in ((6, 6), (20, 15)):  # up to half of all
+        found = draw(np.repeat([0, 1, 2, 3], 5), n_wanted=30, real_open=real_open[:n_open])
+        assert (len(found), int((found.sum(1) < 0).sum())) == (30, n_real)
+
+
 # Steps: Adam with L2 weight decay on every entry.
 
 
@@ -230,7 +237,7 @@ def test_a_sample_on_the_boundary_is_open():
         assert (scorer.assigned(rows.to(dtype))[1] < 0).all()
         inside = scorer.centres + (rows[::2].to(dtype) - scorer.centres) * (1 - 1e-6)
         assert (scorer.assigned(inside)[1] > 0).all()
-    assert (fitted.held_out.margins[~fitted.held_out.is_open] < 0).all()
+    assert (fitted.held_out.known.scores < 0).all()
     assert list(fitted.scores) == [0.0]
 
 

@@ -62,7 +62,7 @@ def test_held_out_scores_survive_and_a_fit_clears_them(fitted, tmp_path):
 
 def test_samples_of_synthetic_classes_are_kept_apart(fitted):
     rows = fitted.held_out_
-    synthetic = fitted._held_out["scores"][fitted._held_out["is_synthetic"]]
+    synthetic = fitted._held_out.synthetic.scores
     assert len(synthetic) == 900
     assert len(rows.score) == 1800
     opened, known = (np.median(rows.score[rows.is_open == is_open]) for is_open in (True, False))
@@ -149,12 +149,12 @@ def test_rows_that_the_fit_has_seen_are_not_called_held_out():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("nearest", 9), ("classes", 9), ("nearest", -1), ("scores", np.nan), ("weights", 0.0)]
+    ("name", "value"), [("assigned", 9), ("classes", 9), ("assigned", -1), ("distances", np.nan), ("weights", 0.0)]
 )
 def test_impossible_held_out_scores_are_not_saved(name, value, tmp_path):
     X, y = blobs(60, 2)
     clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
-    clf._held_out[name][0] = value
+    getattr(clf._held_out, name)[0] = value
     with pytest.raises(ValueError, match=r"load would refuse it .*_held_out"):
         skellipsoid.save(clf, tmp_path / "model")
     assert not (tmp_path / "model").exists()

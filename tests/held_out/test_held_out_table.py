@@ -208,9 +208,9 @@ def test_real_open_samples_join_every_kind_and_stand_alone_without_one():
 def test_a_fit_keeps_all_distances_at_the_radius_scale(scale):
     validation = some_validation(n_open=(15, 7))
     kept = validation.kept(scale)
-    np.testing.assert_array_equal(kept.margins, 1 - validation.distances / scale)
+    np.testing.assert_array_equal(kept.scores, 1 - validation.distances / scale)
     assert kept.is_open.tolist() == [False] * 40 + [True] * 22
-    assert kept.is_synthetic.tolist() == [False] * 55 + [True] * 7
+    assert (kept.kinds == SYNTHETIC).tolist() == [False] * 55 + [True] * 7
     assert validation.where(validation.is_open).kept(scale) is None
 
 

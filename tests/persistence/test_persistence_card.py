@@ -198,12 +198,3 @@ def test_a_readme_that_is_no_file_of_its_own_is_left_alone(classifier, tmp_path,
     save(classifier, target, overwrite=True)
     assert (target / "README.md").is_dir() if kind == "folder" else (target / "README.md").is_symlink()
     load(target)
-
-
-@pytest.mark.parametrize("step", [StandardScaler(), PCA(2)])
-def test_a_step_alone_has_a_card(blobs, tmp_path, step):
-    save(step.fit(blobs[0]), tmp_path / "model")
-    card = read(tmp_path / "model")[1]
-    assert card.startswith("# Transformer\n")
-    assert "model.transform(X)" in card
-    assert "## Classes" not in card

@@ -207,18 +207,6 @@ def test_what_is_no_revision_is_refused_in_one_sentence(hub, folder, revision):
     assert hub.requests == []
 
 
-def test_offline_and_not_cached(hub, folder, monkeypatch):
-    hub.add(NAME, folder)
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ConnectionError) as caught:
-        load(NAME)
-    assert str(caught.value) == (
-        f"The model {NAME!r} is no folder here and not complete in the hub's cache, and HF_HUB_OFFLINE forbids to ask "
-        "the hub; check the name, or load the model once without it."
-    )
-    assert hub.requests == []
-
-
 def test_offline_and_half_in_the_cache(hub, folder, monkeypatch):
     hub.add(NAME, folder)
     load(NAME)

@@ -12,6 +12,7 @@ from persistence_helpers import make_encoder, make_pipeline, snapshot
 from sklearn.base import clone
 
 from skellipsoid import EllipsoidOpenSetClassifier, load, save
+from skellipsoid._held_out.state import HELD_OUT
 
 
 def plain(value):
@@ -32,7 +33,9 @@ def assert_same_state(first, second):
         elif isinstance(value, np.ndarray):
             assert found.dtype == value.dtype.newbyteorder("=")
             np.testing.assert_array_equal(found, value)
-        elif name in ("_held_out", "_kept", "_boundaries"):
+        elif name == "_held_out":
+            np.testing.assert_equal(HELD_OUT.saved(found), HELD_OUT.saved(value))
+        elif name in ("_kept", "_boundaries"):
             np.testing.assert_equal(plain(found), plain(value))
         else:
             assert type(found) is type(value)
@@ -55,7 +58,8 @@ KINDS = {
 def test_a_classifier_comes_back_with_labels_of_every_kind(blobs, tmp_path, kind):
     X, codes = blobs
     y = np.array(KINDS[kind], dtype=None if kind == "U" else kind)[codes]
-    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    open_share = {"U": 0.3, "O": (0.2, 0.5)}.get(kind)
+    classifier = EllipsoidOpenSetClassifier(open_share=open_share, random_state=0).fit(X, y)
     save(classifier, tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert_same_state(classifier, loaded)

@@ -145,22 +145,23 @@ save(model, sys.argv[2], overwrite=True)
 
 
 @pytest.fixture
-def slow_save(classifier, tmp_path, fresh_environment):
+def slow_save(classifier, tmp_path, warm_server):
     """A process that has begun to save to ``tmp_path / "model"`` and goes no further."""
     save(classifier, tmp_path / "new")
     started = []
 
     def start():
-        command = [sys.executable, "-c", _KILLED, str(tmp_path / "new"), str(tmp_path / "model")]
-        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, env=fresh_environment(), text=True))
-        assert started[-1].stdout.readline() == "writing\n"
+        told, telling = os.pipe()
+        with open(told) as told, open(telling, "wb") as telling:
+            files = [telling] * 3
+            started.append(warm_server.start(_KILLED, [tmp_path / "new", tmp_path / "model"], files))
+            assert told.readline() == "writing\n"
         return started[-1]
 
     yield start
     for process in started:
         process.kill()
         process.wait()
-        process.stdout.close()
 
 
 @pytest.mark.slow

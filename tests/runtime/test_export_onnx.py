@@ -164,15 +164,6 @@ def test_text_models_of_four_kinds_answer_alike_at_any_batch_size_and_length(
         np.testing.assert_allclose(model.score_samples([text]), [score], atol=1e-5)
 
 
-def test_a_prompt_and_any_length_are_part_of_the_graph(tiny_model, texts, labels, tmp_path):
-    options = {"prompt": "dim the lamp ", "normalize": False, "max_iter": 2, "random_state": 0}
-    encoder = SupConTextEncoder(tiny_model, finetune="head", **options)
-    pipe = make_pipeline(encoder, baselines.MahalanobisClassifier()).fit(texts, labels)
-    found = exported_model(pipe, tmp_path).answers(texts)
-    np.testing.assert_allclose(found["features"], pipe[0].transform(texts), atol=1e-5)
-    np.testing.assert_allclose(found["score"], pipe.score_samples(texts), atol=1e-3, rtol=1e-4)
-
-
 @pytest.mark.slow
 def test_quantised_answers_are_near_and_the_estimator_stays(pipeline, texts, open_texts, tmp_path):
     radii = pipeline[-1].radii_.copy()

@@ -478,7 +478,7 @@ def test_the_javascript_of_the_guide_answers_as_the_runtime_does(exported, texts
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("node and npm are not installed")
     page = (Path(__file__).parents[2] / "docs/guide/serving.rst").read_text(encoding="utf-8")
-    block = page.split(".. code-block:: javascript\n")[1].split("\n8-bit integers")[0]
+    block = page.split(".. code-block:: javascript\n")[1].split("\n.. index:: ! INT8")[0]
     (tmp_path / "predict.mjs").write_text(textwrap.dedent(block), encoding="utf-8")
     packages = re.findall(r"npm install ([\w/@ -]+)", page)[0].split()
     installed = subprocess.run(

@@ -26,12 +26,11 @@ LETTERS = [*" \t\n\u00a0\u200b\ufeff.,;:!?…¿-–*()[]{}'\"+=<>|/\\#@&%$€^~`
 KEPT = ("label", "action", "p_value", "unread")
 
 
-@pytest.fixture(
-    scope="module", params=[{"finetune": "none", "prompt": "lamp "}, {"finetune": "head", "max_iter": 3}], ids=str
-)
-def answering(request, tiny_model, texts, labels, tmp_path_factory):
-    """A Pipeline, and the folders in which it is saved and exported."""
-    encoder = SupConTextEncoder(tiny_model, keep_texts=True, random_state=0, **request.param)
+@pytest.fixture(scope="module")
+def answering(tiny_model, texts, labels, tmp_path_factory):
+    """A Pipeline with a prompt and a head, and the folders in which it is saved and exported."""
+    more = {"prompt": "lamp ", "finetune": "head", "max_iter": 3}
+    encoder = SupConTextEncoder(tiny_model, keep_texts=True, random_state=0, **more)
     pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(random_state=0)).fit(texts, labels)
     parent = tmp_path_factory.mktemp("unread")
     save(pipe, parent / "saved")
@@ -84,7 +83,7 @@ def test_names_of_special_tokens_are_letters(answering):
 
 def test_a_class_of_such_texts_answers_them(tiny_model, texts, labels):
     pipe = make_pipeline(SupConTextEncoder(tiny_model, finetune="none"), EllipsoidOpenSetClassifier(random_state=0))
-    with pytest.warns(UserWarning, match="samples are all zeros: 'smile'; .* take an embedding model"):
+    with pytest.warns(UserWarning, match="samples are all zeros: 'smile'; .* use an embedding model"):
         pipe.fit([*texts, "👍", "🎉🎉", "漢字"], [*labels, *["smile"] * 3])
     assert pipe.predict(["👍", "?"]).tolist() == ["smile"] * 2
     assert not explain(pipe, ["👍"], n_axes=0).unread.any()

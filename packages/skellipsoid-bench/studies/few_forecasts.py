@@ -18,7 +18,7 @@ from line_tables import print_table
 from memory import OPEN, REAL, TEXTS
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._held_out.scores import ReferenceScores
+from skellipsoid._held_out.kept import held_out_of
 from skellipsoid._traffic.forecast import FEWEST_HELD_OUT, forecast_as_set
 
 CLASSES, COUNTS = (4, 8, 16), (2, 3, 5, 10)
@@ -59,7 +59,7 @@ def of_set(name, options):
                 clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=0).fit(
                     arrays["X"][rows], arrays["y"][rows]
                 )
-                held_out = ReferenceScores.of(clf, "few_forecasts.py")
+                held_out = held_out_of(clf, "few_forecasts.py")
                 if len(held_out.known) < FEWEST_HELD_OUT:
                     continue
                 truth = np.where(np.isin(arrays["truth"], classes), arrays["truth"], OPEN)

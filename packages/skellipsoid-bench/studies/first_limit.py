@@ -22,9 +22,9 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
 
-from skellipsoid._held_out import log_model
 from skellipsoid._held_out.expected import TRAFFIC, Expected
 from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, SYNTHETIC, HeldOutTable, best_scale
+from skellipsoid._traffic_model import posterior
 from skellipsoid._traffic_model.posterior import Labels, fit_traffic_model
 from skellipsoid._traffic_model.threshold import expected_threshold, forecast_of
 
@@ -96,19 +96,19 @@ def varied(name, value):
     """Give a rule: the default with another value of a constant."""
 
     def rule(case):
-        before = getattr(log_model, name)
-        setattr(log_model, name, value)
+        before = getattr(posterior, name)
+        setattr(posterior, name, value)
         try:
             return expecting(Expected())(case)
         finally:
-            setattr(log_model, name, before)
+            setattr(posterior, name, before)
 
     return rule
 
 
 RULES = {
     "expected F1 of held-out and synthetic classes": former,
-    "10 % of held-out samples rejected": lambda case: float(np.quantile(case.held.known, 0.1)),
+    "10 % of held-out samples rejected": lambda case: float(np.quantile(case.held.known.scores, 0.1)),
     f"default: open_share={TRAFFIC}": expecting(Expected()),
     "the same, known_shift=0": expecting(Expected(known_shift=0.0)),
     "the same, known_shift=0.5": expecting(Expected(known_shift=0.5)),

@@ -9,8 +9,9 @@ import lines
 import numpy as np
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._held_out import log_model
-from skellipsoid._held_out.scores import ReferenceScores
+from skellipsoid._held_out.kept import held_out_of
+from skellipsoid._held_out.state import HELD_OUT
+from skellipsoid._traffic_model import posterior
 from skellipsoid._traffic_model.normal_scores import NormalScores
 
 SIZES, SHARES = (100, 300, 1000), (0.02, 0.05, 0.2, 0.5)
@@ -25,11 +26,12 @@ class Case:
         self.n_train = int(arrays.pop("n_train"))
         self.messages = SimpleNamespace(**{n: arrays.pop(n) for n in [*arrays] if n[:2] in ("k_", "o_")})
         fit = type("Fit", (EllipsoidOpenSetClassifier,), {"held_out_": None})()
-        fit._held_out, fit.classes_, self.table = arrays, np.arange(self.n_classes), arrays
-        self.held = held = ReferenceScores.of(fit, "real_lines.py")
-        self.sorted_known = np.sort(held.known)
-        self.few_known = np.quantile(held.known, np.linspace(0, 1, 100))
-        self.normal = NormalScores(held)
+        fit._held_out, fit.classes_ = HELD_OUT.made("_held_out", arrays, self.n_classes), np.arange(self.n_classes)
+        self.table = arrays
+        self.held = held = held_out_of(fit, "real_lines.py")
+        self.sorted_known = np.sort(held.known.scores)
+        self.few_known = np.quantile(held.known.scores, np.linspace(0, 1, 100))
+        self.normal = NormalScores.of(held)
 
     @property
     def group(self):
@@ -169,12 +171,12 @@ def varied(name, value):
     """Place the line with another value of a constant."""
 
     def place(case, stream, share):
-        before = getattr(log_model, name)
-        setattr(log_model, name, value)
+        before = getattr(posterior, name)
+        setattr(posterior, name, value)
         try:
             return lines.posterior(case, stream, share)
         finally:
-            setattr(log_model, name, before)
+            setattr(posterior, name, before)
 
     return place
 

@@ -74,7 +74,7 @@ def print_cases(cases):
     table = [[*head, *(f"fitted, best at {100 * share:g} % open" for share in SHARES)]]
     for case in cases:
         m = case.messages
-        rates = [100 * np.mean(scores < 0) for scores in (case.held.known, m.k_scores, m.o_scores)]
+        rates = [100 * np.mean(scores < 0) for scores in (case.held.known.scores, m.k_scores, m.o_scores)]
         curves = [case.all_messages(share) for share in SHARES]
         numbers = [str(case.n_train), str(case.n_classes), f"{len(m.k_scores)} + {len(m.o_scores)}"]
         f1 = [f"{curve(0.0):.1f}, {curve.best:.1f}" for curve in curves]
@@ -322,8 +322,8 @@ def print_tests(cases):
     table = [["case", "mean", "rejected less foretold", *(f"n = {n}" for n in (12, 15, 24, 30, 60))]]
     rng = np.random.default_rng(0)
     for case in cases:
-        z, held = case.normal(case.messages.k_scores), case.normal(case.held.known)
-        moved = np.mean(case.messages.k_scores < 0) - np.mean(case.held.known < 0)
+        z, held = case.normal(case.messages.k_scores), case.normal(case.held.known.scores)
+        moved = np.mean(case.messages.k_scores < 0) - np.mean(case.held.known.scores < 0)
         row = [case.name, f"{z.mean() - held.mean():+.2f}", f"{100 * moved:+.0f}"]
         for n in (12, 15, 24, 30, 60):
             means = z[rng.integers(len(z), size=(200, n))].mean(axis=1) - held.mean()

@@ -24,7 +24,7 @@ from real_lines import few, read
 from sklearn.metrics import f1_score, roc_auc_score
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, learn_from_traffic
-from skellipsoid._ellipsoid import remember
+from skellipsoid._ellipsoid.changes import remember
 
 OPEN = "-1"
 RESULTS = Path(__file__).parents[1] / "results" / "memory.jsonl"

@@ -37,6 +37,7 @@ from sklearn.preprocessing import normalize
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid._encoders.torch.backbone import LAYER_WEIGHT
 from skellipsoid._encoders.torch.text_modules import LayerMix
+from skellipsoid._held_out.state import HELD_OUT
 from skellipsoid._traffic.log import score as score_messages
 
 OPEN = "open"
@@ -272,7 +273,7 @@ def keep(place, X, y, known, opened, truth):
     (k_scores, k_assigned), (o_scores, o_assigned) = (score_messages(clf, part) for part in (known, opened))
     arrays = {"k_scores": k_scores, "k_assigned": k_assigned, "k_truth": clf._encode(truth)}
     arrays |= {"o_scores": o_scores, "o_assigned": o_assigned, "n_classes": len(clf.classes_), "n_train": len(X)}
-    np.savez(place, **clf._held_out, **arrays)
+    np.savez(place, **HELD_OUT.saved(clf._held_out), **arrays)
 
 
 def headed(train, known, opened):

@@ -1,18 +1,19 @@
-"""How large the distributions are, and what runs in a fit and after it.
+"""How large the distributions are: lines, copies of lines, and containers in a fit and after it.
 
     python studies/size.py                      # of this checkout
     python studies/size.py FOLDER               # of another checkout: PYTHONPATH=FOLDER, so that its package is run
     python studies/size.py NAME=FOLDER … --page > results/size.rst      # a column for each, each in its own process
 
-A line of code is neither blank nor a comment nor part of a docstring. Public names are those of ``__all__`` of
-the package and of its public modules, without ``__version__``. What runs is counted on 600 samples of 6 classes in 8
-features, and on a log of 300 of which 40 have labels: functions of the package, without lambdas and comprehensions;
-a change of file is a call in another file than the call before it; containers are the package's classes of which a
-function held a value, without estimators. A test touches private names if its function uses a name that its file
-imports from a private module, or reads a private attribute.
+A line of code is neither blank nor a comment nor part of a docstring. Public names are those of ``__all__`` of the
+package and of its public modules, without ``__version__``. Copies are runs of more than ``MOST_EQUAL`` equal lines of
+code, imports apart, in two places of the distributions. Containers are the package's classes of which a function held a
+value, on 600 samples of 6 classes in 8 features and a log of 300 of which 40 have labels: no estimators, constraints of
+parameters or enumerations; those that pass from one folder to another are named. A test touches private names if its
+function uses a name that its file imports from a private module, or reads a private attribute.
 """
 
 import ast
+import enum
 import io
 import os
 import re
@@ -21,6 +22,7 @@ import sys
 import textwrap
 import tokenize
 import warnings
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -34,10 +36,12 @@ EMPTY = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, token
 #: Underlined, but public in Python, and in notebooks.
 PUBLIC = {"_replace", "_asdict", "_fields", "_make", "_repr_html_"}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+#: Runs of more equal lines of code are copies.
+MOST_EQUAL = 20
 
 
-def lines_of_code(source):
-    """Count the lines of a file that hold code."""
+def code_of(source):
+    """Numbers of the lines of a file that hold code."""
     held = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in EMPTY:
@@ -47,7 +51,37 @@ def lines_of_code(source):
             first = node.body[0]
             if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
                 held -= {*range(first.lineno, first.end_lineno + 1)}
-    return len(held)
+    return held
+
+
+def lines_of_code(source):
+    """Count the lines of a file that hold code."""
+    return len(code_of(source))
+
+
+def copies_of(packages, root):
+    """Give runs of equal lines of code in two places: their number of lines, and where they begin."""
+    lines, windows = [], defaultdict(list)
+    for path in sorted(path for package in packages for path in package.rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        imports = {
+            n
+            for node in ast.parse(source).body
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for n in range(node.lineno, node.end_lineno + 1)
+        }
+        text = source.splitlines()
+        lines += [(text[n - 1].strip(), f"{path.relative_to(root)}:{n}") for n in sorted(code_of(source) - imports)]
+        lines.append((f"end of {path}", ""))
+    for start in range(len(lines) - MOST_EQUAL):
+        windows[tuple(line for line, _ in lines[start : start + MOST_EQUAL + 1])].append(start)
+    found = []
+    for first, *others in windows.values():
+        for other in others:
+            if lines[first - 1][0] != lines[other - 1][0]:  # a run begins here
+                equal = (i for i in range(len(lines) - other) if lines[first + i][0] != lines[other + i][0])
+                found.append((next(equal), lines[first][1], lines[other][1]))
+    return found
 
 
 def lines_of(folder):
@@ -72,10 +106,10 @@ def public_names(package):
 
 
 class Run:
-    """What runs of the package while a function is called."""
+    """Containers of the package that its functions hold while another is called."""
 
     def __init__(self, call):
-        self.functions, self.containers, self.calls, self.changes, self._file = set(), set(), 0, 0, None
+        self.folders = defaultdict(set)  # of the functions that hold each
         self._package = str(Path(skellipsoid.__file__).parent) + os.sep
         sys.setprofile(self._note)
         try:
@@ -84,31 +118,24 @@ class Run:
             sys.setprofile(None)
 
     def _note(self, frame, event, _):
-        code = frame.f_code
-        if event not in ("call", "return") or not code.co_filename.startswith(self._package):
-            return
-        if code.co_name.startswith("<"):
-            return
-        if event == "return":
-            self.containers |= {kind for kind in map(type, frame.f_locals.values()) if _is_container(kind)}
-            return
-        self.calls += 1
-        self.changes += code.co_filename != self._file
-        self._file = code.co_filename
-        self.functions.add((code.co_filename, code.co_qualname))
+        if event == "return" and frame.f_code.co_filename.startswith(self._package):
+            folder = Path(frame.f_code.co_filename).relative_to(self._package).parent.as_posix()
+            for kind in filter(_is_container, map(type, frame.f_locals.values())):
+                self.folders[kind].add(folder.replace("/", "."))
 
     def row(self):
         """Give what is counted, in a line."""
-        files = {file for file, _ in self.functions}
-        folders = {Path(file).parent for file in files}
-        return (
-            f"{len(self.functions)} functions, {len(files)} files, {len(folders)} folders, {self.calls:,} calls, "
-            f"{self.changes:,} changes of file, {len(self.containers)} containers"
-        )
+        passed = sorted(kind.__name__ for kind, folders in self.folders.items() if folders - {_folder_of(kind)})
+        return f"{len(self.folders)} containers; {len(passed)} pass from one folder to another: {', '.join(passed)}"
+
+
+def _folder_of(kind):
+    return ".".join(kind.__module__.split(".")[1:-1])
 
 
 def _is_container(kind):
-    return kind.__module__.startswith("skellipsoid") and not issubclass(kind, BaseEstimator | type)
+    is_own = kind.__module__.startswith("skellipsoid") and kind.__module__ != "skellipsoid._core.sklearn"
+    return is_own and not issubclass(kind, BaseEstimator | type | enum.Enum)
 
 
 def runs():
@@ -205,6 +232,10 @@ def counts(root):
         yield package.name, f"{lines_of(package):,} lines of code, {len(public_names(package))} public names"
     for name in ("tests", "packages/skellipsoid-bench/tests", "packages/skellipsoid-bench/studies"):
         yield name, f"{lines_of(root / name):,} lines of code"
+    copies = copies_of((root / "skellipsoid", *packages), root)
+    longest = max(copies, default=(0, "", ""))
+    where = f", the longest of {longest[0]} at {longest[1]} and {longest[2]}" if copies else ""
+    yield "copies", f"{len(copies)} runs of more than {MOST_EQUAL} equal lines{where}"
     for name, call in runs():
         yield name, Run(call).row()
     package = root / "skellipsoid"

@@ -244,31 +244,6 @@ def test_kept_features_are_those_of_the_encoder(
         np.testing.assert_allclose(found, test, atol=2e-5)
 
 
-@pytest.mark.parametrize("finetune", ["head", "full"])
-def test_development_rows_stop_an_encoder_with_early_stopping(
-    finetune, text_plan, intents_folder, tiny_model, tmp_path, monkeypatch
-):
-    given, fit_transform = [], SupConTextEncoder.fit_transform
-
-    def watch(self, X, y=None, **more):
-        given.append((self.early_stopping, more))
-        return fit_transform(self, X, y, **more)
-
-    monkeypatch.setattr(SupConTextEncoder, "fit_transform", watch)
-    # Two development texts: the first epoch is the best, or the second.
-    stops = {"early_stopping": True, "n_iter_no_change": 2, "max_iter": 9}
-    shared = {"finetune": finetune, "model_name": tiny_model}
-    text_plan["encoders"] = [{"name": "stops", **shared, **stops}, {"name": "fixed", **shared, "max_iter": 2}]
-    stopped, fixed = run(tmp_path / "r.jsonl", **text_plan, methods=[GaussianNB()])
-    ((_, more),) = [call for call in given if call[0]]
-    known = np.random.RandomState(0).choice(["alarm", "balance", "light", "weather"], 2, replace=False)
-    dev = [(text, label) for text, label in rows_of(intents_folder, "dev") if label in known]
-    assert list(zip(more["X_val"], more["y_val"], strict=True)) == dev
-    assert all("X_val" not in more for is_stopped, more in given if not is_stopped)
-    assert 2 < stopped["encoder_epochs"] < 9
-    assert fixed["encoder_epochs"] == 2
-
-
 def test_a_record_says_what_ran_and_what_it_took(text_plan, tmp_path):
     (record,) = run(tmp_path / "r.jsonl", **text_plan, methods=[{"name": "mine", "estimator": "paper"}])
     assert (record["data"], record["ratio"], record["seed"]) == ("intents", 0.5, 0)

@@ -1,4 +1,4 @@
-"""Whether the held-out samples of a change say that shares and size of before do not suit the classes of now."""
+"""Tests whether the shrinkage and radius scale of before suit the changed classes (one-sided binomial tests)."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from ..._held_out.table import FEWEST_OF_CLASS, OF_OTHER_CLASS
+from ..._held_out.table import FEWEST_OF_CLASS
 from ..math.boundaries import Fitted
 
 #: Shares and size are chosen anew where a class rejects so many held-out samples, or where all classes reject so many
@@ -28,22 +28,22 @@ class Rejecting(NamedTuple):
     def of(cls, clf: Any, fitted: Fitted) -> "Rejecting | None":
         """Compare with the classifier of before; ``None`` without held-out samples."""
         before, table = clf._held_out, fitted.held_out
-        if before is None or table is None or before["is_open"].all():
+        if before is None or table is None or before.is_open.all():
             return None
-        own, is_rejected = table.classes[~table.is_open], table.margins[~table.is_open] < 0
+        own, is_rejected = table.known.classes, table.known.scores < 0
         counts = np.bincount(own, minlength=table.n_classes)
         rejected = np.bincount(own, is_rejected, minlength=table.n_classes)
-        usual = float(np.mean(before["scores"][~before["is_open"]] < 0))
+        usual = float(np.mean(before.known.scores < 0))
         found = np.flatnonzero(_are_more(rejected, counts, usual, MOST_MORE, LEVEL) & (counts >= FEWEST_OF_CLASS))
         most = float((rejected / np.maximum(counts, 1))[found].max(initial=0.0))
         n_known = counts.sum()
         too_many = most >= MOST_REJECTED or _are_more(rejected.sum(), n_known, usual, MOST_MORE_OF_ALL, LEVEL_OF_ALL)
         # A new class is often nearer to the others than these are to each other: then open ones are found less often,
         # whatever is chosen. Each known sample makes about one sample of a held-out class.
-        opened = before["is_open"] & ~before["is_synthetic"] & (before["classes"] < len(clf.classes_))
-        accepted = table.margins[table.kinds == OF_OTHER_CLASS] >= 0
-        if table.n_classes <= len(clf.classes_) and opened.any() and len(accepted):
-            usual = float(np.mean(before["scores"][opened] >= 0))
+        opened = before.other_class.scores
+        accepted = table.other_class.scores >= 0
+        if table.n_classes <= len(clf.classes_) and len(opened) and len(accepted):
+            usual = float(np.mean(opened >= 0))
             too_many |= _are_more(accepted.mean() * n_known, n_known, usual, MOST_MORE_OF_ALL, LEVEL_OF_ALL)
         return cls(found, most, bool(too_many))
 

@@ -27,9 +27,9 @@ from .closed_form import Prepared, finish, prepare
 #: Folds of samples, and of classes. With 10, F1 is up to 5 lower: a class that is left out alone finds more directions
 #: kept by others (skellipsoid-bench/TRIED.md, *Projections*).
 N_FOLDS = 4
-#: Rounding: a direction is kept if its variance is at least this share of that of the last component.
+#: Rounding: a direction is kept if its variance is at least this proportion of that of the last component.
 ENOUGH = 0.999
-#: Rounding: lengths that differ by this share of them are equal.
+#: Rounding: lengths that differ by this proportion of them are equal.
 SAME_LENGTH = 1e-3
 
 
@@ -173,9 +173,7 @@ def resized(fitted: Fitted, folds: Sequence[Fold], alpha: float, expected: Expec
         return fitted
     n_classes = fitted.held_out.n_classes
     parts = [table for fold in folds for table in _tables(fold, alpha, expected, n_classes)]
-    table = HeldOutTable.joined(
-        [*parts, fitted.held_out.where(fitted.held_out.is_synthetic)], fitted.held_out.mean_error
-    )
+    table = HeldOutTable.joined([*parts, fitted.held_out.synthetic], fitted.held_out.mean_error)
     if fresh is not None and len(fresh):
         sets = fresh.sets + 1 + int(table.sets.max(initial=-1))
         of_all = np.arange(n_classes)
@@ -184,7 +182,7 @@ def resized(fitted: Fitted, folds: Sequence[Fold], alpha: float, expected: Expec
         return fitted
     scale = 1.0
     if not folds[0].prepared.chosen:
-        scale = max(-expected_threshold(table.scores(expected), n_classes), TINY) * (1 + BOUNDARY_TOLERANCE)
+        scale = max(-expected_threshold(replace(table, expected=expected), n_classes), TINY) * (1 + BOUNDARY_TOLERANCE)
     boundaries, chosen = fitted.boundaries, fitted.boundaries.chosen
     if chosen is not None:
         chosen = chosen._replace(scale_of_large=chosen.scale_of_large * scale)

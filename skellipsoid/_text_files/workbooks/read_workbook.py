@@ -64,7 +64,7 @@ def read_workbook(
     wanted : sequence of str
         Names of columns that the user gave.
     sheets : sequence of str
-        Names of sheets, or else numbers from 1 of those that one sees; empty: the first that one sees.
+        Names of sheets, or else numbers from 1 of the visible ones; empty: the first visible one.
     fewest : int
         Columns that are needed: with 1, no labels.
     keeps_empty : bool
@@ -107,7 +107,7 @@ def _install() -> str:
 
 
 def _read_sheets(package: Package, path: Path, chosen: Sequence[str]) -> tuple[list[_Sheet], int]:
-    """Read some sheets, and count those that one sees and that are not read."""
+    """Read some sheets, and count the visible ones that are not read."""
     scans: dict[str, Scan] = {}
     if package.kind == "xls":
         present = _cells(package.content, [], path)["sheets"]

@@ -89,7 +89,7 @@ class _Elements:
 
 
 def sheets_of_xlsx(workbook: bytes) -> list[tuple[str, bool, str]]:
-    """Names of the sheets, whether one sees them, and the names of their relations."""
+    """Names of the sheets, whether they are visible, and the names of their relations."""
     found: list[tuple[str, bool, str]] = []
 
     def take(name: str, attributes: dict[str, str]) -> None:
@@ -251,7 +251,7 @@ class _Document:
 
 
 def scan_ods(content: bytes) -> list[tuple[str, bool, Scan]]:
-    """Names of the tables of an OpenDocument, whether one sees them, and what they hold."""
+    """Names of the tables of an OpenDocument, whether they are visible, and what they hold."""
     handler = _Document()
     _parse(content, handler)
     return [(name, style not in handler.hidden, scan) for name, style, scan in handler.tables]

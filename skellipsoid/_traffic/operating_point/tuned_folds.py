@@ -1,6 +1,7 @@
 """The folds of a tuned operating point: how samples are dealt, and what the fitted classifier keeps of them."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def keep(classifier: Any, folds: list[Fold]) -> None:
         parts.append(HeldOutTable(kinds, *columns, n_classes, ranks=ranks, gaps=gaps))
     table = HeldOutTable.joined(parts)
     if len(table.known):
-        classifier._keep_held_out(table, table.margins)
+        classifier._held_out = replace(table, of_distance_0=1.0)
 
 
 def score_fold(estimator: Any, X: Any, labels: NDArray[Any], passed: Mapping[str, Any], train: Any, test: Any) -> Fold:

@@ -1,4 +1,4 @@
-"""A page is one file: a template that is filled with one JSON, which a script shows as text."""
+"""Writes an HTML page: one file, a template that is filled with one JSON, which a script shows as text."""
 
 import base64
 import html
@@ -52,7 +52,7 @@ def _json(data: dict[str, Any]) -> str:
 
 
 def _source(text: str) -> str:
-    """Name the only style or script that a page may use."""
+    """Give the source that allows this style or script alone in the content security policy."""
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 
 

@@ -88,7 +88,7 @@ function thresholds() {
       + `${percent(right)} are right, ${percent(wrong)} wrong, ${percent(rejected)} handed over; of 100 open ones ${percent(detected)} are detected.`;
   }
   say();
-  const what = data.tested ? "test texts" : "training texts that were held out, and classes that were";
+  const what = data.tested ? "test texts" : "held-out training texts and of texts of held-out classes";
   return make("section", {}, make("h2", {}, "The threshold"),
     make("p", {}, `Scores of ${what}: a text whose score lies left of the line is predicted open.`), picture, make("p", { class: "no-print" }, make("label", {}, "Move the threshold: ", slider)), make("p", {}, said),
     table("Other thresholds, of 100 known texts, and of 100 open ones", ["threshold", "right", "wrong", "handed over", "detected"],

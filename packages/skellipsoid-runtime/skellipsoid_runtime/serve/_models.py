@@ -223,7 +223,7 @@ def _load_saved(folder: Path) -> tuple[Callable[[list[str]], Arrays], Any]:
             f"{str(folder)!r} holds no model: neither {SAVED} nor {EXPORTED}; pass a folder that skellipsoid.save or "
             "skellipsoid.export_onnx wrote, or a file with the path of one."
         )
-    try:
+    try:  # the one import of what is above this package: what wrote a saved model reads it, where it is installed
         import skellipsoid
     except ImportError as error:
         raise ImportError(
