@@ -22,7 +22,7 @@ from sklearn.metrics import f1_score
 
 from skellipsoid import EllipsoidOpenSetClassifier, learn_from_traffic, predict_set
 
-CASES, COUNTS, DRAWS = ("real-bot1", "real-bot2", "real-bot3"), (30, 120), 4
+CASES, COUNTS, DRAWS = ("real-bot1", "real-bot2", "real-bot3"), (30, 120), 10
 METHODS = (MAHALANOBIS, "logistic regression", OPEN_CLASS)
 GIVEN = {"fitted": "as trained", **{str(n): f"{n} labels" for n in COUNTS}}
 KINDS = {"occur": "F1 over the classes that occur and open", "all": "F1 over what occurs or is predicted"}
