@@ -49,7 +49,7 @@ def test_it_is_of_the_limit_and_the_zones_that_would_be_set(clf, share):
 
 def test_it_is_what_the_command_prints(clf):
     printed = {name: list(row.figures.values()) for name, row in forecasts(clf).items()}
-    for name, share in (("as fitted", None), ("limit for 20 % new", 0.2)):
+    for name, share in (("as fitted", None), ("threshold for 20 % open", 0.2)):
         found = forecast_answers(clf, open_share=share).figures
         assert [tuple(row) for row in zip(found.mean, found.low, found.high, strict=True)] == [
             (figure.mean, figure.low, figure.high) for figure in printed[name]
