@@ -11,6 +11,9 @@ occur and open; *all*: over what occurs in the truth or among the predictions. A
 1.645 standard deviations, that of the share its ``low`` to ``high``. *Picks*: users who are asked pick their class, or
 none of these, as ``predict_set`` asks as trained. *Missed*: known messages with ``miss_rate=0.1``. *Gains*: F1
 alone, with 15, 30 and 60 labels, on more draws.
+
+The results have two to four draws, nine of the gains. Their forecasts are of the version before they were pooled of two
+and before picks had an error of the gaps; TRIED.md has both beside each other.
 """
 
 import argparse
