@@ -773,7 +773,7 @@ def check_open_set_outliers_are_dropped_and_named(classifier):
     expected = values(classifier.fit(X[kept], y[kept]), rows)
     spoilt = X.copy()
     spoilt[7, 2], spoilt[31, 0] = 1e6, -1e120
-    with pytest.warns(UserWarning, match="outliers, more than 20 times .*: rows 7, 31. They are dropped"):
+    with pytest.warns(UserWarning, match="outliers, which are more than 20 times .*: rows 7, 31. They are dropped"):
         classifier.fit(spoilt, y)
     np.testing.assert_allclose(values(classifier, rows), expected, rtol=1e-6)
     if has_boundary(classifier):

@@ -103,8 +103,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         Divisors of the columns before ``scale_``: their standard deviations within classes, divided by the geometric
         mean of these. ``None``: the columns share a unit, and are taken as given (:ref:`units`); always with a trainer.
     offset_, class_offsets_ : float, ndarray of shape (n_classes,)
-        ``predict`` answers open below their sum, the limit. 0 after ``fit``; :func:`set_operating_point` changes them.
-    asking_ : mapping of str to float, or None
+        ``predict`` answers open below their sum, the threshold. 0 after ``fit``; :func:`set_operating_point` changes
+    them. asking_ : mapping of str to float, or None
         Where :func:`predict_set` asks (``low``, ``high``, ``gap``), and what is expected of it: of known messages the
         proportions ``served``, ``wrong``, ``asked`` and ``missed``, of open ones ``open_asked`` and ``open_answered``.
         ``None``: as the fit expects the traffic. See :func:`set_operating_point`.

@@ -1,4 +1,4 @@
-"""What a fit expects: warnings of features in which open samples look known."""
+"""Warnings of features in which open samples look known, with the recall of open that held-out classes show."""
 
 from typing import Any
 

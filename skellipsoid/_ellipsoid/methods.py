@@ -1,4 +1,4 @@
-"""The two fits to training samples: in closed form, or by the training of the paper.
+"""The two ways to fit ellipsoids to training samples: in closed form, or by the paper's training.
 
 ``method_of`` is the one place that chooses between them.
 """

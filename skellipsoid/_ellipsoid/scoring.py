@@ -1,4 +1,4 @@
-"""How fitted boundaries score samples: in chunks, on a device, in the precision of the samples."""
+"""Margins of samples, 1 − ‖A_k (z − m_k)‖ / Δ_k: in chunks, on a device, in the precision of the samples."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The held-out scores that a fit keeps: known samples, and samples of classes that were held out."""
+"""The table of held-out samples that a fit keeps: as the attribute ``held_out_``, and for what compares new scores."""
 
 from collections.abc import Mapping
 from dataclasses import replace

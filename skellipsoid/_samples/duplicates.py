@@ -1,10 +1,10 @@
 """Exact and near duplicates among the samples of each class, found from their features.
 
 Two samples are near duplicates if they lie improbably near each other for the local density of their class. In m
-dimensions the share (h / r)^m of the neighbours within a radius r lies within h. So if the 8th nearest neighbour of a
-sample is at r, one of eight samples lies within h by chance with probability 1 − (1 − (h / r)^m)⁸. The local dimension
-m follows from how the distance grows from the 8th to the 16th neighbour (Levina and Bickel 2004). The limit of the
-probabilities is chosen by their false discovery rate (Benjamini and Hochberg 1995).
+dimensions the proportion (h / r)^m of the neighbours within a radius r lies within h. So if the 8th nearest neighbour
+of a sample is at r, one of eight samples lies within h by chance with probability 1 − (1 − (h / r)^m)⁸. The local
+dimension m follows from how the distance grows from the 8th to the 16th neighbour (Levina and Bickel 2004). The
+threshold of the probabilities is chosen by their false discovery rate (Benjamini and Hochberg 1995).
 
 Clusters of more than two samples come from complete linkage, with the cluster's largest distance as h. At every level
 of the linkage the neighbours are counted among clusters, so that a hundred copies of one sample do not hide each other.
@@ -27,7 +27,7 @@ from .._torch.threads import map_parts, one_thread_each
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Expected share of falsely linked samples among all linked ones. 1, 20 and 50 % gain no more (TRIED.md,
+#: Expected proportion of falsely linked samples among all linked ones. 1, 20 and 50 % gain no more (TRIED.md,
 #: *Before*, *Kept*).
 FALSE_DISCOVERY_RATE = 0.05
 # Other values of the next ones change F1 by at most 0.3 on logs, and by at most 0.1 elsewhere
@@ -40,7 +40,7 @@ N_NEIGHBORS = 16
 FEWEST_FEATURES = 2
 #: With fewer neighbours the density cannot be estimated.
 FEWEST_NEIGHBORS = 8
-#: Heights at which the linkage is cut, as shares of the median distance within the class.
+#: Heights at which the linkage is cut, as fractions of the median distance within the class.
 CUTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
 #: Samples that are compared with each other at once; larger classes are divided along their widest directions.
 MOST_ROWS = 2048
@@ -314,7 +314,7 @@ def _near(
             break
         places = np.flatnonzero(clusters.sizes > 1)
         p_values = density.p_values(places, np.maximum(clusters.widest[places], least))
-        found = p_values <= FALSE_DISCOVERY_RATE  # others are linked by no limit
+        found = p_values <= FALSE_DISCOVERY_RATE  # others are linked at no threshold
         for p_value, own in zip(p_values[found].tolist(), clusters.members(places[found]), strict=True):
             linked.append(Linked(p_value, numbers[own]))
     return linked
@@ -389,12 +389,12 @@ def _typical(tree: _Tree, condensed: Floats, distances: Floats) -> float:
 def _significant(linked: list[Linked], n_samples: int) -> list[Linked]:
     """Select links with the false discovery rate; every sample is one test, with its smallest p-value."""
     smallest = np.ones(n_samples)
-    linked = [link for link in linked if link.p_value <= FALSE_DISCOVERY_RATE]  # no limit is larger
+    linked = [link for link in linked if link.p_value <= FALSE_DISCOVERY_RATE]  # no threshold is larger
     for link in linked:
         smallest[link.numbers] = np.minimum(smallest[link.numbers], link.p_value)
     smallest.sort()
     ranks = np.arange(1, n_samples + 1) / n_samples
     if not (smallest <= EVIDENCE * ranks).any():
         return []
-    limit = FALSE_DISCOVERY_RATE * ranks[smallest <= FALSE_DISCOVERY_RATE * ranks].max()
-    return [link for link in linked if link.p_value <= limit]
+    threshold = FALSE_DISCOVERY_RATE * ranks[smallest <= FALSE_DISCOVERY_RATE * ranks].max()
+    return [link for link in linked if link.p_value <= threshold]

@@ -27,7 +27,7 @@ def fold_numbers(classes: Integers, blocks: Integers, n_folds: int, rng: np.rand
 def validation_rows(
     classes: Integers, fraction: float, rng: np.random.Generator, blocks: Integers | None = None
 ) -> NDArray[np.bool_]:
-    """Choose a share of each class's samples as validation samples, (n_samples,).
+    """Choose a proportion of each class's samples as validation samples, (n_samples,).
 
     Samples with the same number in ``blocks`` are held out together; without it every sample is a block. Every class
     keeps at least one block for training, and a class of two blocks or more holds out at least one, unless blocks with

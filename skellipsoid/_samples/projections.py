@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-#: Independent columns have correlations of mean square 1 / n_samples. Less than this share of it is rounding.
+#: Independent columns have correlations of mean square 1 / n_samples. Less than this proportion of it is rounding.
 ROUNDING = 0.0025
 #: Probability that columns which are independent look uncorrelated.
 BY_CHANCE = 1e-4
-#: Standard deviations of whitened columns differ by this share of the smallest at most.
+#: Standard deviations of whitened columns differ by this proportion of the smallest at most.
 EQUAL = 1e-2
-#: Words: most of so many columns or more are 0 in all samples but this share.
+#: Words: most of so many columns or more are 0 in all samples but this proportion.
 FEWEST_WORDS, RARE = 50, 0.05
 #: Columns that are looked at before all.
 FIRST = 8

@@ -254,10 +254,10 @@ def find_outliers(features: Floats, classes: Integers) -> Integers:
     for k, own in enumerate(members):
         ratios[own] = np.log(np.maximum(distances[own] / typical[k], SMALLEST_RATIO))
     deviation = float(median_abs_deviation(ratios, scale="normal"))
-    limit = max(np.log(OUTLYING), OUTLYING_DEVIATIONS * deviation)
+    threshold = max(np.log(OUTLYING), OUTLYING_DEVIATIONS * deviation)
     found = [np.empty(0, dtype=np.int64)]
     for k, own in enumerate(members):
-        outlying = own[ratios[own] > limit]
+        outlying = own[ratios[own] > threshold]
         few = len(outlying) <= max(1, len(own) // 20) < len(own)  # more than 5 % of them belong to the class
         if few and not _is_cluster(features[outlying] / typical[k], distances[outlying] / typical[k]):
             found.append(outlying)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # most baselines need no torch
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Samples are equal to a training sample within these shares of the usual distance from the middle, of all samples and
-#: of the class: a text model rounds otherwise in another batch.
+#: Samples are equal to a training sample within these fractions of the usual distance from the middle, of all samples
+#: and of the class: an embedding model rounds otherwise in another batch.
 _SAME, _SAME_OF_CLASS = 1e-4, 1e-3
 #: They are first compared along so many directions, in parts of so many.
 _N_DIRECTIONS, _PART = 8, 4096

@@ -13,10 +13,10 @@ Floats = NDArray[np.float64]
 ALIKE = 0.1
 #: The same for so many columns or more, as embeddings have.
 MANY_ALIKE, MANY_COLUMNS = 0.3, 100
-#: A column that varies by less, as a share of the one that varies most, is what rounding left of another; of many
-#: columns, as embeddings have, also what a text model does not use.
+#: A column that varies by less, as a proportion of the one that varies most, is what rounding left of another; of many
+#: columns, as embeddings have, also what an embedding model does not use.
 NOTHING, NOTHING_OF_MANY = 1e-13, 1e-6
-#: Smallest unit of a column that varies, as a share of its standard deviation over all samples.
+#: Smallest unit of a column that varies, as a proportion of its standard deviation over all samples.
 SMALLEST = 0.03
 
 
@@ -73,6 +73,6 @@ def _deviations(features: NDArray[np.floating], classes: NDArray[np.int64], shar
 
 
 def _share_ends(features: NDArray[np.floating]) -> bool:
-    """Whether most columns have the same least and the same largest value: pixels, shares, answers of yes and no."""
+    """Whether most columns have the same least and the same largest value: pixels, proportions, yes and no."""
     ends = np.stack([features.min(axis=0), features.max(axis=0)])
     return bool(2 * np.unique(ends, axis=1, return_counts=True)[1].max() > features.shape[1])

@@ -20,8 +20,9 @@ CHUNK_SHARE = 0.25
 _CPU = torch.device("cpu")
 #: Held by the thread that seeds torch's generators, or changes another setting of the whole process.
 PROCESS_STATE = threading.RLock()
-#: Held by the thread that builds a text model, tries it, or changes for a while what it computes. A training, which may
-#: hold ``PROCESS_STATE`` for hours, does not hold it. A thread that holds it does not wait for ``PROCESS_STATE``.
+#: Held by the thread that builds an embedding model, tries it, or changes for a while what it computes. A training,
+#: which may hold ``PROCESS_STATE`` for hours, does not hold it. A thread that holds it does not wait for
+#: ``PROCESS_STATE``.
 MODEL_STATE = threading.RLock()
 
 

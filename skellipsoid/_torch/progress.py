@@ -19,13 +19,13 @@ LONG_FIT = 10
 #: For each block of ``quiet_libraries`` that runs, what restores the settings from before the first of them.
 _QUIET: list[Callable[[], None]] = []
 _QUIET_LOCK = threading.Lock()
-#: Whether every bar is shown in this thread: a command shows what takes long, also where a model answers.
+#: Whether every bar is shown in this thread: a command shows what takes long, also where a model predicts.
 _SHOWN = ContextVar("shown", default=False)
 
 
 @contextmanager
 def all_bars_shown() -> Iterator[None]:
-    """Show the bars of what answers, too, inside the block."""
+    """Show the bars of predictions, too, inside the block."""
     before = _SHOWN.set(True)
     try:
         yield

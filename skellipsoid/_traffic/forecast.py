@@ -1,4 +1,4 @@
-"""How messages to come will be answered, as far as a fit and what was learned foretell it, without a log."""
+"""A forecast of predictions on messages to come, by held-out samples and what was learned, without a log."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def forecast_answers(estimator: Any, *, open_share: float | tuple[float, float] 
         ``threshold="auto"``. It is not changed.
     open_share : float in [0, 1] or pair of floats, default=None
         Forecast the limit that ``set_operating_point(estimator, open_share=open_share)`` would place, in traffic with
-        this share of open messages. ``None``: the limit as it is, in the traffic that was learned or is expected.
+        this share of open messages. ``None``: the threshold as it is, in the traffic that was learned or is expected.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def forecast_answers(estimator: Any, *, open_share: float | tuple[float, float] 
           messages the shares that are answered ``right`` and ``wrong``, ``rejected`` and ``asked`` about
           (:func:`predict_set`); of open ones the shares that are ``noticed`` and ``open_asked``. The truth lies between
           ``low`` and ``high`` with a probability of 90 %.
-        - ``offset``: the limit that it is of, ``offset_``.
+        - ``offset``: the threshold that it is of, ``offset_``.
         - ``asking``: the zones of :func:`predict_set`, and what they are expected to do, as ``asking_`` has them after
           :func:`set_operating_point`: also as fitted, where ``asking_`` is ``None``.
 
@@ -111,7 +111,7 @@ def forecast_answers(estimator: Any, *, open_share: float | tuple[float, float] 
 
 
 class Forecast(NamedTuple):
-    """What is expected of messages to come by one limit, and the zones around it."""
+    """What is expected of messages to come by one threshold, and the zones around it."""
 
     offset: float
     asking: Mapping[str, float]
@@ -119,21 +119,21 @@ class Forecast(NamedTuple):
 
 
 def forecast_as_set(classifier: Any, held_out: HeldOutTable) -> Forecast:
-    """Forecast the limit and the zones as they are, in the traffic that was learned, was told, or is expected."""
+    """Forecast the threshold and the zones as they are, in the traffic that was learned, was told, or is expected."""
     log = read_log(classifier, None, None, None, "forecast_answers")
     found = log.fit(held_out, share_known(classifier, log, None, held_out))
     return _forecast(classifier, held_out, found, classifier.offset_, asking_known(classifier, held_out).asking)
 
 
 def forecast_as_fitted(classifier: Any, held_out: HeldOutTable) -> Forecast:
-    """Forecast the fitted limit, in the traffic that is expected."""
+    """Forecast the fitted threshold, in the traffic that is expected."""
     found, n_classes = expected_traffic(held_out), len(classifier.classes_)
     asking = place_zones(held_out, found, np.zeros(0), 0.0, n_classes).as_mapping()
     return _forecast(classifier, held_out, found, 0.0, asking)
 
 
 def forecast_placed(classifier: Any, held_out: HeldOutTable, told: Share) -> Forecast:
-    """Forecast the limit that is placed for a share of open messages."""
+    """Forecast the threshold that is placed for a share of open messages."""
     log, n_classes = read_log(classifier, None, None, None, "forecast_answers"), len(classifier.classes_)
     found = log.fit(held_out, told)
     offset = threshold_for(held_out, log, found, n_classes)

@@ -1,4 +1,4 @@
-"""Labelled messages of a log are used for all that they are worth: which to label, and what to learn from them."""
+"""Which messages of a log to label (systematic sampling), and a new model that is fitted to the labelled ones, too."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _chances(sizes: Floats, n: int) -> Floats:
 def learn_from_traffic(
     estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None, picked: bool = False
 ) -> Any:
-    """Learn from a log with some labels: classes, shapes, size and the limit.
+    """Learn from a log with some labels: classes, shapes, size and the threshold.
 
     No text model is trained again. Call it again when other messages are labelled.
 
@@ -152,8 +152,8 @@ def learn_from_traffic(
       at least five different messages have it.
     - Open messages join the real open samples; what lies nearer to one than to any class loses score (:ref:`memory`).
     - Shares and size are chosen anew.
-    - The limit is placed as by :func:`set_operating_point`. For that the labelled messages are scored by fits without
-      them.
+    - The threshold is placed as by :func:`set_operating_point`. For that the labelled messages are scored by fits
+      without them.
 
     Read more in the :ref:`User Guide <first_hour>`.
 
@@ -170,8 +170,8 @@ def learn_from_traffic(
         Labels, ``None`` or NaN where nobody has labelled. The ``open_label`` says that a message is of no class.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the labels, one over the chance of being labelled, if they were not drawn at random
-        (:func:`choose_to_label`). They act on the limit. Their unit does not matter, nor what is given for unlabelled
-        messages. Without weights, a message counts by how often the log has it without a label.
+        (:func:`choose_to_label`). They act on the threshold. Their unit does not matter, nor what is given for
+        unlabelled messages. Without weights, a message counts by how often the log has it without a label.
     picked : bool, default=False
         Whether users picked the labels when they were asked (:func:`predict_set`): one of three classes, or the
         ``open_label`` for "none of these". Messages that were answered or left open have none, so how many labels are
@@ -184,7 +184,7 @@ def learn_from_traffic(
     estimator : object
         A new estimator, with the same fitted transformers. The given one is unchanged. The last entry of ``changes_``
         says what was learned: ``n_samples``, the new ``classes``, ``n_trained``, the number of messages that are equal
-        to training samples and say nothing of the limit, and of the labelled known messages the share that the
+        to training samples and say nothing of the threshold, and of the labelled known messages the share that the
         given estimator ``rejected`` and the share that was ``foretold``. ``before`` and ``after`` foretell what the
         given and the new estimator do with messages to come: of known ones the shares ``right``, ``wrong`` and
         ``rejected``, of open ones ``noticed``, each with its standard deviation; with :func:`predict_set`, ``asked``
@@ -209,7 +209,7 @@ def learn_from_traffic(
 
     See Also
     --------
-    set_operating_point : The limit alone.
+    set_operating_point : The threshold alone.
     add_classes : Add samples that are no messages of a log.
 
     Examples
@@ -365,5 +365,5 @@ def _described(
 
 
 def _below(classifier: EllipsoidOpenSetClassifier, scores: Floats, assigned: Integers) -> NDArray[np.bool_]:
-    """Whether samples are below the limit of a classifier."""
+    """Whether samples are below the threshold of a classifier."""
     return np.asarray(less_class_offsets(classifier, scores, classifier.classes_[assigned]) < classifier.offset_)

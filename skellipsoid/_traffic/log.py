@@ -1,4 +1,4 @@
-"""A scored log, of which some messages may be labelled."""
+"""A log of messages: their scores, copies and labels, and the model of the traffic that is fitted to them."""
 
 from typing import Any, NamedTuple
 
@@ -35,8 +35,8 @@ MEMBERS = ("score_samples", "predict_known", "classes_")
 _THIS_SHEET = -1
 #: Known traffic has moved if the mean score of labelled known messages is this unlikely without; so many are needed.
 SHIFT_LEVEL, FEWEST_KNOWN = 0.01, 5
-#: A share that is told without a label moves the limit so much of the way to a stricter one: known messages that lie
-#: far out are then taken for open ones. Chosen on bots 1 and 2 and cards (skellipsoid-bench/TRIED.md).
+#: A share that is told without a label moves the threshold so much of the way to a stricter one: known messages that
+#: lie far out are then taken for open ones. Chosen on bots 1 and 2 and cards (skellipsoid-bench/TRIED.md).
 STRICTER = 0.5
 
 
@@ -181,7 +181,7 @@ def expected_traffic(held_out: HeldOutTable) -> TrafficModel:
 def threshold_for(
     held_out: HeldOutTable, log: Log, found: TrafficModel, n_classes: int, costs: tuple[float, float] | None = None
 ) -> float:
-    """Place the limit for a log or a share; without a label, half of the way where it is stricter than expected."""
+    """Place the threshold for a log or a share; without a label, half of the way where it is stricter than expected."""
     offset = place_threshold(held_out, found, log.own_scores, n_classes, costs)
     if len(log.telling().truth):
         return offset

@@ -1,4 +1,4 @@
-"""Predictions that may be questions: the class, a few classes to choose from, or open."""
+"""Predictions with a reject option and questions: one class, a few to choose from, or open."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def first_classes(classifier: Any, features: Any) -> tuple[NDArray[np.int64], Fl
 
 
 def _actions(classifier: Any, zones: Mapping[str, float], found: Predictions, gaps: Floats) -> NDArray[np.str_]:
-    """Say what is done with each message, by zones and the limit as it is now."""
+    """Say what is done with each message, by zones and the threshold as it is now."""
     class_offsets, scores = classifier.class_offsets_[found.assigned], found.scores
     is_known = scores >= (classifier.offset_ + class_offsets).astype(scores.dtype)  # as predict does
     return actions(~is_known, scores, gaps, zones, class_offsets, found.unread)
@@ -144,7 +144,7 @@ def read_asking(miss_rate: Any, ask_costs: Any) -> tuple[Costs | None, float | N
 def zones_placed(
     classifier: Any, found: TrafficModel | None, scores: Floats, costs: Costs | None, miss_rate: float | None
 ) -> dict[str, float] | None:
-    """Place the zones around the limit of a classifier; ``None`` if it keeps nothing that tells where.
+    """Place the zones around the threshold of a classifier; ``None`` if it keeps nothing that tells where.
 
     Without a model of the traffic they are those of what the classifier has learned of it, or expects.
     """
@@ -174,9 +174,9 @@ def zones_of(classifier: Any) -> Mapping[str, float] | None:
 def forecast_by_name(
     classifier: Any, held_out: HeldOutTable, found: TrafficModel, scores: Floats | None, messages: Any = ()
 ) -> dict[str, list[float]]:
-    """Foretell what a classifier does with a log of these ``scores``, or with traffic to come.
+    """Forecast what a classifier does with traffic to come, with or without a log of these ``scores``.
 
-    Gives each share with its standard deviation. Which of the ``messages`` of the log are asked about is counted.
+    Gives each proportion with its standard deviation. Which of the ``messages`` of the log are asked about is counted.
     """
     of_limit = forecast_of(held_out, found, classifier.offset_, len(classifier.classes_), scores)
     log = [] if scores is None else [scores]

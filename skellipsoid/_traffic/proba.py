@@ -55,7 +55,7 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
 
     See Also
     --------
-    set_operating_point : Sets the limit of ``predict`` for a log or an open share.
+    set_operating_point : Sets the threshold of ``predict`` for a log or an open share.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""The share of open samples in traffic, by a log with or without labels."""
+"""An estimate of the proportion of open messages in a log, with or without labels."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def estimate_open_share(
 
     See Also
     --------
-    set_operating_point : Sets the limit by the same log.
+    set_operating_point : Sets the threshold by the same log.
 
     Notes
     -----

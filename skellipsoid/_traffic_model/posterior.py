@@ -49,6 +49,10 @@ LEAST_APART, LOOK_KNOWN = 0.6, 0.02
 #: That open messages lie nearer than known ones is impossible: e to so much for each standard deviation.
 NEARER = 1000.0
 LEVELS = (1e-12, 1 - 1e-12)  # of Student's t: beyond, the place of open messages would be infinite
+#: Held-out classes say how much likelier each gap is of an open message: the logarithm is off by so much (one standard
+#: deviation), by the same for all that users pick.
+GAP_ERROR = 1.0
+_GAP_ERRORS = GAP_ERROR * norm.ppf(np.clip(qmc.Sobol(7, seed=1).random(len(POINTS))[:, 6:], 1e-4, 1 - 1e-4))
 #: A log counts as at most so many messages: the model of its scores is not the truth.
 MOST_MESSAGES = 50
 #: Labels of earlier logs tell the open share of this one like so many of its own: the share differs from week to week.
@@ -284,7 +288,7 @@ class Evidence(NamedTuple):
         It is picked of open messages, and of known ones whose class is not offered. Only what is asked about has a
         label, and that depends on the score and the gap alone: so the label tells, not that there is one.
         """
-        of_open = unknowns.open_share * (opened + 1e-9) * np.exp(odds)
+        of_open = unknowns.open_share * (opened + 1e-9) * np.exp(odds + _GAP_ERRORS)
         of_known = (1 - unknowns.open_share) * (known + 1e-9)
         is_offered = expit(self.offered[bins] - unknowns.known_shift - CONFUSION[0])
         return np.asarray((of_open + of_known * (1 - is_offered)) / (of_open + of_known))

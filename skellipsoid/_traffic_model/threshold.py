@@ -14,8 +14,6 @@ from .posterior import CANDIDATES, CENTRES, Labels, TrafficModel, bins_of, fit_t
 NEAR = 0.001
 #: Error of the model in a forecast rate (one standard deviation).
 MODEL_ERROR = 0.02
-#: The same for open messages of a log: they are few, and no labels say how far their scores reach.
-OPEN_ERROR = 0.08
 #: Probability that a figure of a forecast lies in its interval.
 CERTAINTY = 0.9
 
@@ -111,19 +109,27 @@ def expected_threshold(held_out: HeldOutTable, n_classes: int) -> float:
 def forecast_of(
     held_out: HeldOutTable, found: TrafficModel, offset: float, n_classes: int, scores: Floats | None = None
 ) -> Forecast:
-    """Forecast what an offset does, in a log of these ``scores`` or in traffic to come."""
+    """Forecast what an offset does in traffic to come; ``scores`` are those of a log.
+
+    With a log there are two forecasts: of what the posterior describes, and of the log, each of whose messages is open
+    by its probability. The first takes labelled messages, scored without themselves, for typical; in the second the
+    proportion of open messages, which labels tell roughly, decides how many known ones lie below. Each counts half
+    (linear opinion pool): where they differ, the intervals are wider.
+    """
     normal = NormalScores.of(held_out)
-    parts = _parts(found, None if scores is None else _proportions_of_bins(normal, scores))
-    at = int(np.abs(CANDIDATES - normal(np.array([offset]))).argmin())
-    tables = parts.right, parts.wrong, parts.rejected, parts.f1(n_classes)
-    right, wrong, rejected, f1 = (Figure.of(found.weights, table[:, at], held_out.n_independent) for table in tables)
-    noticed = Figure.of(found.weights, parts.noticed[:, at], held_out.n_other_classes, open_error(scores))
-    return Forecast(right, wrong, rejected, noticed, f1)
+    logs = [None] if scores is None else [None, _proportions_of_bins(normal, scores)]
+    at, parts = int(np.abs(CANDIDATES - normal(np.array([offset]))).argmin()), [_parts(found, log) for log in logs]
+    weights = np.tile(found.weights, len(parts)) / len(parts)
 
+    def figure(tables: list[Floats], n: float) -> Figure:
+        return Figure.of(weights, np.concatenate([table[:, at] for table in tables]), n)
 
-def open_error(scores: Floats | None) -> float:
-    """Error of the model for open messages: in traffic to come, the draws say how unsure their place is."""
-    return MODEL_ERROR if scores is None or not len(scores) else OPEN_ERROR
+    of_known = ([part.right for part in parts], [part.wrong for part in parts], [part.rejected for part in parts])
+    right, wrong, rejected = (figure(tables, held_out.n_independent) for tables in of_known)
+    noticed = figure([part.noticed for part in parts], held_out.n_other_classes)
+    return Forecast(
+        right, wrong, rejected, noticed, figure([part.f1(n_classes) for part in parts], held_out.n_independent)
+    )
 
 
 class _Parts(NamedTuple):

@@ -232,7 +232,7 @@ def test_what_cannot_be_fitted_is_said_before_the_data_are_read(samples, large_c
         fit(large_classifier, samples[0], y)
     with pytest.raises(ValueError, match=r"^y has 100 rows, but X has "):
         fit(large_classifier, X, y[:100])
-    with pytest.raises(ValueError, match=r"^samples_per_class=5, but must be a whole number of at least 10, "):
+    with pytest.raises(ValueError, match=r"^samples_per_class=5, but must be a whole number of at least 10; "):
         fit(large_classifier, X, y, samples_per_class=5)
     series = dd.from_pandas(pd.Series(samples[1]), npartitions=2)
     with pytest.raises(ValueError, match=r"^y has 2 partitions, but X has \d+; "):

@@ -178,7 +178,7 @@ def test_one_kind_of_rows_only(metric, y_true, missing):
     [
         ([0.5, np.nan, np.nan], "score holds NaN in 2 of 3 rows, but every row needs a score"),
         ([0.5, 0.1], "y_true has 3 rows and score has 2: pass"),
-        ([[0.5, 0.1]] * 3, r"score has shape \(3, 2\), but must be one-dimensional: .* as score_samples gives it"),
+        ([[0.5, 0.1]] * 3, r"score has shape \(3, 2\), but must be one-dimensional: .* as score_samples returns it"),
         (["a", "b", "-1"], "score is of type <U2, but must be numbers"),
         (np.ma.array([0.5, 0.1, 0.2], mask=[0, 1, 0]), "score has masked values in row 1; fill them"),
         (np.array([0.5, None, 1], dtype=object), "score is of type object, but must be numbers"),

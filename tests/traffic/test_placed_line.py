@@ -4,11 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from skellipsoid import EllipsoidOpenSetClassifier, set_operating_point
 from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, HeldOutTable
 from skellipsoid._traffic.log import Log
 from skellipsoid._traffic_model.normal_scores import NormalScores
+from skellipsoid._traffic_model.posterior import Labels, fit_traffic_model
 from skellipsoid._traffic_model.threshold import forecast_of, place_threshold
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
@@ -43,6 +45,23 @@ def test_normal_scores_are_normal_whatever_the_scores_are_and_go_back():
     far = np.array([-30.0, -2.0, 0.2, 0.9])
     np.testing.assert_allclose(normal.inverse(normal(far)[1:]), far[1:])
     assert (np.diff(normal(far)) > 0).all()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.4])
+def test_picks_tell_the_share_where_open_messages_are_asked_about_more_often_than_held_out_gaps_say(share):
+    known, n_known = np.random.default_rng(0).normal(size=1000), round(400 * (1 - share))
+    codes = np.zeros(1000, dtype=np.int64)
+    held = held_out(known, codes, codes, known[:200] * 0.9 - 2.1)
+    is_open, levels = np.arange(400) >= n_known, [(np.arange(n) + 0.5) / n for n in (n_known, 400 - n_known)]
+    scores = np.append(norm.ppf(levels[0]), 0.9 * norm.ppf(levels[1]) - 2.1)
+    unsure = (scores > -1.6) & (scores < -0.8)
+    asked = unsure & (is_open | (np.cumsum(unsure) % 3 == 0))  # open ones three times as often
+    one, nothing = np.ones(asked.sum()), np.zeros(asked.sum())  # and gaps that tell nothing
+    found = fit_traffic_model(
+        held, scores, np.arange(400), Labels(asked, is_open[asked], ~is_open[asked], one, one, nothing)
+    )
+    low, high = found.interval()
+    assert low + 0.02 < share < high - 0.02
 
 
 # The line

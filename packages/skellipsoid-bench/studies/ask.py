@@ -11,8 +11,7 @@ asked and answered. As trained, and with 30 labelled messages of a log of 300, a
 - the oracle: the two limits and the gap that serve most on the test rows themselves, with at most 8 % wrong, 35 % of
   the open ones asked and 25 % of them answered.
 
-Cases are those of ``real_lines.py``: *real*, *far*, *home* and *shift*. The results are of the
-version before the memory of open messages and class frequencies, without bot 3.
+Cases are those of ``real_lines.py``: *real*, *far*, *home* and *shift*.
 
     python -m pip install --no-deps mapie==1.6.0                     # for ``run`` alone
     python studies/real_lines.py --data-home ../../../shared/data embed
@@ -34,9 +33,8 @@ from real_lines import OPEN, cases_of, far_cases, home_cases, real_cases, third_
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-from skellipsoid import EllipsoidOpenSetClassifier, predict_open_proba, set_operating_point
-from skellipsoid._held_out.kept import held_out_of
-from skellipsoid._traffic.predict_set import _actions, asking_known, first_classes
+from skellipsoid import EllipsoidOpenSetClassifier, predict_open_proba, predict_set, set_operating_point
+from skellipsoid._traffic.predict_set import first_classes
 from skellipsoid._traffic_model.zones import Costs
 
 RESULTS = Path(__file__).parents[1] / "results" / "ask.jsonl"
@@ -137,8 +135,7 @@ def judged_case(train, known, opened):
     probabilities = predict_open_proba(clf, X)
 
     def zones():
-        asking = asking_known(clf, held_out_of(clf, "study")).asking
-        return _actions(clf, asking, scored.scores, scored.assigned, gaps)
+        return predict_set(clf, X).action
 
     def two():
         return np.where(scored.scores < clf.offset_, "open", "answer")

@@ -261,6 +261,8 @@ def _scored(method, train, messages, counts):
         clf = clf.fit(train.X, train.y)
         known, scores, line = clf.predict_known(messages.X), clf.score_samples(messages.X), 0.0
     else:
+        if method == "semantic-router":  # divides by the length of a row, which is 0 for texts that cannot be read
+            train, messages = (rows._replace(X=_with_length(rows.X)) for rows in (train, messages))
         size = _nearest_size(len(codes) / len(classes))
         make, case = METHODS[method].make, Case(0, size, None)
         texts = Texts(train.texts, train.X)
@@ -270,6 +272,11 @@ def _scored(method, train, messages, counts):
         known, scores = make(case).fit(texts, codes).answers(Texts(messages.texts, messages.X))
         known = classes[known]
     yield from _at_thresholds(method, train, messages, counts, known, scores, line)
+
+
+def _with_length(X):
+    """Give rows of zeros a direction."""
+    return np.where(X.any(axis=1, keepdims=True), X, X.shape[1] ** -0.5).astype(X.dtype)
 
 
 def _nearest_size(n_texts):

@@ -1,4 +1,4 @@
-"""Messages that were learned: kept apart from the training samples, and each of them once, whenever it came."""
+"""The labelled messages that a classifier has learned, each once, apart from its training samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

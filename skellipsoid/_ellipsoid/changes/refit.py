@@ -1,4 +1,4 @@
-"""Classes that come and go after a fit; each change is a new classifier, fitted to the samples that were kept."""
+"""A new fit to the kept samples, after classes or learned messages were added, removed or merged."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -274,8 +274,8 @@ def _begun(
 ) -> Any:
     """Make a new classifier, which has samples and messages, and is not fitted to them yet.
 
-    ``places`` are the new numbers of the old classes, −1 for those that are removed. The limit stays as it was; without
-    ``places`` it is the fitted boundary.
+    ``places`` are the new numbers of the old classes, −1 for those that are removed. The threshold stays as it was;
+    without ``places`` it is the fitted boundary.
     """
     changed = clone(clf)
     for name in _CARRIED:

@@ -1,4 +1,4 @@
-"""Whether the held-out samples of a change say that shares and size of before do not suit the classes of now."""
+"""Tests whether the shrinkage and radius scale of before suit the changed classes (one-sided binomial tests)."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Which of the learned messages are remembered, so that what lies near an open one loses score."""
+"""The memory: which learned messages lower the score of what lies near an open one (cosine)."""
 
 from typing import Any
 

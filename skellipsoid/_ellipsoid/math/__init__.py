@@ -4,8 +4,8 @@ In the order of the data: ``geometry`` (centroids, distances), ``left_out`` (a c
 ``frames`` (covariances that all classes share), ``covariance`` (the ellipsoids of all classes), ``left_out_shapes``
 (the same without a set: ``low_rank`` for small sets, ``refits`` for large ones), ``mixtures``
 (synthetic classes), ``class_sizes`` (radii by class size), ``boundaries`` (the fitted boundaries); ``table_maker``
-fills the table of ``_held_out``, and ``closed_form`` runs all. ``tiles`` multiplies by the axes of all
-classes at once.
+fills the table of ``_held_out``, and ``closed_form`` runs all. ``tiles`` multiplies samples by the
+axes of their classes.
 
 Words, each with one meaning here; docs/internals.rst has the letters:
 
@@ -20,7 +20,7 @@ Words, each with one meaning here; docs/internals.rst has the letters:
 - *background*: B and μ, from which the means of unknown classes are assumed to be drawn.
 - *frame*: the samples in coordinates of their span, and what is computed in them. From ``rotated`` on, T is the
   identity.
-- *shrinkage*: the shares a, b and ρ, in code ``spherical``, ``between`` and ``shared``.
+- *shrinkage*: the intensities a, b and ρ, in code ``spherical``, ``between`` and ``shared``.
 - *shared shape*: Q, the same for all classes; *growth*: the factor of a class's radius by its size.
 - *scale*: the radius scale s; outside of this folder ``scale_``, the divisor of the features.
 - X are the features of a user, and P is how many samples the paper mixes.

@@ -124,11 +124,11 @@ class Scorer(NamedTuple):
 
 
 class Shrinkage(NamedTuple):
-    """The shares a, b and ρ of the shapes."""
+    """The shrinkage intensities a, b and ρ of the shapes."""
 
-    spherical: float  # a, share of a sphere in T
-    between: float | None  # b, share of T in B; None without a background
-    shared: float  # ρ, share of Q in the shape of a class
+    spherical: float  # a, weight of a sphere in T
+    between: float | None  # b, weight of T in B; None without a background
+    shared: float  # ρ, weight of Q in the shape of a class
 
 
 class Chosen(NamedTuple):

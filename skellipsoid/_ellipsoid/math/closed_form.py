@@ -26,12 +26,12 @@ from .geometry import Factors, Spheres, class_spheres
 from .left_out_shapes import LeftOutShapes
 from .table_maker import TableMaker, few_of_sets
 
-#: Candidates of ρ, the share of the shared shape in that of a class. With 0.99 and 0.999 besides, F1 changes by +0.1 to
-#: −0.4 (skellipsoid-bench/TRIED.md, *Before*).
+#: Candidates of ρ, the weight of the shared shape in that of a class. With 0.99 and 0.999 besides, F1 changes by +0.1
+#: to −0.4 (skellipsoid-bench/TRIED.md, *Before*).
 SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
-#: Candidates of b, the share of T in the covariance of the class means, with up to ten classes. With a trained encoder,
-#: smaller shares are better for held-out classes only, since its training has seen them: F1 −0.7 to −4 (TRIED.md,
-#: *Weights*).
+#: Candidates of b, the weight of T in the covariance of the class means, with up to ten classes. With a trained
+#: encoder, smaller values are better for held-out classes only, since its training has seen them: F1 −0.7 to −4
+#: (TRIED.md, *Weights*).
 BETWEEN_SHARES = (0.2, 0.4, 0.6)
 #: With more than ten classes, the smallest candidate of b times the number of classes. More class means give a better
 #: estimate of their covariance, so it needs less of T: frozen F1 +0.3 and +0.7 (TRIED.md, *The present shape*, *Kept*).
@@ -138,8 +138,8 @@ def _boundaries(prepared: Prepared, distance: float, scale: float, mean_error: f
     """Give the boundaries at a radius scale; ``distance`` is the mean one of held-out samples, or any."""
     spheres, maker, shapes, shrinkage = prepared[:4]
     frame, growths = maker.frame, maker.growths(mean_error)
-    # A common factor alone: radii and distances are multiplied by radius / distance, and no answer depends on it. With
-    # it, radii are near the mean distance of a sample to its class mean, which the paper begins with.
+    # A common factor alone: radii and distances are multiplied by radius / distance, and no prediction depends on it.
+    # With it, radii are near the mean distance of a sample to its class mean, which the paper begins with.
     radius = float(spheres.radii[~spheres.degenerate].mean())
     return Boundaries.of(
         frame.origin,
@@ -156,8 +156,8 @@ def _choose_scale(held_out: HeldOutTable, expected: Expected) -> float:
     """Radius scale: the distance at which the expected traffic is divided best."""
     if not (held_out.known.distances > 0).any():
         return 1.0
-    limit = -expected_threshold(replace(held_out, expected=expected), held_out.n_classes)
-    return max(limit, TINY) * (1 + BOUNDARY_TOLERANCE)
+    threshold = -expected_threshold(replace(held_out, expected=expected), held_out.n_classes)
+    return max(threshold, TINY) * (1 + BOUNDARY_TOLERANCE)
 
 
 def _subset_for_shapes(samples: Samples, scored: Tensor, rng: np.random.Generator) -> Tensor:
@@ -210,7 +210,7 @@ def _choose_shares(maker: TableMaker, known: Sequence[HeldOutSamples]) -> tuple[
         for j, held_out in enumerate(maker.tables(shapes, known, SHARED_SHARES)):
             scores[i, j], n_independent = best_scale(held_out)[1], held_out.n_independent
     scores = np.minimum(scores.ravel(), 1.0)  # weighted shares may round to more than 1
-    # The standard error of the best F1, as of a share of samples; with 0 alone the best ones count.
+    # The standard error of the best F1, as of a proportion of samples; with 0 alone the best ones count.
     count = near_best(scores, np.sqrt(scores.max() * (1 - scores.max()) / max(1.0, n_independent)))
     tied = scores >= scores.max() - TIE
     if tied.sum() > 1:

@@ -28,7 +28,7 @@ from .tiles import Tiles, runs_of
 FEWEST_CLASSES_OF_BACKGROUND = 4
 #: Rounding: class means are equal if all their variances, in units of T, are below this.
 EQUAL_MEANS = 1e-9
-#: Rounding: axes with less than this share of the largest scatter of a class are none.
+#: Rounding: axes with less than this proportion of the largest scatter of a class are none.
 RANK_TOLERANCE = 1e-9
 
 
@@ -244,7 +244,7 @@ class Pairs(NamedTuple):
     ratio_of_shared: Tensor  # (n_pairs,) by which Q is larger
 
     def parts(self, shares: Tensor, typical: Tensor) -> tuple[Tensor, Tensor]:
-        """Factors of the class's scatter and of Q in Σ_k for each share ρ, (n_shares, n_pairs) each."""
+        """Factors of the class's scatter and of Q in Σ_k for each ρ, (n_shares, n_pairs) each."""
         shared, has_spread = shares.unsqueeze(1), self.freedom > 0
         of_scatter = torch.where(has_spread, (1 - shared) / self.freedom, 0.0)
         # Without the set Q changes; the typical variance is not computed anew.

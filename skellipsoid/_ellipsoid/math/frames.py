@@ -20,15 +20,15 @@ from .geometry import class_means
 from .left_out import Chunk, LeftOut, LeftOutSets, Sets
 from .tiles import of_like_size
 
-#: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I. On text the choice is
+#: Candidates of a, the weight of the sphere in the within-class covariance T = (1 − a) W + a w̄ I. On text the choice is
 #: 0.1 to 0.9 (TRIED.md, *Weights*). With every other one F1 falls by up to 1.1, with 0.03 besides by 1.2 on
 #: logs (results/constants.rst).
 SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
 #: Temperatures of the cross-entropy. Each candidate of a takes its best one. So the metric is compared, not its size.
 #: With the temperature 1 alone, F1 is +0.2 frozen, −0.3 and −0.5 with a trained head (TRIED.md, *Weights*).
 TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-#: Rounding: axes with less than this share of the largest scatter of all samples are none. It is smaller than that of a
-#: class, since classes may be small compared with their distances.
+#: Rounding: axes with less than this proportion of the largest scatter of all samples are none. It is smaller than
+#: that of a class, since classes may be small compared with their distances.
 SPAN_TOLERANCE = 1e-13
 
 
@@ -107,7 +107,7 @@ class Frame:
     def without(self, sets: Sets) -> tuple[Tensor, Tensor]:
         """For each set: the factor ι of T' = ι (T − κ VᵀV), and the number of axes that remain.
 
-        w̄ is less by the share tr VᵀV / tr(ν W) of itself, and the sphere a w̄ I is ``of_sphere`` T in the mean.
+        w̄ is less by the proportion tr VᵀV / tr(ν W) of itself, and the sphere a w̄ I is ``of_sphere`` T in the mean.
         """
         of_set = torch.where(sets.touched < 0, 0.0, self.sets.freedoms[sets.touched] - sets.freedoms).sum(1)
         of_sphere = (self.spherical * self.mean_variance * self.stretches(self.spherical).square()).mean()

@@ -42,7 +42,7 @@ from ..._samples.samples import Integers, Samples
 from ..._torch.devices import chunk_bytes
 from .tiles import of_like_size
 
-#: Rounding: a smaller share of a class's weight is 0.
+#: Rounding: a smaller proportion of a class's weight is 0.
 SMALLEST_SHARE = 1e-9
 
 

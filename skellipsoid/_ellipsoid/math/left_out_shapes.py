@@ -76,11 +76,11 @@ class LeftOutShapes:
         return LeftOutShapes(self.frame, self.between, without_class=True, axes_of=self if is_large else None)
 
     def distances(self, samples: HeldOutSamples, shares: Sequence[float]) -> Tensor:
-        """‖Σ_k^(−1/2) (z − m_k)‖ for each share ρ, (n_shares, n_samples)."""
+        """‖Σ_k^(−1/2) (z − m_k)‖ for each ρ, (n_shares, n_samples)."""
         return self._scores(samples, shares)[0].clamp_min(0).sqrt()
 
     def log_likelihoods(self, samples: HeldOutSamples, shares: Sequence[float], weights: Tensor) -> Tensor:
-        """Weighted Gaussian log likelihood of samples for each share ρ, but for a constant, (n_shares,)."""
+        """Weighted Gaussian log likelihood of samples for each ρ, but for a constant, (n_shares,)."""
         squares, log_volumes = self._scores(samples, shares, with_volumes=True)
         return -0.5 * ((squares + log_volumes) @ weights)
 

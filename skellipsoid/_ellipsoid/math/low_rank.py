@@ -44,7 +44,7 @@ class LowRank(NamedTuple):
     def scores(
         self, own: ClassAxes, pairs: Pairs, shares: Tensor, typical: Tensor, *, with_volumes: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Squared distances for each share ρ, and log determinants of Σ_k but for that of the coordinates.
+        """Squared distances for each ρ, and log determinants of Σ_k but for that of the coordinates.
 
         The Woodbury identity on (1 − ρ) S_k + ρ Q without the sets. The classes that score are ``own`` ones.
         The results have (n_shares, n_pairs, n_scored) and (n_shares, n_pairs) elements.

@@ -27,9 +27,9 @@ from .closed_form import Prepared, finish, prepare
 #: Folds of samples, and of classes. With 10, F1 is up to 5 lower: a class that is left out alone finds more directions
 #: kept by others (skellipsoid-bench/TRIED.md, *Projections*).
 N_FOLDS = 4
-#: Rounding: a direction is kept if its variance is at least this share of that of the last component.
+#: Rounding: a direction is kept if its variance is at least this proportion of that of the last component.
 ENOUGH = 0.999
-#: Rounding: lengths that differ by this share of them are equal.
+#: Rounding: lengths that differ by this proportion of them are equal.
 SAME_LENGTH = 1e-3
 
 

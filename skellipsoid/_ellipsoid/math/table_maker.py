@@ -101,7 +101,7 @@ class TableMaker:
     def tables(
         self, shapes: LeftOutShapes, samples: Sequence[HeldOutSamples], shares: Sequence[float]
     ) -> list[HeldOutTable]:
-        """Make the table of the held-out samples, known ones first, for each share ρ."""
+        """Make the table of the held-out samples, known ones first, for each ρ."""
         parts, tables = [], []
         for part in samples:
             of_kind = shapes.of_held_out_classes() if part.kind == OF_OTHER_CLASS else shapes
@@ -122,7 +122,7 @@ class TableMaker:
         return self._table(self._scored(part, shapes, [share]), 0, mean_error)
 
     def _scored(self, part: HeldOutSamples, shapes: LeftOutShapes, shares: Sequence[float]) -> _Scored:
-        """Distances of samples to each of their nearest classes, for each share ρ."""
+        """Distances of samples to each of their nearest classes, for each ρ."""
         shape = part.assigned.shape
         distances = shapes.distances(part.of_each_class(), shares).view(len(shares), *shape)
         sizes = self._sizes(part)

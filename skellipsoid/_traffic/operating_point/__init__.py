@@ -1,4 +1,4 @@
-"""The limit: the offset below which samples are rejected, from given samples or by cross-validation."""
+"""The threshold: the offset below which samples are rejected, from given samples or by cross-validation."""
 
 from .set import set_operating_point
 from .tuned import TunedOperatingPointCV

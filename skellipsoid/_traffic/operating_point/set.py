@@ -1,4 +1,4 @@
-"""The limit of a fitted classifier: by a rate and samples, by a log and the share of open ones, as fitted."""
+"""The threshold of a fitted classifier: by a rate and samples, by a log or an open share, or as fitted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..log import Log, read_log, threshold_for
 from ..predict_set import read_asking, zones_placed
 from .offsets import check_rates, offset_of_rate
 
-#: A limit that rejects, or accepts, so much of what it is not for is told.
+#: A threshold that rejects, or accepts, so much of what it is not for is told.
 NEARLY_ALL = 0.8
 
 
@@ -40,10 +40,10 @@ def set_operating_point(
     ask_costs: Mapping[str, float] | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> Any:
-    """Set the limit between known and open of a fitted classifier, for the traffic that it meets.
+    """Set the threshold between known and open of a fitted classifier, for the traffic that it meets.
 
     Sets ``offset_``, the score below which ``predict`` answers open, ``class_offsets_`` to 0, and ``asking_``, the
-    zones of :func:`predict_set` around the limit. For balls and ellipsoids, an offset of o multiplies the radius by
+    zones of :func:`predict_set` around the threshold. For balls and ellipsoids, an offset of o multiplies the radius by
     1 − o. Nothing else changes. Use samples that were not used in training; messages of a log that are equal to
     training samples are left out, since they lie nearer than any new message.
 
@@ -53,7 +53,7 @@ def set_operating_point(
     - with a log and a share that you know, ``set_operating_point(clf, log, open_share=0.05)``;
     - with the share alone, ``set_operating_point(clf, open_share=0.05)``;
     - with a rate, and samples that it refers to;
-    - with ``miss_rate`` or ``ask_costs`` alone: the limit stays, and the zones around it are placed for what was
+    - with ``miss_rate`` or ``ask_costs`` alone: the threshold stays, and the zones around it are placed for what was
       learned of the traffic;
     - with nothing else, ``set_operating_point(clf)``: back to what the fit, or the last :func:`learn_from_traffic`,
       placed.
@@ -106,7 +106,7 @@ def set_operating_point(
         ``asking_`` says where the zones are (``low``, ``high``, ``gap``) and what they are expected to do: of known
         messages the shares ``served`` with the right answer, answered ``wrong``, ``asked`` and ``missed``, of open ones
         ``open_asked`` and ``open_answered``. ``None`` after a rate, as fitted, and if no held-out samples tell it: then
-        they follow the limit. What was learned before counts, also where a share is told.
+        they follow the threshold. What was learned before counts, also where a share is told.
 
     Raises
     ------
@@ -127,8 +127,8 @@ def set_operating_point(
         If labels are read as open that are neither a class nor the open label. If there are fewer samples than a rate
         needs: 1 / rate − 1. The warning says which rates so few can keep. If the labelled known messages lie farther
         out than held-out training samples: then the fit predicted too few rejections. If three classes cannot keep
-        ``miss_rate``: the warning says which rate they can keep, and that one is kept. If the limit rejects or accepts
-        nearly everything, by a rate of 1, or by costs that differ too much.
+        ``miss_rate``: the warning says which rate they can keep, and that one is kept. If the threshold rejects or
+        accepts nearly everything, by a rate of 1, or by costs that differ too much.
 
     Notes
     -----
@@ -137,7 +137,7 @@ def set_operating_point(
     that were chosen on text; labels and scores of the log give the posterior distribution. The offset has the best mean
     of the expected macro F1 over it. That a known message gets the right class depends on z as it does for held-out
     ones. A log counts as at most 50 messages, since the model of its scores is not the truth. A share that is told
-    without a label moves the limit half of the way where it asks for a stricter one than before: how far out known
+    without a label moves the threshold half of the way where it asks for a stricter one than before: how far out known
     messages lie is then not known, and those that lie far out look open.
 
     *A rate.* Let r of n given samples be beyond the offset, and let the offset be the score of the next one. The share
@@ -224,7 +224,7 @@ def _fit_log(
 
 
 def _warn_of_all(held_out: HeldOutTable, offset: float) -> None:
-    """Warn if a limit rejects nearly all held-out known samples, or accepts nearly all of held-out classes."""
+    """Warn if a threshold rejects nearly all held-out known samples, or accepts nearly all of held-out classes."""
     rejected = np.average(held_out.known.scores < offset, weights=held_out.known.weights)
     opened = held_out.other_class
     accepted = np.average(opened.scores >= offset, weights=opened.weights) if len(opened) else 0.0
@@ -263,7 +263,7 @@ def _check_share_is_there(costs: Any, y: Any) -> None:
 
 
 def open_set_classifier(estimator: Any) -> BaseOpenSetClassifier:
-    """Return the last step of an estimator; an error unless it has a limit."""
+    """Return the last step of an estimator; an error unless it has a threshold."""
     classifier = split_estimator(estimator)[1]
     if not isinstance(classifier, BaseOpenSetClassifier):
         raise TypeError(

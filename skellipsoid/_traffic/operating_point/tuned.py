@@ -1,4 +1,4 @@
-"""The limit by cross-validation."""
+"""The threshold by cross-validation."""
 
 from __future__ import annotations
 
