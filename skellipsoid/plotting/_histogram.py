@@ -53,8 +53,8 @@ class ScoreHistogramDisplay:
 
     See Also
     --------
-    skellipsoid.metrics.trade_off_curve : The two rates at every threshold. TradeOffDisplay : Rejected known and open
-    samples at every threshold.
+    skellipsoid.metrics.trade_off_curve : The two rates at every threshold.
+    TradeOffDisplay : Rejected known and open samples at every threshold.
 
     Notes
     -----
