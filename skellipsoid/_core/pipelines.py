@@ -94,7 +94,7 @@ def fingerprint(estimator: Any) -> str:
     digest = sha256()
     for step in (*steps, last):
         for name, value in sorted(vars(step).items()):
-            if name in ("class_offsets_", "_kept", "_learned"):  # kept samples add nothing
+            if name in ("class_offsets_", "_held_out", "_kept", "_learned"):  # what a fit kept beside adds nothing
                 continue
             for array in _arrays(value):
                 head = array.flat[:_HEAD]

@@ -8,7 +8,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from .._core.characters import printable
+from .._core.norms import FEWEST_FEATURES, are_zeros
 from .._core.sklearn import take_rows
+from .._core.texts import texts_of
 from .._core.validation import name_rows, shortened_repr
 from .._held_out.table import Floats, Integers
 
@@ -42,6 +44,21 @@ def equal_messages(features: NDArray[Any], rounding: float | None = None) -> Int
         pairs = pairs[:, np.concatenate(is_equal)]
     graph = coo_array((np.ones(pairs.shape[1], dtype=bool), pairs), shape=(len(order), len(order)))
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+def apart(messages: Integers, X: Any, features: NDArray[Any]) -> Integers:
+    """Give messages whose features are zeros the numbers of their texts, (n_messages,); without texts each its own.
+
+    No token of such a text is known, so that equal features do not say that two of them are equal.
+    """
+    unread = np.zeros(len(messages), dtype=bool)
+    if isinstance(features, np.ndarray) and features.shape[1] >= FEWEST_FEATURES:
+        unread = are_zeros(features)
+    texts = np.asarray(texts_of(X) or np.arange(len(messages)))
+    own = np.unique(texts[unread], return_inverse=True)[1].ravel()
+    numbers = messages.copy()
+    numbers[unread] = messages.max(initial=-1) + 1 + own
+    return numbers
 
 
 def first_of_each(messages: Integers) -> tuple[Integers, Integers]:

@@ -26,7 +26,7 @@ from .._traffic_model.normal_scores import NormalScores
 from .._traffic_model.posterior import Labels, TrafficModel, fit_traffic_model
 from .._traffic_model.threshold import place_threshold
 from .._traffic_model.zones import Ranks
-from .equal import draws_of_each, equal_messages, first_of_each, refuse_contradictions
+from .equal import apart, draws_of_each, equal_messages, first_of_each, refuse_contradictions
 from .sheet import Given, read_given
 
 #: What the classifier must have.
@@ -225,7 +225,8 @@ def read_log(
         warn("Each message begins with a time, which is read as a part of it; pass the messages alone.")
     check_squares(checked := classifier._validate_scored_data(features))
     log = Log.unlabelled(*score(classifier, features), *comparable(classifier, checked))
-    log = log._replace(trained=find_trained(classifier, features))
+    copies = apart(log.copies, X, checked)
+    log = log._replace(trained=find_trained(classifier, features), copies=copies)
     labelled, truth, weights = np.zeros(len(log.scores), dtype=bool), log.truth, np.zeros(0)
     sheet = UNWEIGHTED
     if y is None:

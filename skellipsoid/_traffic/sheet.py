@@ -14,6 +14,7 @@ from .._core.warn import warn
 from .._ellipsoid.changes.learned import UNWEIGHTED, Learned, comparable, find_learned, learned_of
 from .._held_out.table import Floats, Integers
 from .equal import (
+    apart,
     contradicted,
     draws_of_each,
     equal_messages,
@@ -99,7 +100,7 @@ def read_sheet(
         As ``read_given``; if a message has several labels, unless users picked them; if all were learned before.
     """
     given = read_given(len(features), y, sample_weight, classifier.classes_)
-    messages = equal_messages(*comparable(classifier, features))
+    messages = apart(equal_messages(*comparable(classifier, features)), X, features)
     if picked:
         given = _without_contradictions(X, given, messages)
     rows = np.flatnonzero(given.labelled)

@@ -60,7 +60,7 @@ class TestInterface:
             (lambda: OpenSetShuffleSplit(known_ratio=0), "known_ratio=0 must be a number above 0"),
             (lambda: OpenSetShuffleSplit(known_ratio=25), "known_ratio=25 must be a number above 0"),
             (lambda: OpenSetShuffleSplit(test_size=1.0), "test_size=1.0 must be a proportion between 0 and 1"),
-            (lambda: OpenSetShuffleSplit(test_size=0), "test_size=0 must be a share"),
+            (lambda: OpenSetShuffleSplit(test_size=0), "test_size=0 must be a proportion"),
             (lambda: KnownClassSplit("a quarter", 0), "known_ratio='a quarter' must be a number"),
         ],
     )

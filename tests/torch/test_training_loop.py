@@ -238,7 +238,7 @@ def test_operators_of_a_fit_and_of_answers_have_one_thread(two_threads, method):
         method.decision_function(X)
     assert seen.found <= {1}
     assert torch.get_num_threads() == 2
-    with pytest.raises(ValueError, match="hold at least one known"):
+    with pytest.raises(ValueError, match="needs at least one known"):
         method.fit(X, np.full(len(X), -1))
     assert torch.get_num_threads() == 2
 

@@ -142,7 +142,7 @@ def test_frames_pipelines_and_single_classes(blobs):
 
 def test_errors_are_sentences(blobs, clf):
     X, y = blobs
-    with pytest.raises(TypeError, match=r"explain reads .* which LogisticRegression does not have"):
+    with pytest.raises(TypeError, match=r"explain needs .* which LogisticRegression does not have"):
         explain(LogisticRegression().fit(X, y), X)
     with pytest.raises(ValueError, match="n_axes=-1 is not possible; use a whole number from 0 on"):
         explain(clf, X, n_axes=-1)

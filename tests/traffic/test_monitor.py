@@ -138,7 +138,7 @@ def test_the_picture_shows_the_history(traffic):
     clf, draw = traffic
     rng = np.random.default_rng(0)
     monitor = OpenShareMonitor(clf).fit(draw(rng, 200, 0.1))
-    with pytest.raises(ValueError, match="no update"):
+    with pytest.raises(ValueError, match="never updated"):
         MonitorDisplay.from_monitor(monitor)
     for _ in range(10):
         monitor.update(draw(rng, 20, 0.6))

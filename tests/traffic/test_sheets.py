@@ -95,6 +95,24 @@ def test_one_message_with_two_labels_is_refused_by_its_text_and_both_labels(worl
     assert len(picked[-1]._learned) == N - 2
 
 
+def test_texts_of_unknown_tokens_are_not_equal():
+    X, y = make_open_blobs(400, 12, n_known=4, open_share=0.1, random_state=0)
+    X = {**{f"message {i}": row for i, row in enumerate(X)}, "😭": np.zeros(12), "😀": np.zeros(12)}
+    pipe = make_pipeline(
+        FunctionTransformer(lambda texts: np.array([X[text] for text in texts])),
+        EllipsoidOpenSetClassifier(random_state=0),
+    )
+    texts = np.array(list(X), dtype=object)
+    pipe.fit(texts[:300][y[:300] != -1], y[:300][y[:300] != -1])
+    log, labels = texts[300:], [*y[300:], 0, 1]
+    for use in (learn_from_traffic, estimate_open_share, set_operating_point):
+        use(pipe, log, labels)
+        with pytest.raises(ValueError, match=r"^'😭' has the labels 0 and 1; give each message one label"):
+            use(pipe, [*log, "😭"], [*labels, 1])
+    assert len(learn_from_traffic(pipe, log, labels)[-1]._learned) == 102
+    use(pipe[-1], pipe[0].transform(log), labels)
+
+
 @pytest.mark.parametrize("distance", [1e3, 1e5])
 def test_different_messages_of_far_classes_are_not_equal(distance):
     rng = np.random.default_rng(0)

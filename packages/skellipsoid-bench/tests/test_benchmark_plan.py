@@ -129,7 +129,7 @@ def test_the_shipped_corpus_is_a_data_set():
         ({"data": ["banking", "banking"]}, r"^data names 'banking' twice; give each a name of its own\.$"),
         ({"data": [3]}, r"^data has 3; use a name or a table of name, path, open_label, text_column"),
         ({"ratios": [0.0]}, r"^ratios has 0\.0, but the proportion of known classes must be above 0 and at most 1\.$"),
-        ({"ratios": ["a"]}, r"^ratios has 'a', but the share"),
+        ({"ratios": ["a"]}, r"^ratios has 'a', but the proportion"),
         ({"seeds": [-1]}, r"^seeds has -1, but a seed must be a whole number from 0 to 4294967295\.$"),
         ({"seeds": [0, 0]}, r"^seeds names 0 twice"),
         ({"n_splits": 1}, r"^n_splits is 1, but must be a whole number from 2 on\.$"),
