@@ -306,7 +306,9 @@ class TestChosenAnew:
     def test_a_limit_that_was_placed_for_another_choice_is_said(self):
         X, _, y = apart(5, 20)
         clf = set_operating_point(classifier().fit(X, y), open_share=0.1)
-        with pytest.warns(UserWarning, match=r"chosen anew.*the limit was placed for the former ones: place it again"):
+        with pytest.warns(
+            UserWarning, match=r"chosen anew.*the threshold was placed for the former ones: place it again"
+        ):
             few = remove_classes(clf, [0, 1])
         assert few.offset_ == clf.offset_
 
@@ -421,7 +423,7 @@ class TestTheOldOne:
         assert new.changes_[2]["classes"] == [1, 2]
         assert new.changes_[2]["into"] == 1
 
-    @pytest.mark.filterwarnings("ignore:Shares and size are chosen anew")
+    @pytest.mark.filterwarnings("ignore:Shrinkage and size are chosen anew")
     def test_the_operating_point_stays(self, old):
         X, y = digits()
         old = copy.deepcopy(old)

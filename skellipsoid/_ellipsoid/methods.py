@@ -320,5 +320,5 @@ def warn_of_few(
         f"{few.sum()} of {len(few)} classes have fewer than {FEWEST_OF_CLASS} different samples, or groups of "
         f"them ({enumerated(classes[few])}; the smallest has {counts[few].min()}). Too few held-out samples "
         f"judge their boundaries, so {result}; collect at least {FEWEST_OF_CLASS} of each class, or set the "
-        "limit on new samples."
+        "threshold on new samples."
     )

@@ -16,7 +16,7 @@ from .table import LEARNED, REAL, SYNTHETIC, HeldOutTable
 
 
 class Placed(NamedTuple):
-    """Where a limit and its zones were placed, and for what traffic."""
+    """Where a threshold and its zones were placed, and for what traffic."""
 
     offset: float
     traffic: Mapping[str, float] | None = None

@@ -2,6 +2,6 @@
 
 In come a fitted model and a log, with or without labels. Out go the share of open samples (``share``; ``log_model``
 of ``_held_out`` is the model behind it) and probabilities (``proba``), what is expected of messages to come
-(``forecast``), a new limit (``operating_point``), a model that has learned (``learning``), an alarm (``monitor``),
+(``forecast``), a new threshold (``operating_point``), a model that has learned (``learning``), an alarm (``monitor``),
 new classes (``discovery``), reasons (``explain``) and differences between two models (``compare``).
 """

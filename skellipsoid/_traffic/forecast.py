@@ -40,8 +40,9 @@ def forecast_answers(estimator: Any, *, open_share: float | tuple[float, float] 
         Fitted: :class:`EllipsoidOpenSetClassifier`, or :class:`~skellipsoid.baselines.MahalanobisClassifier` with
         ``threshold="auto"``. It is not changed.
     open_share : float in [0, 1] or pair of floats, default=None
-        Forecast the limit that ``set_operating_point(estimator, open_share=open_share)`` would place, in traffic with
-        this share of open messages. ``None``: the threshold as it is, in the traffic that was learned or is expected.
+        Forecast the threshold that ``set_operating_point(estimator, open_share=open_share)`` would place, in
+        traffic with this proportion of open messages. ``None``: the threshold as it is, in the
+        traffic that was learned or is expected.
 
     Returns
     -------

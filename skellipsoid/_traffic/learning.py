@@ -151,7 +151,7 @@ def learn_from_traffic(
     - Messages of known classes join the training samples, and weigh three times as much. A new name becomes a class if
       at least five different messages have it.
     - Open messages join the real open samples; what lies nearer to one than to any class loses score (:ref:`memory`).
-    - Shares and size are chosen anew.
+    - Shrinkage and size are chosen anew.
     - The threshold is placed as by :func:`set_operating_point`. For that the labelled messages are scored by fits
       without them.
 

@@ -50,7 +50,7 @@ def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
     result : :class:`~sklearn.utils.Bunch`
         - ``action``: ndarray of shape (n_samples,), ``"answer"``, ``"ask"`` or ``"open"``. What is answered is what
           ``predict`` answers, and open is only what ``predict`` leaves open. What is asked lies on either side of the
-          limit.
+          threshold.
         - ``classes``: ndarray of shape (n_samples, max_classes). The class that is answered, or those to ask about, in
           the order of ``decision_function``; empty places hold the open label.
         - ``probability``: ndarray of shape (n_samples,), that the right class is among them; of an open message, that
@@ -70,10 +70,10 @@ def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
 
     Notes
     -----
-    The zones are two limits of the score and one of the gap. They follow from the model of the traffic that places the
-    limit of ``predict``, and from held-out samples: how often their class is the first, among the first two and three,
-    by their score and gap (logistic regressions). ``asking_`` holds them after :func:`set_operating_point`; before,
-    they are those of the traffic that the classifier expects.
+    The zones are two thresholds of the score and one of the gap. They follow from the model of the traffic that places
+    the threshold of ``predict``, and from held-out samples: how often their class is the first, among the first two and
+    three, by their score and gap (logistic regressions). ``asking_`` holds them after :func:`set_operating_point`;
+    before, they are those of the traffic that the classifier expects.
 
     Examples
     --------

@@ -258,7 +258,7 @@ class _Bins(NamedTuple):
 
 
 def _best(answer: Floats, ask: Floats, opened: Floats, at: int) -> _Bins:
-    """Zones of the least cost, by the costs of the three answers in each bin; the limit is before the bin ``at``."""
+    """Zones of the least cost, by the costs of the three actions in each bin; the threshold is before bin ``at``."""
     of_low = _from_each(ask - opened)[: at + 1, 0]
     low = at - int(of_low[::-1].argmin())  # of equal ones that with the fewest questions
     of_high = _from_each(answer - ask)[at:]
@@ -371,7 +371,7 @@ def forecast_of_zones(
     parts = proportions_of_messages(found, ranks.scores, scores)
     if not len(gaps):
         gap, bins = ranks.number_of(zones.gap), np.arange(len(CENTRES))
-        low, high = (_bin_of(ranks, limit) for limit in (zones.low, zones.high))
+        low, high = (_bin_of(ranks, threshold) for threshold in (zones.low, zones.high))
         of_gaps = (table[:, gap:].sum(axis=1) for table in (ranks.of_known, ranks.of_open))
         asked = [(bins >= low) - 1.0 * (bins >= high) * answered for answered in of_gaps]
     else:
@@ -385,11 +385,11 @@ def forecast_of_zones(
     return Questions(of_known, Figure.of(found.weights, opened, held_out.n_other_classes))
 
 
-def _bin_of(ranks: Ranks, limit: float) -> int:
+def _bin_of(ranks: Ranks, threshold: float) -> int:
     """Give the first bin of scores that is above a threshold."""
-    if abs(limit) >= NO_THRESHOLD:
-        return 0 if limit < 0 else len(CENTRES)
-    return int(np.abs(CANDIDATES - ranks.scores(np.array([limit]))).argmin()) + 1
+    if abs(threshold) >= NO_THRESHOLD:
+        return 0 if threshold < 0 else len(CENTRES)
+    return int(np.abs(CANDIDATES - ranks.scores(np.array([threshold]))).argmin()) + 1
 
 
 def costs_of(asking: Mapping[str, float] | None) -> tuple[Costs | None, float | None]:

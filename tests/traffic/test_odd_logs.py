@@ -110,7 +110,7 @@ def test_training_samples_tell_nothing_of_the_other_messages(fitted):
     assert np.mean(only.predict(new)[truth[300:] >= 0] == -1) < 0.1
 
 
-@pytest.mark.filterwarnings("ignore:The limit accepts")  # two features do not tell classes so near apart
+@pytest.mark.filterwarnings("ignore:The threshold accepts")  # two features do not tell classes so near apart
 @pytest.mark.parametrize(("n_features", "distance"), [(2, 1), (12, 30), (128, 1)])
 def test_known_messages_alone_are_not_new(n_features, distance):
     rng = np.random.default_rng(n_features)

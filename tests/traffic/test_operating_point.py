@@ -273,7 +273,7 @@ def test_known_messages_that_have_moved_are_told(traffic):
             {"open_share": 0.2, "cost_open": 1e300},
             r"cost_open=1e\+300 is not a cost; use a positive number, of at least",
         ),
-        ({"X": True}, "A log alone does not say where the limit goes"),
+        ({"X": True}, "A log alone does not say where the threshold goes"),
         ({"X": True, "y": [None] * 1500}, "y holds no label: label some rows, and leave the others None or NaN"),
         ({"X": True, "y": [0, None]}, "inconsistent numbers of samples"),
         ({"X": True, "y": ["a"] + [None] * 1499}, "y holds strings such as 'a' and classes_ holds numbers"),
@@ -315,7 +315,9 @@ def test_a_limit_that_rejects_or_accepts_everything_is_told(traffic):
         assert (set_operating_point(clf, log, truth, rejection_rate=1.0).predict(log) == -1).all()
     with pytest.warns(UserWarning, match=r"^An acceptance rate of 1 accepts every sample: no answer is open"):
         assert (set_operating_point(clf, log, truth, open_acceptance_rate=1.0).predict(log) != -1).all()
-    with pytest.warns(UserWarning, match=r"^The limit rejects \d\d % of the known samples that the fit held out; pass"):
+    with pytest.warns(
+        UserWarning, match=r"^The threshold rejects \d\d % of the known samples that the fit held out; pass"
+    ):
         set_operating_point(clf, open_share=0.2, cost_open=1e9)
     set_operating_point(clf)
 

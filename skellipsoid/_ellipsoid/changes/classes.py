@@ -22,8 +22,8 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     among all samples of the classes in ``y``. For labelled messages of a log see :func:`learn_from_traffic`. Read more
     in the :ref:`User Guide <changing_classes>`.
 
-    Shares and size are chosen anew, as by :func:`refresh`, where those of before do not suit the classes of now: where
-    there were fewer than four classes and are more, or the other way, which have no covariance between classes; where a
+    Shrinkage and size are chosen anew, as by :func:`refresh`, where those of before do not suit the classes of now:
+    where there were fewer than four classes and are more, or the other way, which have no covariance between classes; where a
     class rejects half of its held-out samples; or where all classes reject 5 % more of them than before (and more than
     by chance). The threshold stays as it was. Call :func:`refresh` after many changes.
 

@@ -364,8 +364,8 @@ def _fitted_to(
             given = replace(method, random_state=seed).fit(samples, classes, with_held_out=earlier is clf)
         if clf.offset_ or clf.traffic_ or clf.asking_:
             warn(
-                "Shares and size are chosen anew, since those of before do not suit the classes of now; the limit was "
-                "placed for the former ones: place it again (set_operating_point)."
+                "Shrinkage and size are chosen anew, since those of before do not suit the classes of now; the "
+                "threshold was placed for the former ones: place it again (set_operating_point)."
             )
     elif rejecting is not None and len(rejecting.classes):
         warn(

@@ -100,7 +100,7 @@ def set_operating_point(
     -------
     estimator : object
         The same estimator. Its classifier's ``traffic_`` says what was learned: a dict with ``open_share`` and its
-        limits ``low`` and ``high``; ``known_shift``, how much farther out than held-out samples known messages lie, and
+        bounds ``low`` and ``high``; ``known_shift``, how much farther out than held-out samples known messages lie, and
         ``known_spread``; ``open_place``, how far below these open ones lie, and ``open_width``. The unit is a standard
         deviation of the held-out samples. ``None`` as fitted; a rate leaves it. :func:`predict_open_proba` uses it.
         ``asking_`` says where the zones are (``low``, ``high``, ``gap``) and what they are expected to do: of known
@@ -174,7 +174,7 @@ def set_operating_point(
     rates = {"rejection_rate": rejection_rate, "open_acceptance_rate": open_acceptance_rate}
     rate = next((name for name, value in rates.items() if value is not None), None)
     costs, found, log = _check_costs(cost_open, cost_reject), None, Log.empty()
-    limit_stays = asked_by != (None, None) and rate is None and X is None and open_share is None
+    threshold_stays = asked_by != (None, None) and rate is None and X is None and open_share is None
     if rate is not None:
         of_share = {"open_share": open_share, "cost_open": cost_open, "cost_reject": cost_reject}
         _check_only_a_rate(rate, X, of_share | {"sample_weight": sample_weight})
@@ -190,11 +190,11 @@ def set_operating_point(
         back = Placed(offset, found.traffic())
         _warn_of_all(held_out, offset)
     placed = copy(classifier)
-    if not limit_stays:
+    if not threshold_stays:
         placed.offset_, placed.class_offsets_ = back.offset, np.zeros(len(placed.classes_))
     if isinstance(placed, KeepsHeldOutMixin):
-        placed.traffic_ = placed.traffic_ if limit_stays else back.traffic
-        is_back = found is None and asked_by == (None, None)  # without zones of their own they follow the limit
+        placed.traffic_ = placed.traffic_ if threshold_stays else back.traffic
+        is_back = found is None and asked_by == (None, None)  # without zones of their own they follow the threshold
         placed.asking_ = back.asking if is_back else zones_placed(placed, found, log.own_scores, *asked_by)
     classifier.__dict__.update(vars(placed))  # all at once
     return estimator
@@ -213,7 +213,7 @@ def _fit_log(
                 "label about 30 other messages, or pass open_share."
             )
         raise ValueError(
-            "A log alone does not say where the limit goes, since known messages that are worded unlike the "
+            "A log alone does not say where the threshold goes, since known messages that are worded unlike the "
             "training samples look like open ones: pass y with labels of about 30 messages, and None for the "
             "others, or open_share."
         )
@@ -230,9 +230,9 @@ def _warn_of_all(held_out: HeldOutTable, offset: float) -> None:
     accepted = np.average(opened.scores >= offset, weights=opened.weights) if len(opened) else 0.0
     advice = "pass costs that differ less, or another open_share"
     if rejected >= NEARLY_ALL:
-        warn(f"The limit rejects {100 * rejected:.0f} % of the known samples that the fit held out; {advice}.")
+        warn(f"The threshold rejects {100 * rejected:.0f} % of the known samples that the fit held out; {advice}.")
     elif accepted >= NEARLY_ALL:
-        warn(f"The limit accepts {100 * accepted:.0f} % of the samples whose class the fit held out; {advice}.")
+        warn(f"The threshold accepts {100 * accepted:.0f} % of the samples whose class the fit held out; {advice}.")
 
 
 def _check_costs(cost_open: Any, cost_reject: Any) -> tuple[float, float] | None:

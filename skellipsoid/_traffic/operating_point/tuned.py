@@ -32,7 +32,7 @@ from .tuned_folds import are_discriminants, deal, keep, score_fold
 
 
 class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Open-set classifier whose limit is chosen by cross-validation.
+    """Open-set classifier whose threshold is chosen by cross-validation.
 
     The counterpart of :class:`~sklearn.model_selection.TunedThresholdClassifierCV` for open-set classifiers. In every
     fold the estimator is fitted on the training part and scores the test part; classes that are only in the test part

@@ -32,7 +32,7 @@ def deal(labels: NDArray[Any], open_label: Any, groups: NDArray[Any] | None) -> 
     if not len(classes) or not classes.any():
         raise ValueError(
             "y has fewer than two classes beside open samples, so that no fold can leave a class out; fit the "
-            "classifier itself, and set its limit by new samples (set_operating_point)."
+            "classifier itself, and set its threshold by new samples (set_operating_point)."
         )
     known = np.flatnonzero(~is_open)
     blocks = np.arange(len(labels)) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
