@@ -23,9 +23,9 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     in the :ref:`User Guide <changing_classes>`.
 
     Shrinkage and size are chosen anew, as by :func:`refresh`, where those of before do not suit the classes of now:
-    where there were fewer than four classes and are more, or the other way, which have no covariance between classes; where a
-    class rejects half of its held-out samples; or where all classes reject 5 % more of them than before (and more than
-    by chance). The threshold stays as it was. Call :func:`refresh` after many changes.
+    where there were fewer than four classes and are more, or the other way, which have no covariance between classes;
+    where a class rejects half of its held-out samples; or where all classes reject 5 % more of them than before (and
+    more than by chance). The threshold stays as it was. Call :func:`refresh` after many changes.
 
     With ``trainer=EliDecide()`` the matrices of classes that are not in ``y`` stay. Those in ``y`` are trained, on all
     samples: in the losses, the matrix of a class does not act on those of the others. A share of the new samples are

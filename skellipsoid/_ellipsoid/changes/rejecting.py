@@ -10,8 +10,8 @@ from ..._held_out.table import FEWEST_OF_CLASS
 from ..math.boundaries import Fitted
 
 #: Shrinkage and size are chosen anew where a class rejects so many held-out samples, or where all classes reject so
-#: many more, or accept so many more samples of held-out classes, than before the change. Classes that reject so many more
-#: are named.
+#: many more, or accept so many more samples of held-out classes, than before the change. Classes that reject so
+#: many more are named.
 MOST_REJECTED, MOST_MORE_OF_ALL, MOST_MORE = 0.5, 0.05, 0.15
 #: Levels of the tests that there are more than before, of a class and of all, when there were at least so many.
 LEVEL, LEVEL_OF_ALL, LEAST_USUAL = 1e-3, 1e-2, 0.02
