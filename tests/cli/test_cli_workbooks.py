@@ -154,8 +154,8 @@ def test_messages_that_a_spreadsheet_changed_are_named(folder, tmp_path, capsys)
     assert "(nearest there: '+491711234567'), line 4 '12' (nearest there: '0012'); correct them, or pass --yes" in error
     assert (folder / "skellipsoid.json").read_bytes() == before
     assert main([*words, "--yes"]) == 0
-    # To this text model the two numbers are equal, and so one message.
-    assert capsys.readouterr().out.startswith("Learned 3 messages, 3 of them open, beside 3 without a label.")
+    # The two numbers cannot be read by this model, and are two messages.
+    assert capsys.readouterr().out.startswith("Learned 4 messages, 4 of them open, beside 3 without a label.")
     # With digests they are found, and what a cell says is compared.
     lines = [f"{cell};-1;{digest(text)}" for cell, text in zip([messages[0], "bye", "12"], messages, strict=False)]
     sheet.write_text("\n".join(["message;label;digest", *lines]), encoding="utf-8")
