@@ -135,7 +135,7 @@ def finish(prepared: Prepared | Spheres, alpha: float, expected: Expected) -> Fi
 
 
 def _boundaries(prepared: Prepared, distance: float, scale: float, mean_error: float) -> Boundaries:
-    """Give the boundaries at a radius scale; ``distance`` is the mean one of held-out samples, or any."""
+    """Return the boundaries at a radius scale; ``distance`` is the mean one of held-out samples, or any."""
     spheres, maker, shapes, shrinkage = prepared[:4]
     frame, growths = maker.frame, maker.growths(mean_error)
     # A common factor alone: radii and distances are multiplied by radius / distance, and no prediction depends on it.

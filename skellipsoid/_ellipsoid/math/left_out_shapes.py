@@ -94,7 +94,7 @@ class LeftOutShapes:
         return Shapes(metric, centres, found.scaled(factor), size * growths, self.allowances * factor / size**2)
 
     def moments(self) -> Moments:
-        """Give the statistics that the shapes are computed from."""
+        """Return the statistics that the shapes are computed from."""
         frame = self.frame
         return Moments(
             frame.sets.weights.totals,

@@ -108,7 +108,7 @@ def low_rank_changes(view: View, chunk: Chunk) -> LowRank:
 
 
 def _fewest_columns(V: Tensor, YD: Tensor, inverse: Tensor, E: Tensor, n_classes: int) -> tuple[Tensor, Tensor]:
-    """Give U and E such that UᵀEU is that of the rows of V and Y D⁻¹.
+    """Return U and E such that UᵀEU is that of the rows of V and Y D⁻¹.
 
     Class means lie along the first axes, and D⁻¹ is a multiple of I along the others. So the rows of Y D⁻¹ are sums of
     those of V and of unit vectors, which are fewer for large sets.
@@ -127,7 +127,7 @@ def _fewest_columns(V: Tensor, YD: Tensor, inverse: Tensor, E: Tensor, n_classes
 
 
 def _class_means(view: View, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Give Y, μ, G, and the number of classes that remain.
+    """Return Y, μ, G, and the number of classes that remain.
 
     The rows of Y are the deviations c − μ of the touched classes, and V. B₀ gains YᵀGY: the scatter of the class
     means that remain, about their own mean, less that of all class means, both divided by K − 1.
@@ -148,7 +148,7 @@ def _class_means(view: View, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor, T
 
 
 def _relative_trace(view: View, V: Tensor, Y: Tensor, G: Tensor) -> Tensor:
-    """Give the trace of H⁻¹ (B₀ + YᵀGY), relative to that of B₀, (n_sets,).
+    """Return the trace of H⁻¹ (B₀ + YᵀGY), relative to that of B₀, (n_sets,).
 
     H⁻¹ is I + Vᵀ (κ⁻¹ I − VVᵀ)⁻¹ V.
     """

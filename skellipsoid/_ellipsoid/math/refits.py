@@ -110,7 +110,7 @@ def refit(view: View, chunk: Chunk) -> Refit:
 
 
 def _remaining_means(frame: Frame, chunk: Chunk, left_out: LeftOut) -> Tensor:
-    """Give the means of the classes that remain, (n_remaining, n_axes)."""
+    """Return the means of the classes that remain, (n_remaining, n_axes)."""
     present = chunk.sets.touched[0] >= 0
     touched, means = chunk.sets.touched[0][present], frame.means.clone()
     means[touched] += left_out.moves[0][present] @ left_out.V[0]

@@ -130,7 +130,7 @@ class TableMaker:
         return _Scored(part, distances.cpu().numpy(), sizes.cpu().numpy(), allowances.cpu().numpy())
 
     def _table(self, scored: _Scored, i: int, mean_error: float) -> HeldOutTable:
-        """Give a part of the table: each sample is assigned to the class with the least square less its allowance.
+        """Return a part of the table: each sample is assigned to the class with the least square less its allowance.
 
         Distances are relative to how far out new samples of classes of these sizes lie. Samples of synthetic classes
         have no class, and all weigh the same.
@@ -173,7 +173,7 @@ class TableMaker:
         return class_sizes.growths(mean_error, self.sizes, self.typical_size)
 
     def typical_growth(self, mean_error: float) -> float:
-        """Give the growth of a class of typical size, where that of a class of very many samples is 1."""
+        """Return the growth of a class of typical size, where that of a class of very many samples is 1."""
         return float((1 + mean_error / self.typical_size) ** 0.5)
 
     def _sizes(self, part: HeldOutSamples) -> Tensor:
