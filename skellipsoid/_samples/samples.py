@@ -196,7 +196,7 @@ def find_scale(features: NDArray[np.floating], mean: Floats, weights: Floats) ->
     return usable_scale(float(np.sqrt(weights @ squares)), mean, features.dtype)
 
 
-def fresh_share(n_fresh: float) -> float:
+def fresh_weight(n_fresh: float) -> float:
     """Share of a ratio, in logarithms, that so many fresh samples are trusted with."""
     return n_fresh / (n_fresh + HALF_FRESH)
 

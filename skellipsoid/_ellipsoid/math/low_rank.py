@@ -42,17 +42,17 @@ class LowRank(NamedTuple):
         return moved.squeeze(2) * self.psi[numbers].unsqueeze(1)
 
     def scores(
-        self, own: ClassAxes, pairs: Pairs, shares: Tensor, typical: Tensor, *, with_volumes: bool
+        self, own: ClassAxes, pairs: Pairs, shrinkages: Tensor, typical: Tensor, *, with_volumes: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Squared distances for each ρ, and log determinants of Σ_k but for that of the coordinates.
 
         The Woodbury identity on (1 − ρ) S_k + ρ Q without the sets. The classes that score are ``own`` ones.
-        The results have (n_shares, n_pairs, n_scored) and (n_shares, n_pairs) elements.
+        The results have (n_shrinkages, n_pairs, n_scored) and (n_shrinkages, n_pairs) elements.
         """
         offsets, columns = pairs.offsets, self.U[pairs.numbers] * self.view.background.stretches
         vectors, n_columns = torch.cat([columns, offsets], dim=1), columns.shape[1]
         basis = None if self.view.basis is None else self.view.basis[pairs.numbers]
-        of_scatter, sphere = parts = pairs.parts(shares, typical)
+        of_scatter, sphere = parts = pairs.parts(shrinkages, typical)
         inner, squares = own.inner_products(vectors, pairs.places, basis, parts, n_columns)
         of_sphere = sphere[..., None, None]
         inner = inner + columns @ vectors.transpose(1, 2) / of_sphere

@@ -222,7 +222,7 @@ def _first_of_equal(features: Floats, texts: NDArray[Any] | None) -> Integers:
 
 
 def _in_order(labels: Integers, numbers: Integers, copies: Integers) -> Integers:
-    """Assign numbers to groups by their size with copies, the largest first, and equally large ones by their first row."""
+    """Assign numbers to groups: the largest first, copies counted, and equally large ones by their first row."""
     n_groups = int(labels.max(initial=-1)) + 1
     inside = labels >= 0
     first = np.full(n_groups, np.iinfo(np.int64).max)
