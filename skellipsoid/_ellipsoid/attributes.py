@@ -15,7 +15,7 @@ from .math.boundaries import Boundaries
 
 
 def _fitted(read: Callable[[Boundaries], Any], what: str) -> Any:
-    """Give a property that reads what a fit stored."""
+    """Return a property that reads what a fit stored."""
 
     def found(classifier: Any) -> Any:
         check_is_fitted(classifier)

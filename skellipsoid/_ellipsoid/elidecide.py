@@ -162,7 +162,7 @@ class EliDecide(BaseEstimator):
         return tuple(given) if isinstance(given, tuple | list) else (given, given)
 
     def _settings(self, alpha: float, beta: float, n_classes: int) -> TrainingSettings:
-        """Give the settings of the training; P is at most the number of known classes."""
+        """Return the settings of the training; P is at most the number of known classes."""
         fewest, most = self._range_of_p()
         ours = {name: value for name, value in self.get_params().items() if name not in ("n_mix", "rescale")}
         n_mix = (min(fewest, n_classes), min(most, n_classes))

@@ -73,7 +73,7 @@ class Method(ABC):
     def column_units(
         self, X: NDArray[Any], codes: Codes, weights: NDArray[np.float64], known: NDArray[np.int64]
     ) -> NDArray[np.float64] | None:
-        """Give the units of the columns by the ``known`` samples; ``None``: as given."""
+        """Return the units of the columns by the ``known`` samples; ``None``: as given."""
         return None
 
     def enough_memory(self, samples: TrainingSamples, n_classes: int) -> AbstractContextManager[None]:
@@ -92,7 +92,7 @@ class ClosedForm(Method):
     def column_units(
         self, X: NDArray[Any], codes: Codes, weights: NDArray[np.float64], known: NDArray[np.int64]
     ) -> NDArray[np.float64] | None:
-        """Give standard deviations within classes, where the columns do not share a unit.
+        """Return standard deviations within classes, where the columns do not share a unit.
 
         Copies count as they do in the fit.
         """
@@ -166,7 +166,7 @@ class ClosedForm(Method):
 
 @cache
 def _made_by() -> tuple[str, ...]:
-    """Give the hash of the sources that compute what is cached, and versions: after a change nothing is found."""
+    """Return the hash of the sources that compute what is cached, and versions: after a change nothing is found."""
     digest = sha256()
     for folder in _SOURCES:
         for name, content in _sources(files(f"{_PACKAGE}.{folder}"), folder):
@@ -256,7 +256,7 @@ class Training(Method):
         return fitted, replace(given, validates=decided, open_validates=open_decided)
 
     def _fixed(self, earlier: Boundaries, same: Mapping[int, int]) -> Fixed | None:
-        """Give the trained matrices of some classes, under their new numbers; ``None`` after a closed form."""
+        """Return the trained matrices of some classes, under their new numbers; ``None`` after a closed form."""
         axes, n_features = earlier.shapes.factors.axes, len(earlier.mean)
         if earlier.shapes.metric.axes is not None or not len(axes):
             return None

@@ -18,7 +18,7 @@ Scored = tuple[NDArray[np.floating], NDArray[np.int64], NDArray[Any]]
 
 
 def read_on_device(classifier: Any, X: Any) -> Tensor | None:
-    """Give a tensor that is where the classifier scores, without a copy to the host; ``None`` for all other input.
+    """Return a tensor that is where the classifier scores, without a copy to the host; ``None`` for all other input.
 
     Its values are not checked: the norms that scoring returns say whether they are finite.
     """
@@ -85,7 +85,7 @@ def score(boundaries: Boundaries, X: NDArray[Any] | Tensor, device: torch.device
 
 @one_thread_each()
 def deductions(boundaries: Boundaries, X: NDArray[Any]) -> NDArray[np.floating]:
-    """Give what the score of each sample loses by the memory of labelled messages, (n_samples,)."""
+    """Return what the score of each sample loses by the memory of labelled messages, (n_samples,)."""
     with torch.inference_mode():
         ready = boundaries.ready(torch.device("cpu"), torch.float64 if X.dtype.itemsize == 8 else torch.float32)
         parts = np.array_split(X, max(1, len(X) // 4096))

@@ -31,7 +31,7 @@ class Expected(NamedTuple):
 
     @classmethod
     def of(cls, classifier: Any) -> "Expected":
-        """Give what a fitted classifier expects: by its parameters when it was fitted, whatever they are now."""
+        """Return what a fitted classifier expects: by its parameters when it was fitted, whatever they are now."""
         found: Expected | None = getattr(classifier, "_expected", None)
         return cls.by(classifier) if found is None else found
 

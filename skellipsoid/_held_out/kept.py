@@ -82,7 +82,7 @@ class KeepsHeldOutMixin:
 
 
 def held_out_of(classifier: Any, caller: str) -> HeldOutTable:
-    """Give the table of held-out samples that new scores are compared with, for the traffic that the fit expects.
+    """Return the table of held-out samples that new scores are compared with, for the traffic that the fit expects.
 
     Raises
     ------

@@ -19,7 +19,7 @@ class _TableRule(Rule):
     """Rule of a table that is saved as a mapping of arrays."""
 
     def saved(self, value: HeldOutTable | None) -> Any:
-        """Give the columns in the types of format 1."""
+        """Return the columns in the types of format 1."""
         if value is None:
             return None
         columns = {

@@ -175,7 +175,7 @@ class HeldOutTable:
         return self.of_distance_0 - self.distances
 
     def kept(self, scale: float) -> "HeldOutTable | None":
-        """Give what a fit keeps: distances and gaps at the radius scale; ``None`` if no sample is known."""
+        """Return what a fit keeps: distances and gaps at the radius scale; ``None`` if no sample is known."""
         if not len(self.known):
             return None
         return replace(self, distances=self.distances / scale, gaps=self.gaps / scale**2, of_distance_0=1.0)
@@ -349,7 +349,7 @@ def _candidate_scales(held_out: HeldOutTable) -> NDArray[np.float64]:
 
 
 def candidates(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give the distinct values, or ``N_CANDIDATES`` quantiles of them, in ascending order."""
+    """Return the distinct values, or ``N_CANDIDATES`` quantiles of them, in ascending order."""
     found = np.unique(values)
     if len(found) > N_CANDIDATES:
         found = np.unique(np.quantile(found, np.linspace(0, 1, N_CANDIDATES), method="closest_observation"))

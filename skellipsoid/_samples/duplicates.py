@@ -63,7 +63,7 @@ class Linked(NamedTuple):
 def find_duplicates(
     features: NDArray[Any], classes: Integers, copies: Integers | None = None, n_others: int = 0
 ) -> Integers:
-    """Give duplicates within a class the same number.
+    """Assign duplicates within a class the same number.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def find_duplicates(
 
 
 def equal_samples(features: NDArray[Any], labels: Integers) -> Integers:
-    """Give samples with the same label and exactly the same features the same number."""
+    """Assign samples with the same label and exactly the same features the same number."""
     # Adding 0 makes 0 of −0.
     table = np.column_stack([np.ascontiguousarray(features + 0.0).view(np.uint8), labels.view(np.uint8).reshape(-1, 8)])
     bytes_of = np.ascontiguousarray(table).view(np.dtype((np.void, table.shape[1]))).ravel()
@@ -138,7 +138,7 @@ def equal_samples(features: NDArray[Any], labels: Integers) -> Integers:
 
 
 def in_order(labels: NDArray[Any]) -> Integers:
-    """Give labels numbers in the order of their first appearance."""
+    """Assign numbers to labels in the order of their first appearance."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     numbers = np.empty(len(first), dtype=np.int64)
     numbers[np.argsort(first)] = np.arange(len(first))
@@ -359,13 +359,13 @@ class _Tree(NamedTuple):
         return cls(np.append(np.full(n_samples, -1.0), merges[:, 2]), above, places, sizes, leaves)
 
     def n_clusters(self, heights: Sequence[float]) -> list[int]:
-        """Give the number of clusters of each ``cut``: merged clusters stand in the order of their heights."""
+        """Return the number of clusters of each ``cut``: merged clusters stand in the order of their heights."""
         n_samples = len(self.leaves)
         found: list[int] = (n_samples - self.heights[n_samples:].searchsorted(heights, side="right")).tolist()
         return found
 
     def cut(self, height: float) -> _Clusters:
-        """Give the clusters whose samples are all within a distance of each other."""
+        """Return the clusters whose samples are all within a distance of each other."""
         tops = ((self.heights <= height) & (self.above > height)).nonzero()[0]
         tops = tops[self.starts[tops].argsort()]
         starts = self.starts[tops]

@@ -46,7 +46,7 @@ def validation_rows(
 
 
 def _blocks_by_class(classes: Integers, blocks: Integers) -> Iterator[tuple[int, Integers]]:
-    """Give each class and its blocks, in the order of their first samples."""
+    """Return each class and its blocks, in the order of their first samples."""
     for label in np.unique(classes):
         own = blocks[classes == label]
         yield int(label), own[np.sort(np.unique(own, return_index=True)[1])]

@@ -168,7 +168,7 @@ class Samples:
 
 
 def joined(units: Integers, groups: Integers) -> Integers:
-    """Give each sample the number of its block, (n_samples,): blocks divide no group, and as few units as possible.
+    """Assign each sample the number of its block, (n_samples,): blocks divide no group, and as few units as possible.
 
     A text that every user sends once would join all users into one block. So units join groups, those in the fewest
     groups first, as long as no block has more than a fifth of the samples.
@@ -196,7 +196,7 @@ def find_scale(features: NDArray[np.floating], mean: Floats, weights: Floats) ->
     return usable_scale(float(np.sqrt(weights @ squares)), mean, features.dtype)
 
 
-def fresh_share(n_fresh: float) -> float:
+def fresh_weight(n_fresh: float) -> float:
     """Share of a ratio, in logarithms, that so many fresh samples are trusted with."""
     return n_fresh / (n_fresh + HALF_FRESH)
 
@@ -213,7 +213,7 @@ def of_unit_length(features: NDArray[Any]) -> NDArray[Any]:
 
 
 def usable_scale(scale: float, mean: Floats, dtype: np.dtype[Any]) -> float:
-    """Give the scale of features of a precision, or 1 where it is 0 up to rounding."""
+    """Return the scale of features of a precision, or 1 where it is 0 up to rounding."""
     # Equal samples differ from their mean by rounding alone.
     rounding = np.finfo(dtype).eps * float(np.linalg.norm(mean))
     return scale if scale > 4 * rounding else 1.0

@@ -54,7 +54,7 @@ class TrainingSamples:
         return replace(self, **{name: getattr(self, name)[chosen] for name in _COLUMNS})
 
     def with_places(self, places: Integers) -> "TrainingSamples":
-        """Give classes new numbers."""
+        """Renumber classes."""
         return replace(self, classes=places[self.classes])
 
     def with_open(self, features: NDArray[Any]) -> "TrainingSamples":
@@ -119,7 +119,7 @@ class TrainingSamples:
         return replace(self, weights=weights)
 
     def as_tensors(self, n_classes: int, device: "torch.device") -> tuple[Samples, "torch.Tensor"]:
-        """Give the known samples, and the features of the open ones, as tensors: the one step from NumPy to torch."""
+        """Return the known samples, and the features of the open ones, as tensors: the one step from NumPy to torch."""
         import torch
 
         features, classes = torch.from_numpy(self.features).to(device), torch.from_numpy(self.classes).to(device)
@@ -187,7 +187,7 @@ class TrainingSamples:
         return rest.appended({name: getattr(new, name) for name in _COLUMNS}).normalized()
 
     def labels_of(self, features: NDArray[Any], n_classes: int) -> Integers:
-        """Give the class of the training sample that each sample is equal to up to rounding, (n_samples,).
+        """Return the class of the training sample that each sample is equal to up to rounding, (n_samples,).
 
         It is ``n_classes`` of an open one, and −1 without one. Validation samples are none: boundaries are computed
         without them. If training samples of one class are equal by chance, as in few columns of whole numbers, no

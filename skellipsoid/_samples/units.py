@@ -23,7 +23,7 @@ SMALLEST = 0.03
 def column_units(
     features: NDArray[np.floating], classes: NDArray[np.int64], weights: Floats, n_different: int | None = None
 ) -> Floats | None:
-    """Give the unit of each column, its standard deviation within classes; ``None`` if all are in one unit as given.
+    """Return the unit of each column, its standard deviation within classes; ``None`` if all are in one unit as given.
 
     They do not depend on the units of the columns but for a common factor: their geometric mean is 1.
 
@@ -62,7 +62,7 @@ def in_units(features: NDArray[Any], units: Floats | None) -> NDArray[Any]:
 
 
 def _deviations(features: NDArray[np.floating], classes: NDArray[np.int64], shares: Floats) -> tuple[Floats, Floats]:
-    """Give standard deviations of columns, within classes and over all samples, (n_features,) each."""
+    """Return standard deviations of columns, within classes and over all samples, (n_features,) each."""
     centred = features - shares @ features.astype(np.float64, copy=False)
     overall = shares @ np.square(centred)
     of_classes = np.zeros(features.shape[1])

@@ -16,7 +16,7 @@ CHUNK_BYTES = 64 * 2**20
 #: Largest chunk on a GPU; chosen by hand, no GPU has measured it.
 LARGEST_CHUNK_BYTES = 4 * 2**30
 #: Share of a GPU's free memory that a chunk may take.
-CHUNK_SHARE = 0.25
+CHUNK_PROPORTION = 0.25
 _CPU = torch.device("cpu")
 #: Held by the thread that seeds torch's generators, or changes another setting of the whole process.
 PROCESS_STATE = threading.RLock()
@@ -120,7 +120,7 @@ def chunk_bytes(device: torch.device) -> int:
     """Memory of one chunk of samples."""
     if device.type != "cuda":
         return CHUNK_BYTES
-    free = int(CHUNK_SHARE * machine.free_gpu_bytes(device))
+    free = int(CHUNK_PROPORTION * machine.free_gpu_bytes(device))
     return max(CHUNK_BYTES, min(free, LARGEST_CHUNK_BYTES))
 
 

@@ -75,7 +75,7 @@ class Shards:
             parameter.grad = total.view_as(parameter)
 
     def agreed(self, number: int) -> int:
-        """Give the number that the first process has."""
+        """Return the number that the first process has."""
         if self.n_processes == 1:
             return number
         found: list[int] = [number]

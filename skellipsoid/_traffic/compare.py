@@ -228,6 +228,6 @@ class Comparison:
 
 
 def _shorten(text: str) -> str:
-    """Give a text as a part of one line."""
+    """Return a text as a part of one line."""
     line = printable(" ".join(text.split()))
     return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"

@@ -21,7 +21,7 @@ _NEXT, _FIRST = 4, 8
 
 
 def equal_messages(features: NDArray[Any], rounding: float | None = None) -> Integers:
-    """Give messages of equal features the same number; in two and more features, equal up to ``rounding``.
+    """Assign messages of equal features the same number; in two and more features, equal up to ``rounding``.
 
     A text model rounds otherwise in another batch. ``None`` is a share of how far the messages lie from their middle.
     Messages are compared with the next few ones along one direction.
@@ -47,7 +47,7 @@ def equal_messages(features: NDArray[Any], rounding: float | None = None) -> Int
 
 
 def apart(messages: Integers, X: Any, features: NDArray[Any]) -> Integers:
-    """Give messages whose features are zeros the numbers of their texts, (n_messages,); without texts each its own.
+    """Assign messages whose features are zeros the numbers of their texts, (n_messages,); without texts each its own.
 
     No token of such a text is known, so that equal features do not say that two of them are equal.
     """
@@ -62,7 +62,7 @@ def apart(messages: Integers, X: Any, features: NDArray[Any]) -> Integers:
 
 
 def first_of_each(messages: Integers) -> tuple[Integers, Integers]:
-    """Give the place of the first label of each message, ascending, and of each label which of these messages it has.
+    """Return the place of the first label of each message, ascending, and of each label which of these messages it has.
 
     ``messages`` are the numbers of the labelled messages, equal ones for copies.
     """

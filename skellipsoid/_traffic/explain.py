@@ -137,7 +137,7 @@ def explain(
 
 
 def nearest_of_classes(estimator: Any, texts: Sequence[str], labels: NDArray[Any]) -> NDArray[np.object_]:
-    """Give the nearest training text of each of some classes, (n_texts, n_labels), of a Pipeline that keeps its texts.
+    """Return the nearest training text of each of some classes, (n_texts, n_labels), if a Pipeline keeps its texts.
 
     It is empty where no text of the class was kept.
     """
@@ -214,7 +214,7 @@ def _shares(
 def _candidates(
     estimator: Any, reference: Any, n_neighbors: int, *, takes_texts: bool
 ) -> tuple[dict[str, NDArray[Any]], Any]:
-    """Give what names each candidate for a neighbour, and the features of the candidates."""
+    """Return what names each candidate for a neighbour, and the features of the candidates."""
     steps, classifier = split_estimator(estimator)
     if reference is not None:
         features = read_estimator(estimator, reference, _MEMBERS, "explain")[1]

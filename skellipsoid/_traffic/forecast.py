@@ -153,7 +153,7 @@ def _forecast(
 
 
 def share_known(classifier: Any, log: Log, told: Any, held_out: HeldOutTable) -> Share | None:
-    """Give the open share that is told now, that labels tell (``None``), that was set before, or that is expected."""
+    """Return the open share that is told now, that labels tell (``None``), that was set before, or that is expected."""
     if told is not None:
         return read_share(told)
     if len(log.telling().truth):

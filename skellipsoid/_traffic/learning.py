@@ -277,7 +277,7 @@ def learn_from_traffic(
 def _labelled(
     classifier: EllipsoidOpenSetClassifier, features: NDArray[Any], sheet: Sheet
 ) -> tuple[Learned, NDArray[Any]]:
-    """Give labelled messages, and the names that become classes; a name with few messages is open."""
+    """Return labelled messages, and the names that become classes; a name with few messages is open."""
     labels, n = as_kind_of(as_partial_labels(sheet.y)[0], classifier.classes_, "y", "classes_"), len(features)
     given = Learned(
         standardized(classifier, features),

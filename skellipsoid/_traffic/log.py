@@ -82,7 +82,7 @@ class Log(NamedTuple):
         return None if is_alone else log.scores[: log.n_own]
 
     def telling(self) -> "Log":
-        """Give the log without messages that are equal to training samples."""
+        """Return the log without messages that are equal to training samples."""
         tells = self.trained < 0
         if tells.all():
             return self
@@ -132,7 +132,7 @@ class Log(NamedTuple):
         n_classes: int,
         sheets: Integers | None = None,
     ) -> "Log":
-        """Give the same log with labels of some ``rows``, (n_messages,) Boolean."""
+        """Return the same log with labels of some ``rows``, (n_messages,) Boolean."""
         labels = Labels.of(rows, truth == n_classes, truth == self.assigned[rows], weights, sheets)
         return self._replace(labels=labels, truth=truth)
 
@@ -174,7 +174,7 @@ class Log(NamedTuple):
 
 
 def expected_traffic(held_out: HeldOutTable) -> TrafficModel:
-    """Give the model of the traffic that a classifier expects, which nothing was told of."""
+    """Return the model of the traffic that a classifier expects, which nothing was told of."""
     return Log.empty().fit(held_out, held_out.expected.open_share)
 
 

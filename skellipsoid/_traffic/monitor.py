@@ -139,7 +139,7 @@ class OpenShareMonitor(BaseEstimator):
         self.random_state = random_state
 
     def __sklearn_clone__(self) -> Self:
-        """Give an unfitted monitor of the same fitted estimator, as of one that is frozen."""
+        """Return an unfitted monitor of the same fitted estimator, as of one that is frozen."""
         return type(self)(self.estimator, false_alarm_rate=self.false_alarm_rate, random_state=self.random_state)
 
     @partial(at_once, anew=True)

@@ -164,7 +164,7 @@ def zones_placed(
 
 
 def zones_of(classifier: Any) -> Mapping[str, float] | None:
-    """Give the zones of a classifier, ``asking_`` or what is expected; ``None`` if it cannot ask."""
+    """Return the zones of a classifier, ``asking_`` or what is expected; ``None`` if it cannot ask."""
     try:
         return asking_known(classifier, held_out_of(classifier, "predict_set")).asking
     except (TypeError, ValueError):
@@ -232,7 +232,7 @@ def _known(classifier: Any, held_out: HeldOutTable) -> Known:
 
 
 def _traffic_known(classifier: Any, held_out: HeldOutTable) -> TrafficModel:
-    """Give the model of the traffic by the means that a classifier has learned: one draw; else what it expects."""
+    """Return the model of the traffic by the means that a classifier has learned: one draw; else what it expects."""
     traffic, asking = classifier.traffic_, classifier.asking_
     if traffic is None:
         return expected_traffic(held_out)

@@ -139,7 +139,7 @@ def _without_contradictions(X: Any, given: Given, messages: Integers) -> Given:
 def _again(
     classifier: Any, features: NDArray[Any], rows: Integers, labels: NDArray[Any]
 ) -> tuple[Learned | None, Integers]:
-    """Give what was learned and stays, and which of it each message is equal to, (n_messages,); −1: none.
+    """Return what was learned and stays, and which of it each message is equal to, (n_messages,); −1: none.
 
     A message whose label is now another one is none of them.
     """
@@ -161,7 +161,7 @@ def _again(
 
 
 def _unit_of(learned: Learned | None, again: Integers, weights: Floats) -> tuple[int, float]:
-    """Give the number of a sheet with weights, and the weight that is 1 in it: of a new sheet the mean one.
+    """Return the number of a sheet with weights, and the weight that is 1 in it: of a new sheet the mean one.
 
     A sheet goes on if what was learned of it has the same weights, in one unit.
     """

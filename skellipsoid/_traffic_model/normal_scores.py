@@ -29,7 +29,7 @@ class NormalScores:
         return cls(held_out.known.scores, held_out.known.weights)
 
     def __call__(self, scores: NDArray[np.floating]) -> Floats:
-        """Give normal scores."""
+        """Return normal scores."""
         return np.asarray(np.interp(scores, self._scores, self._z))
 
     def inverse(self, z: Floats) -> Floats:

@@ -41,7 +41,7 @@ class Figure(NamedTuple):
 
 
 def _variance(share: float, n: float) -> float:
-    """Give the sampling variance of a rate of n groups; with one more of each kind, 0 and 1 are not certain."""
+    """Return the sampling variance of a rate of n groups; with one more of each kind, 0 and 1 are not certain."""
     if np.isinf(n):
         return 0.0
     share = (share * n + 1) / (n + 2)
@@ -58,7 +58,7 @@ class Forecast(NamedTuple):
     f1: Figure
 
     def rounded(self) -> dict[str, list[float]]:
-        """Give each rate of messages with its standard deviation."""
+        """Return each rate of messages with its standard deviation."""
         return {
             name: [round(figure.mean, 4), round(figure.error, 4)]
             for name, figure in self._asdict().items()

@@ -74,7 +74,7 @@ class Questions(NamedTuple):
     open_asked: Figure
 
     def rounded(self) -> dict[str, list[float]]:
-        """Give each rate with its standard deviation."""
+        """Return each rate with its standard deviation."""
         return {name: [round(figure.mean, 4), round(figure.error, 4)] for name, figure in self._asdict().items()}
 
 
@@ -102,7 +102,7 @@ class Ranks:
         return NormalScores(known.gaps[is_finite], known.weights[is_finite])
 
     def normal_gaps(self, gaps: Floats) -> Floats:
-        """Give gaps as normal scores."""
+        """Return gaps as normal scores."""
         found = np.full(len(gaps), _ALONE)
         is_finite = np.isfinite(gaps)
         if self.gaps is not None:
@@ -116,7 +116,7 @@ class Ranks:
         return float(self.gaps.inverse(GAPS[number - 1 : number])[0])
 
     def number_of(self, gap: float) -> int:
-        """Give the candidate of a gap, as ``gap_of``."""
+        """Return the candidate of a gap, as ``gap_of``."""
         if gap <= -NO_THRESHOLD:
             return 0
         return int(np.abs(GAPS - self.normal_gaps(np.array([gap]))).argmin()) + 1
@@ -213,7 +213,7 @@ class Masses(NamedTuple):
         return cls(of_known, opened.mean(axis=0)[:, np.newaxis] * ranks.of_open, first, offered)
 
     def rates(self, low: int, high: int, gap: int) -> Rates:
-        """Give what zones do that begin with these bins."""
+        """Return what zones do that begin with these bins."""
         n_known, n_open = (max(float(part.sum()), 1e-12) for part in (self.known, self.opened))
 
         def answered(part: Floats) -> float:
@@ -386,14 +386,14 @@ def forecast_of_zones(
 
 
 def _bin_of(ranks: Ranks, threshold: float) -> int:
-    """Give the first bin of scores that is above a threshold."""
+    """Return the first bin of scores that is above a threshold."""
     if abs(threshold) >= NO_THRESHOLD:
         return 0 if threshold < 0 else len(CENTRES)
     return int(np.abs(CANDIDATES - ranks.scores(np.array([threshold]))).argmin()) + 1
 
 
 def costs_of(asking: Mapping[str, float] | None) -> tuple[Costs | None, float | None]:
-    """Give what the zones of a classifier were placed by, to place them again."""
+    """Return what the zones of a classifier were placed by, to place them again."""
     if asking is None:
         return None, None
     return Costs(*(asking[f"cost_{name}"] for name in Costs._fields)), asking.get("miss_rate")

@@ -18,7 +18,7 @@ from skellipsoid._ellipsoid.math import (
     table_maker,
     tiles,
 )
-from skellipsoid._ellipsoid.math.closed_form import _choose_shares, finish, prepare
+from skellipsoid._ellipsoid.math.closed_form import _choose_shrinkages, finish, prepare
 from skellipsoid._ellipsoid.math.frames import (
     label_distances,
     principal_frame,
@@ -42,7 +42,7 @@ class Weights(NamedTuple):
 
 
 #: Candidates of ρ.
-SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
+SHARED_SHRINKAGES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
 
 ALPHA, EXPECTED = 0.6, Expected()
 #: Two groups of each of these sizes make a class.
@@ -404,7 +404,7 @@ def test_samples_are_scored_as_by_a_fit_without_their_set(kind, numbers, weights
 def test_a_refit_of_whole_matrices_gives_the_distances_of_low_rank_changes(kind, n_features, weights, monkeypatch):
     fit = TABLES[kind](n_features, 4).fit(weights)
     own = fit.known[0]._replace(assigned=fit.samples.classes[fit.known[0].sources])
-    given = own, SHARED_SHARES, fit.samples.weights[own.sources]
+    given = own, SHARED_SHRINKAGES, fit.samples.weights[own.sources]
     found = []
     for is_refit in (False, True):
         monkeypatch.setattr(left_out_shapes, "refit_is_faster", lambda *_, is_refit=is_refit: is_refit)
@@ -488,7 +488,7 @@ def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n
     found = groups_of_four_sizes(n_classes, n_features=6)
     scores = {}
     for between in (smallest, 0.4, 0.6):
-        for shared in SHARED_SHARES:
+        for shared in SHARED_SHRINKAGES:
             fit = found.fit(Weights(0.3, between, shared))
             validation = fit.maker.tables(fit.shapes, fit.known, [shared])[0]
             scores[between, shared] = best_scale(validation)[1]
@@ -500,7 +500,7 @@ def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n
     pairs = np.array(list(scores))
     odds = np.exp(np.average(np.log(pairs / (1 - pairs)), axis=0, weights=weights))
     fit = found.fit(Weights(0.3, 0.5, 0.5))
-    np.testing.assert_allclose(_choose_shares(fit.maker, fit.known), odds / (1 + odds))
+    np.testing.assert_allclose(_choose_shrinkages(fit.maker, fit.known), odds / (1 + odds))
 
 
 def test_of_many_samples_a_draw_chooses_the_shapes_and_all_the_size():
@@ -565,7 +565,7 @@ def test_equally_good_shares_leave_the_likeliest():
     rows[1000:] += 1e4
     found = table(rows, np.repeat([0, 1], 1000))
     fit = found.fit(Weights(0.3, None, 0.5))
-    between, shared = _choose_shares(fit.maker, fit.known)
+    between, shared = _choose_shrinkages(fit.maker, fit.known)
     assert between is None
     assert shared == pytest.approx(0.1)
 

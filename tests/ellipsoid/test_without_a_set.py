@@ -24,4 +24,4 @@ def test_the_distance_of_a_left_out_sample_is_that_by_hand():
     # The class means are -2/3, -3 and 3: B' = 247/27, and Q' = T' + T'^2 / B' = 1352/1425.
     # The centre is -2/3 + T' / B' (-2/3 + 2/9) = -202/285. With S' = 1/3 and rho = 1/2 the variance is 1827/2850.
     by_hand = (1 + 202 / 285) ** 2 / (1827 / 2850)
-    assert shapes.distances(left_out, shares=[0.5]).item() ** 2 == pytest.approx(by_hand, abs=1e-9)
+    assert shapes.distances(left_out, shrinkages=[0.5]).item() ** 2 == pytest.approx(by_hand, abs=1e-9)

@@ -27,8 +27,8 @@ from skellipsoid.metrics import open_set_f1_score
 CONSTANTS = [
     (closed_form, "MOST_VALIDATION", (1024, 4096)),
     (table_maker, "MOST_OF_SET", (2, 8)),
-    (closed_form, "SHARED_SHARES", ((0.1, 0.5, 0.85, 0.97),)),
-    (frames, "SPHERICAL_SHARES", ((0.1, 0.3, 0.7, 1.0), (0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0))),
+    (closed_form, "SHARED_SHRINKAGES", ((0.1, 0.5, 0.85, 0.97),)),
+    (frames, "SPHERICAL_SHRINKAGES", ((0.1, 0.3, 0.7, 1.0), (0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0))),
     (covariance, "FEWEST_CLASSES_OF_BACKGROUND", (3, 6)),
     (held_out, "F1_STANDARD_ERROR", (0.15, 0.6)),
     (held_out, "FEWEST_OF_CLASS", (5, 20)),

@@ -273,7 +273,7 @@ def judge(method, groups, y, judged, seconds):
 def choose(classifier, X, y):
     """Figures of each candidate of the settings."""
     for settings in SETTINGS:
-        likelihood.INFLATION, likelihood.TRAFFIC_SHARE, likelihood.MOST_EVIDENCE = settings
+        likelihood.INFLATION, likelihood.TRAFFIC_WEIGHT, likelihood.MOST_EVIDENCE = settings
         yield {"settings": settings} | next(judge_methods(classifier, X, y))
 
 

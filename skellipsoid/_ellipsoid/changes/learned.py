@@ -63,11 +63,11 @@ class Learned:
         return self.where(stays) if stays.any() else None
 
     def renamed(self, new: NDArray[Any], labels: Sequence[Any] | NDArray[Any]) -> Self:
-        """Give the messages of some labels a ``new`` one, an array of one."""
+        """Return the messages of some labels a ``new`` one, an array of one."""
         return replace(self, labels=np.where(np.isin(self.labels, labels), new, self.labels))
 
     def find(self, features: NDArray[np.float32], within: float) -> NDArray[np.int64]:
-        """Give the number of the learned message that each message is equal to, (n_messages,); −1: none."""
+        """Return the number of the learned message that each message is equal to, (n_messages,); −1: none."""
         if not len(features):
             return np.zeros(0, dtype=np.int64)
         nearest, distances = pairwise_distances_argmin_min(features, self.features)
@@ -81,7 +81,7 @@ def learned_of(classifier: Any) -> Learned | None:
 
 
 def find_learned(classifier: Any, features: Any) -> NDArray[np.int64]:
-    """Give the number of the learned message that each message is equal to, (n_messages,); −1: none."""
+    """Return the number of the learned message that each message is equal to, (n_messages,); −1: none."""
     learned = learned_of(classifier)
     if learned is None:
         return np.full(len(features), -1, dtype=np.int64)
@@ -89,20 +89,20 @@ def find_learned(classifier: Any, features: Any) -> NDArray[np.int64]:
 
 
 def rounding_of(classifier: Any) -> float:
-    """Give how far equal messages may lie from each other, where the training samples are kept: as those of a class."""
+    """Return how far equal messages may lie from each other: as far as equal training samples of a class."""
     kept = classifier._kept
     return float(np.median(kept.rounding(len(classifier.classes_))[np.unique(kept.classes)]))
 
 
 def comparable(classifier: Any, features: Any) -> tuple[Any, float | None]:
-    """Give features of messages, and how far those of equal ones may lie from each other, if the classifier says."""
+    """Return features of messages, and how far those of equal ones may lie from each other, if the classifier says."""
     if getattr(classifier, "_kept", None) is None:
         return features, None
     return standardized(classifier, features), rounding_of(classifier)
 
 
 def find_trained(classifier: Any, features: Any) -> NDArray[np.int64]:
-    """Give the class of the training sample that each message is equal to, (n_messages,).
+    """Return the class of the training sample that each message is equal to, (n_messages,).
 
     It is the number of classes of an open one, and −1 without one, or if the samples were not kept.
     """
@@ -112,13 +112,13 @@ def find_trained(classifier: Any, features: Any) -> NDArray[np.int64]:
 
 
 def trained_labels(classifier: Any, features: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Give what ``find_trained`` gives, of features as the training samples are kept."""
+    """Return what ``find_trained`` gives, of features as the training samples are kept."""
     found: NDArray[np.int64] = classifier._kept.labels_of(features, len(classifier.classes_))
     return found
 
 
 def standardized(classifier: Any, features: NDArray[Any]) -> NDArray[np.float32]:
-    """Give features as the training samples are kept; none is larger than those that can be learned."""
+    """Return features as the training samples are kept; none is larger than those that can be learned."""
     with np.errstate(over="ignore"):
         found = (in_units(features, classifier._boundaries.units) - classifier._kept.mean) / classifier.scale_
     return np.asarray(found.clip(-_FARTHEST, _FARTHEST), dtype=np.float32)
@@ -135,7 +135,7 @@ def check_reach(classifier: Any, X: NDArray[Any]) -> None:
 
 
 def in_units_of_X(classifier: Any, features: NDArray[np.float32]) -> Floats:
-    """Give kept features as they came."""
+    """Return kept features as they came."""
     found = classifier._kept.mean + classifier.scale_ * features.astype(np.float64)
     units = classifier._boundaries.units
     return np.asarray(found if units is None else units * found)

@@ -80,7 +80,7 @@ def refreshed(clf: Any) -> Any:
 
 
 def kept_samples(clf: Any) -> TrainingSamples:
-    """Give the training samples; an error says that they were not kept."""
+    """Return the training samples; an error says that they were not kept."""
     check_is_fitted(clf)
     if clf._kept is None:
         raise ValueError(
@@ -185,7 +185,7 @@ def with_learned(
 
 
 def _codes_among(classes: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int64]:
-    """Give the number of each label among the classes, their number if it is none of them."""
+    """Return the number of each label among the classes, their number if it is none of them."""
     codes = np.searchsorted(classes, labels).clip(0, len(classes) - 1)
     return np.where(classes[codes] == labels, codes, len(classes)).astype(np.int64)
 

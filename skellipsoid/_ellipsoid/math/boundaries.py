@@ -195,12 +195,12 @@ class Boundaries:
         return self.scale if self.units is None else self.scale * self.units
 
     def placed(self, mean: Array, scale: float, units: Array | None = None) -> "Boundaries":
-        """Give boundaries of features in ``units``, less their mean, divided by their scale, those of the features."""
+        """Boundaries of features in ``units``, less their mean, divided by their scale, those of the features."""
         mean = mean + scale * self.mean
         return replace(self, mean=mean if units is None else units * mean, scale=scale, units=units)
 
     def standardized(self, X: Array) -> Array:
-        """Give samples in the coordinates of the fit, in double precision."""
+        """Return samples in the coordinates of the fit, in double precision."""
         return np.asarray((X - self.mean) / self.divisor)
 
     def ready(self, device: torch.device, dtype: torch.dtype) -> "ReadyScorer":
@@ -236,7 +236,7 @@ class ReadyScorer(NamedTuple):
     memory: Memory | None = None  # with the class means
 
     def lost(self, features: Tensor) -> Tensor:
-        """Give what the memory takes of the scores of standardized samples, (n_samples,)."""
+        """Return what the memory takes of the scores of standardized samples, (n_samples,)."""
         if self.memory is None:
             return torch.zeros_like(features[:, 0])
         return self.memory.deduction(features)

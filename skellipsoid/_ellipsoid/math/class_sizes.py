@@ -36,7 +36,7 @@ def effective_sizes(freedoms: Tensor, degenerate: Tensor) -> tuple[Tensor, float
 
 
 def of_frequencies(sizes: Tensor, typical: float | Tensor) -> Tensor:
-    """Give the part of the allowances that says how frequent classes of these sizes are, beside a ``typical`` one."""
+    """Return the part of the allowances that says how frequent classes of these sizes are, beside a ``typical`` one."""
     return FREQUENCY * (sizes / typical).log()
 
 

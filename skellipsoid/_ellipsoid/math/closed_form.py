@@ -28,11 +28,11 @@ from .table_maker import TableMaker, few_of_sets
 
 #: Candidates of ρ, the weight of the shared shape in that of a class. With 0.99 and 0.999 besides, F1 changes by +0.1
 #: to −0.4 (skellipsoid-bench/TRIED.md, *Before*).
-SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
+SHARED_SHRINKAGES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
 #: Candidates of b, the weight of T in the covariance of the class means, with up to ten classes. With a trained
 #: encoder, smaller values are better for held-out classes only, since its training has seen them: F1 −0.7 to −4
 #: (TRIED.md, *Weights*).
-BETWEEN_SHARES = (0.2, 0.4, 0.6)
+BETWEEN_SHRINKAGES = (0.2, 0.4, 0.6)
 #: With more than ten classes, the smallest candidate of b times the number of classes. More class means give a better
 #: estimate of their covariance, so it needs less of T: frozen F1 +0.3 and +0.7 (TRIED.md, *The present shape*, *Kept*).
 SMALLEST_BETWEEN = 2.0
@@ -104,7 +104,7 @@ def prepare(
         # By the nearest mean alone: with the nearest three F1 is the same (skellipsoid-bench/TRIED.md, *Which class*),
         # and a fit takes 1.5 times as long.
         nearest = [part._replace(assigned=part.assigned[:, :1]) for part in maker.held_out_samples(subset)]
-        shrinkage = Shrinkage(frame.spherical, *_choose_shares(maker, nearest))
+        shrinkage = Shrinkage(frame.spherical, *_choose_shrinkages(maker, nearest))
     shapes = LeftOutShapes(frame, shrinkage.between)
     if given and not with_held_out:
         return Prepared(spheres, maker, shapes, shrinkage, given, scored, rng, given, fresh)
@@ -135,7 +135,7 @@ def finish(prepared: Prepared | Spheres, alpha: float, expected: Expected) -> Fi
 
 
 def _boundaries(prepared: Prepared, distance: float, scale: float, mean_error: float) -> Boundaries:
-    """Give the boundaries at a radius scale; ``distance`` is the mean one of held-out samples, or any."""
+    """Return the boundaries at a radius scale; ``distance`` is the mean one of held-out samples, or any."""
     spheres, maker, shapes, shrinkage = prepared[:4]
     frame, growths = maker.frame, maker.growths(mean_error)
     # A common factor alone: radii and distances are multiplied by radius / distance, and no prediction depends on it.
@@ -192,7 +192,7 @@ def _fit_degenerate(spheres: Spheres) -> Fitted:
     return Fitted(boundaries, spheres.degenerate.cpu().numpy())
 
 
-def _choose_shares(maker: TableMaker, known: Sequence[HeldOutSamples]) -> tuple[float | None, float]:
+def _choose_shrinkages(maker: TableMaker, known: Sequence[HeldOutSamples]) -> tuple[float | None, float]:
     """Average all candidates of b and ρ, weighted by exp(F1 / standard error) at their best radius scale.
 
     Samples of synthetic classes are not used here: they deviate from their class as known samples do, and say nothing
@@ -200,16 +200,16 @@ def _choose_shares(maker: TableMaker, known: Sequence[HeldOutSamples]) -> tuple[
     those of them with the largest likelihood are averaged.
     """
     frame, classes = maker.frame, maker.samples.classes
-    smallest, *others = BETWEEN_SHARES
+    smallest, *others = BETWEEN_SHRINKAGES
     candidates = (min(smallest, SMALLEST_BETWEEN / len(frame.means)), *others) if has_background(frame) else (None,)
-    pairs = list(product(candidates, SHARED_SHARES))
-    scores = np.empty((len(candidates), len(SHARED_SHARES)))
+    pairs = list(product(candidates, SHARED_SHRINKAGES))
+    scores = np.empty((len(candidates), len(SHARED_SHRINKAGES)))
     n_independent = 1.0
     for i, between in enumerate(candidates):
         shapes = LeftOutShapes(frame, between)
-        for j, held_out in enumerate(maker.tables(shapes, known, SHARED_SHARES)):
+        for j, held_out in enumerate(maker.tables(shapes, known, SHARED_SHRINKAGES)):
             scores[i, j], n_independent = best_scale(held_out)[1], held_out.n_independent
-    scores = np.minimum(scores.ravel(), 1.0)  # weighted shares may round to more than 1
+    scores = np.minimum(scores.ravel(), 1.0)  # weighted proportions may round to more than 1
     # The standard error of the best F1, as of a proportion of samples; with 0 alone the best ones count.
     count = near_best(scores, np.sqrt(scores.max() * (1 - scores.max()) / max(1.0, n_independent)))
     tied = scores >= scores.max() - TIE
@@ -217,18 +217,18 @@ def _choose_shares(maker: TableMaker, known: Sequence[HeldOutSamples]) -> tuple[
         if candidates != (None,):
             shapes = LeftOutShapes(frame, None)
         own = known[0]._replace(assigned=classes[known[0].sources])
-        likelihoods = shapes.log_likelihoods(own, SHARED_SHARES, maker.samples.counted_weights[own.sources])
+        likelihoods = shapes.log_likelihoods(own, SHARED_SHRINKAGES, maker.samples.counted_weights[own.sources])
         of_pair = np.tile(likelihoods.cpu().numpy(), len(candidates))
         count[tied & (of_pair < of_pair[tied].max())] = 0
-    shared = _mean_share([share for _, share in pairs], count)
+    shared = _mean_shrinkage([shared for _, shared in pairs], count)
     if candidates == (None,):
         return None, shared
-    return _mean_share([between for between, _ in pairs if between is not None], count), shared
+    return _mean_shrinkage([between for between, _ in pairs if between is not None], count), shared
 
 
-def _mean_share(shares: Sequence[float], count: np.ndarray) -> float:
-    """Weighted mean of shares, in log-odds."""
-    values = np.array(shares)
+def _mean_shrinkage(shrinkages: Sequence[float], count: np.ndarray) -> float:
+    """Weighted mean of shrinkages, in log-odds."""
+    values = np.array(shrinkages)
     odds = np.exp(np.average(np.log(values / (1 - values)), weights=count))
     return float(odds / (1 + odds))
 

@@ -87,8 +87,9 @@ class ClassAxes(NamedTuple):
 
         The vectors, of which the first are ``n_columns``, have coordinates along all axes, (n_pairs, n_vectors,
         n_axes); or along the first axes, and along a ``basis`` of each pair, (n_pairs, size, n_axes off the first).
-        The ``parts`` are those of ``Pairs``. The results are those of the columns with all vectors, (n_shares, n_pairs,
-        n_columns, n_vectors), and of the other vectors with themselves, (n_shares, n_pairs, n_vectors - n_columns).
+        The ``parts`` are those of ``Pairs``. The results are those of the columns with all vectors,
+        (n_shrinkages, n_pairs, n_columns, n_vectors), and of the other vectors with themselves,
+        (n_shrinkages, n_pairs, n_vectors - n_columns).
         """
         if (runs := runs_of(places, len(self.axes))) is None:
             return _inner_products(self._along(vectors, places, basis), self.values[places], parts, n_columns)
@@ -120,7 +121,7 @@ def _inner_products(
     spheres = sphere.unsqueeze(2)
     excess = (of_scatter.unsqueeze(2) * values + spheres).reciprocal_() - spheres.reciprocal()
     n_rows = n_vectors if n_vectors == n_columns + 1 else n_columns  # of one vector the square is among the products
-    if n_vectors < len(sphere):  # for speed: one product for all shares
+    if n_vectors < len(sphere):  # for speed: one product for all shrinkages
         each = (along[:, :n_rows].unsqueeze(2) * along.unsqueeze(1)).flatten(1, 2) @ excess.permute(1, 2, 0)
         found = each.view(len(along), n_rows, n_vectors, -1).permute(3, 0, 1, 2)
     else:
@@ -243,9 +244,9 @@ class Pairs(NamedTuple):
     freedom: Tensor  # (n_pairs,) degrees of freedom of the class
     ratio_of_shared: Tensor  # (n_pairs,) by which Q is larger
 
-    def parts(self, shares: Tensor, typical: Tensor) -> tuple[Tensor, Tensor]:
-        """Factors of the class's scatter and of Q in Σ_k for each ρ, (n_shares, n_pairs) each."""
-        shared, has_spread = shares.unsqueeze(1), self.freedom > 0
+    def parts(self, shrinkages: Tensor, typical: Tensor) -> tuple[Tensor, Tensor]:
+        """Factors of the class's scatter and of Q in Σ_k for each ρ, (n_shrinkages, n_pairs) each."""
+        shared, has_spread = shrinkages.unsqueeze(1), self.freedom > 0
         of_scatter = torch.where(has_spread, (1 - shared) / self.freedom, 0.0)
         # Without the set Q changes; the typical variance is not computed anew.
         return of_scatter, shared * self.ratio_of_shared + (1 - shared) * typical * (~has_spread).double()

@@ -23,7 +23,7 @@ from .tiles import of_like_size
 #: Candidates of a, the weight of the sphere in the within-class covariance T = (1 − a) W + a w̄ I. On text the choice is
 #: 0.1 to 0.9 (TRIED.md, *Weights*). With every other one F1 falls by up to 1.1, with 0.03 besides by 1.2 on
 #: logs (results/constants.rst).
-SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
+SPHERICAL_SHRINKAGES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
 #: Temperatures of the cross-entropy. Each candidate of a takes its best one. So the metric is compared, not its size.
 #: With the temperature 1 alone, F1 is +0.2 frozen, −0.3 and −0.5 with a trained head (TRIED.md, *Weights*).
 TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -213,11 +213,11 @@ def choose_frame(frame: Frame, validation: Tensor) -> Frame:
     """
     weights = frame.samples.counted_weights[validation]
     weights = weights / weights.sum()
-    entropies = torch.stack([_entropies(frame, share, validation, weights) for share in SPHERICAL_SHARES])
+    entropies = torch.stack([_entropies(frame, spherical, validation, weights) for spherical in SPHERICAL_SHRINKAGES])
     excess = entropies - entropies[(entropies @ weights).argmin()]
     means = excess @ weights
     errors = ((excess - means.unsqueeze(1)).square() @ weights / len(validation)).sqrt()
-    return rotated(frame, SPHERICAL_SHARES[int(torch.nonzero(means <= errors).max())])
+    return rotated(frame, SPHERICAL_SHRINKAGES[int(torch.nonzero(means <= errors).max())])
 
 
 def rotated(frame: Frame, spherical: float) -> Frame:

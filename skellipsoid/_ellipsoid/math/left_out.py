@@ -179,7 +179,7 @@ class LeftOutSets:
         n_elements: Callable[[Sets, int], int],
         held_out: Tensor | None = None,
     ) -> Iterator[Chunk]:
-        """Give the samples ``sources``, scored by the classes ``labels``, with their sets.
+        """Return the samples ``sources``, scored by the classes ``labels``, with their sets.
 
         Classes may be held out besides, one for each sample. A pair of a set and of a class that scores so many samples
         takes about ``n_elements`` elements.

@@ -75,13 +75,13 @@ class LeftOutShapes:
         is_large = n_classes >= MANY_CLASSES and self.frame.samples.n_all >= LARGE_CLASS * n_classes
         return LeftOutShapes(self.frame, self.between, without_class=True, axes_of=self if is_large else None)
 
-    def distances(self, samples: HeldOutSamples, shares: Sequence[float]) -> Tensor:
-        """‖Σ_k^(−1/2) (z − m_k)‖ for each ρ, (n_shares, n_samples)."""
-        return self._scores(samples, shares)[0].clamp_min(0).sqrt()
+    def distances(self, samples: HeldOutSamples, shrinkages: Sequence[float]) -> Tensor:
+        """‖Σ_k^(−1/2) (z − m_k)‖ for each ρ, (n_shrinkages, n_samples)."""
+        return self._scores(samples, shrinkages)[0].clamp_min(0).sqrt()
 
-    def log_likelihoods(self, samples: HeldOutSamples, shares: Sequence[float], weights: Tensor) -> Tensor:
-        """Weighted Gaussian log likelihood of samples for each ρ, but for a constant, (n_shares,)."""
-        squares, log_volumes = self._scores(samples, shares, with_volumes=True)
+    def log_likelihoods(self, samples: HeldOutSamples, shrinkages: Sequence[float], weights: Tensor) -> Tensor:
+        """Weighted Gaussian log likelihood of samples for each ρ, but for a constant, (n_shrinkages,)."""
+        squares, log_volumes = self._scores(samples, shrinkages, with_volumes=True)
         return -0.5 * ((squares + log_volumes) @ weights)
 
     def shapes(self, shared: float, factor: float, growths: Tensor, size: float = 1.0) -> Shapes:
@@ -94,7 +94,7 @@ class LeftOutShapes:
         return Shapes(metric, centres, found.scaled(factor), size * growths, self.allowances * factor / size**2)
 
     def moments(self) -> Moments:
-        """Give the statistics that the shapes are computed from."""
+        """Return the statistics that the shapes are computed from."""
         frame = self.frame
         return Moments(
             frame.sets.weights.totals,
@@ -117,23 +117,29 @@ class LeftOutShapes:
         return Metric(axes, torch.linalg.inv(axes.T @ axes), off_span, functional.pad(labels, (0, 1)), constants)
 
     def _scores(
-        self, samples: HeldOutSamples, shares: Sequence[float], *, with_volumes: bool = False
+        self, samples: HeldOutSamples, shrinkages: Sequence[float], *, with_volumes: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """Squared distances and, if wanted, logarithms of the determinants of Σ_k, (n_shares, n_samples) each."""
-        found = self.stretches.new_empty(2, len(shares), len(samples.sources))
+        """Squared distances and, if wanted, logarithms of the determinants of Σ_k, (n_shrinkages, n_samples) each."""
+        found = self.stretches.new_empty(2, len(shrinkages), len(samples.sources))
         typical = typical_variance(self.class_axes, self.frame.sets.freedoms)
         for own in self.class_axes:
             mine = torch.nonzero(torch.isin(samples.assigned, own.classes)).flatten()
-            found[:, :, mine] = self._scores_of(own, samples.at(mine), shares, typical, with_volumes=with_volumes)
+            found[:, :, mine] = self._scores_of(own, samples.at(mine), shrinkages, typical, with_volumes=with_volumes)
         return found[0], found[1]
 
     def _scores_of(
-        self, own: ClassAxes, samples: HeldOutSamples, shares: Sequence[float], typical: Tensor, *, with_volumes: bool
+        self,
+        own: ClassAxes,
+        samples: HeldOutSamples,
+        shrinkages: Sequence[float],
+        typical: Tensor,
+        *,
+        with_volumes: bool,
     ) -> Tensor:
-        """Both of samples that classes of about equal size score, (2, n_shares, n_samples)."""
+        """Both of samples that classes of about equal size score, (2, n_shrinkages, n_samples)."""
         frame, n_samples = self.frame, len(samples.sources)
-        found = frame.means.new_zeros(2, len(shares), n_samples + 1)  # the last place is not used
-        candidates = frame.means.new_tensor(shares)
+        found = frame.means.new_zeros(2, len(shrinkages), n_samples + 1)  # the last place is not used
+        candidates = frame.means.new_tensor(shrinkages)
         held_out = frame.samples.classes[samples.sources] if self.without_class else None
 
         def score(chunk: Chunk) -> None:
@@ -150,13 +156,13 @@ class LeftOutShapes:
         n_axes, n_own = own.axes.shape[2], own.axes.shape[1]
 
         def is_large(sets: Sets) -> bool:
-            return refit_is_faster(sets, len(frame.means), n_own, n_axes, len(shares))
+            return refit_is_faster(sets, len(frame.means), n_own, n_axes, len(shrinkages))
 
         def n_elements(sets: Sets, n_scored: int) -> int:
             if is_large(sets):
-                return (2 * n_axes + len(shares) * n_own) * (n_own + n_scored)
+                return (2 * n_axes + len(shrinkages) * n_own) * (n_own + n_scored)
             size = sets.members.shape[1]
-            return (2 * n_coordinates(frame, size) + len(shares) * n_own) * (size + n_scored) + n_axes * size
+            return (2 * n_coordinates(frame, size) + len(shrinkages) * n_own) * (size + n_scored) + n_axes * size
 
         chunks = frame.sets.chunks(samples.sources, samples.assigned, n_elements, held_out)
         map_parts(score, chunks, 16 * n_samples * n_axes, found.device)

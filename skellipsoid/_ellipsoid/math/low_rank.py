@@ -42,17 +42,17 @@ class LowRank(NamedTuple):
         return moved.squeeze(2) * self.psi[numbers].unsqueeze(1)
 
     def scores(
-        self, own: ClassAxes, pairs: Pairs, shares: Tensor, typical: Tensor, *, with_volumes: bool
+        self, own: ClassAxes, pairs: Pairs, shrinkages: Tensor, typical: Tensor, *, with_volumes: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Squared distances for each ρ, and log determinants of Σ_k but for that of the coordinates.
 
         The Woodbury identity on (1 − ρ) S_k + ρ Q without the sets. The classes that score are ``own`` ones.
-        The results have (n_shares, n_pairs, n_scored) and (n_shares, n_pairs) elements.
+        The results have (n_shrinkages, n_pairs, n_scored) and (n_shrinkages, n_pairs) elements.
         """
         offsets, columns = pairs.offsets, self.U[pairs.numbers] * self.view.background.stretches
         vectors, n_columns = torch.cat([columns, offsets], dim=1), columns.shape[1]
         basis = None if self.view.basis is None else self.view.basis[pairs.numbers]
-        of_scatter, sphere = parts = pairs.parts(shares, typical)
+        of_scatter, sphere = parts = pairs.parts(shrinkages, typical)
         inner, squares = own.inner_products(vectors, pairs.places, basis, parts, n_columns)
         of_sphere = sphere[..., None, None]
         inner = inner + columns @ vectors.transpose(1, 2) / of_sphere
@@ -108,7 +108,7 @@ def low_rank_changes(view: View, chunk: Chunk) -> LowRank:
 
 
 def _fewest_columns(V: Tensor, YD: Tensor, inverse: Tensor, E: Tensor, n_classes: int) -> tuple[Tensor, Tensor]:
-    """Give U and E such that UᵀEU is that of the rows of V and Y D⁻¹.
+    """Return U and E such that UᵀEU is that of the rows of V and Y D⁻¹.
 
     Class means lie along the first axes, and D⁻¹ is a multiple of I along the others. So the rows of Y D⁻¹ are sums of
     those of V and of unit vectors, which are fewer for large sets.
@@ -127,7 +127,7 @@ def _fewest_columns(V: Tensor, YD: Tensor, inverse: Tensor, E: Tensor, n_classes
 
 
 def _class_means(view: View, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Give Y, μ, G, and the number of classes that remain.
+    """Return Y, μ, G, and the number of classes that remain.
 
     The rows of Y are the deviations c − μ of the touched classes, and V. B₀ gains YᵀGY: the scatter of the class
     means that remain, about their own mean, less that of all class means, both divided by K − 1.
@@ -148,7 +148,7 @@ def _class_means(view: View, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor, T
 
 
 def _relative_trace(view: View, V: Tensor, Y: Tensor, G: Tensor) -> Tensor:
-    """Give the trace of H⁻¹ (B₀ + YᵀGY), relative to that of B₀, (n_sets,).
+    """Return the trace of H⁻¹ (B₀ + YᵀGY), relative to that of B₀, (n_sets,).
 
     H⁻¹ is I + Vᵀ (κ⁻¹ I − VVᵀ)⁻¹ V.
     """

@@ -23,11 +23,11 @@ class Memory(NamedTuple):
     weight: float  # margin that a cosine of 1 takes
 
     def beside(self, centroids: Tensor) -> "Memory":
-        """Give the memory with the class means, (n_classes, n_features), among what is known."""
+        """Return the memory with the class means, (n_classes, n_features), among what is known."""
         return self._replace(known=torch.cat([unit(centroids), self.known]))
 
     def deduction(self, features: Tensor) -> Tensor:
-        """Give what the score of each sample loses, (n_samples,), by a memory with the class means."""
+        """Return what the score of each sample loses, (n_samples,), by a memory with the class means."""
         directions = unit(features)
         excess = (directions @ self.opened.T).amax(1) - (directions @ self.known.T).amax(1)
         lost: Tensor = self.weight * excess.clamp_min(0)

@@ -83,7 +83,7 @@ def draw_mixtures(
 
 
 def n_synthetic(n_known: int) -> int:
-    """Give the number of samples of synthetic classes for so many known samples."""
+    """Return the number of samples of synthetic classes for so many known samples."""
     return min(max(n_known, FEWEST_SYNTHETIC), MOST_SYNTHETIC)
 
 

@@ -17,7 +17,7 @@ OVERHEAD = 1e7
 SLOWNESS = 2.0
 
 
-def refit_is_faster(sets: Sets, n_classes: int, n_own: int, n_axes: int, n_shares: int) -> bool:
+def refit_is_faster(sets: Sets, n_classes: int, n_own: int, n_axes: int, n_shrinkages: int) -> bool:
     """Whether refits are faster than changes of low rank, where classes have up to ``n_own`` axes.
 
     About as many classes score the samples of a set as have samples in it.
@@ -26,9 +26,9 @@ def refit_is_faster(sets: Sets, n_classes: int, n_own: int, n_axes: int, n_share
     size = min(sets.members.shape[1], n_touched * n_axes)
     n_columns = size + min(size + n_touched, n_classes)
     low_rank = n_columns**2 * (n_columns + 2 * n_axes)
-    low_rank += n_touched * n_columns * (n_columns + n_own) * (n_axes + n_shares * n_columns)
+    low_rank += n_touched * n_columns * (n_columns + n_own) * (n_axes + n_shrinkages * n_columns)
     refits = n_axes**2 * (5 * n_axes + n_columns)
-    refits += n_touched * n_own * (n_axes**2 + n_own * n_axes + n_shares * n_own**2)
+    refits += n_touched * n_own * (n_axes**2 + n_own * n_axes + n_shrinkages * n_own**2)
     return refits + OVERHEAD < SLOWNESS * low_rank
 
 
@@ -51,7 +51,7 @@ class Refit(NamedTuple):
         return shifts
 
     def scores(
-        self, own: ClassAxes, pairs: Pairs, shares: Tensor, typical: Tensor, *, with_volumes: bool
+        self, own: ClassAxes, pairs: Pairs, shrinkages: Tensor, typical: Tensor, *, with_volumes: bool
     ) -> tuple[Tensor, Tensor | None]:
         """As of ``LowRank``.
 
@@ -67,7 +67,7 @@ class Refit(NamedTuple):
         solved = torch.linalg.solve(self.shared, vectors.flatten(0, 1).T).T.view(vectors.shape)
         products = vectors[:, :n_own] @ solved.mT
         products_without = products - N.mT @ (N @ products)
-        of_scatter, sphere = pairs.parts(shares, typical)
+        of_scatter, sphere = pairs.parts(shrinkages, typical)
         relative = (of_scatter / sphere)[..., None, None]
         capacity = identity(n_own, axes) + relative * products_without[..., :n_own]
         inner = torch.linalg.solve(capacity, relative * products_without[..., n_own:])
@@ -110,7 +110,7 @@ def refit(view: View, chunk: Chunk) -> Refit:
 
 
 def _remaining_means(frame: Frame, chunk: Chunk, left_out: LeftOut) -> Tensor:
-    """Give the means of the classes that remain, (n_remaining, n_axes)."""
+    """Return the means of the classes that remain, (n_remaining, n_axes)."""
     present = chunk.sets.touched[0] >= 0
     touched, means = chunk.sets.touched[0][present], frame.means.clone()
     means[touched] += left_out.moves[0][present] @ left_out.V[0]

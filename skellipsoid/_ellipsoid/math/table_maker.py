@@ -29,7 +29,7 @@ class _Scored(NamedTuple):
     """Samples of one kind, and their distances to each of their nearest classes."""
 
     part: HeldOutSamples
-    distances: Floats  # (n_shares, n_samples, n_nearest)
+    distances: Floats  # (n_shrinkages, n_samples, n_nearest)
     sizes: Floats  # (n_samples, n_nearest) effective number of samples of these classes
     allowances: Floats  # (n_samples, n_nearest) of these classes
 
@@ -99,38 +99,38 @@ class TableMaker:
         return HeldOutSamples(SYNTHETIC, sources, assigned, positions)
 
     def tables(
-        self, shapes: LeftOutShapes, samples: Sequence[HeldOutSamples], shares: Sequence[float]
+        self, shapes: LeftOutShapes, samples: Sequence[HeldOutSamples], shrinkages: Sequence[float]
     ) -> list[HeldOutTable]:
         """Make the table of the held-out samples, known ones first, for each ρ."""
         parts, tables = [], []
         for part in samples:
             of_kind = shapes.of_held_out_classes() if part.kind == OF_OTHER_CLASS else shapes
-            parts.append(self._scored(part, of_kind, shares))
-        for i, share in enumerate(shares):
+            parts.append(self._scored(part, of_kind, shrinkages))
+        for i, shrinkage in enumerate(shrinkages):
             mean_error = self._mean_error(parts[0], i)
             found = [self._table(part, i, mean_error) for part in parts]
             if len(self.real_open):
-                nearest, assigned, ranks, gaps = self._new(self.real_open, shapes, share, mean_error)
+                nearest, assigned, ranks, gaps = self._new(self.real_open, shapes, shrinkage, mean_error)
                 found.append(HeldOutTable.of(len(self.frame.means), REAL, nearest, assigned, ranks=ranks, gaps=gaps))
             tables.append(HeldOutTable.joined(found, mean_error))
         return tables
 
     def table_of_synthetic(
-        self, part: HeldOutSamples, shapes: LeftOutShapes, share: float, mean_error: float
+        self, part: HeldOutSamples, shapes: LeftOutShapes, shrinkage: float, mean_error: float
     ) -> HeldOutTable:
         """Make the table of samples of synthetic classes."""
-        return self._table(self._scored(part, shapes, [share]), 0, mean_error)
+        return self._table(self._scored(part, shapes, [shrinkage]), 0, mean_error)
 
-    def _scored(self, part: HeldOutSamples, shapes: LeftOutShapes, shares: Sequence[float]) -> _Scored:
+    def _scored(self, part: HeldOutSamples, shapes: LeftOutShapes, shrinkages: Sequence[float]) -> _Scored:
         """Distances of samples to each of their nearest classes, for each ρ."""
         shape = part.assigned.shape
-        distances = shapes.distances(part.of_each_class(), shares).view(len(shares), *shape)
+        distances = shapes.distances(part.of_each_class(), shrinkages).view(len(shrinkages), *shape)
         sizes = self._sizes(part)
         allowances = shapes.allowances[part.assigned] + class_sizes.of_frequencies(sizes, self.sizes[part.assigned])
         return _Scored(part, distances.cpu().numpy(), sizes.cpu().numpy(), allowances.cpu().numpy())
 
     def _table(self, scored: _Scored, i: int, mean_error: float) -> HeldOutTable:
-        """Give a part of the table: each sample is assigned to the class with the least square less its allowance.
+        """Return a part of the table: each sample is assigned to the class with the least square less its allowance.
 
         Distances are relative to how far out new samples of classes of these sizes lie. Samples of synthetic classes
         have no class, and all weigh the same.
@@ -149,19 +149,21 @@ class TableMaker:
         found = ranks_and_gaps(classes, compared, own.cpu().numpy())
         return HeldOutTable.of(len(self.frame.means), part.kind, nearest, assigned, own, weights, sets, *found)
 
-    def with_fresh(self, held_out: HeldOutTable, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOutTable:
+    def with_fresh(
+        self, held_out: HeldOutTable, fresh: Samples, shapes: LeftOutShapes, shrinkage: float
+    ) -> HeldOutTable:
         """Scale the distances of held-out samples to those of validation samples, and append the latter."""
         features = fresh.features.double() - self.frame.origin
-        nearest, assigned, ranks, gaps = self._new(features, shapes, share, held_out.mean_error, fresh.classes)
+        nearest, assigned, ranks, gaps = self._new(features, shapes, shrinkage, held_out.mean_error, fresh.classes)
         sets = fresh.sets + 1 + int(held_out.sets.max(initial=-1))
         of_fresh = fresh.classes, fresh.counted_weights, sets, ranks, gaps
         return held_out.with_fresh(HeldOutTable.of(held_out.n_classes, KNOWN, nearest, assigned, *of_fresh))
 
     def _new(
-        self, features: Tensor, shapes: LeftOutShapes, share: float, mean_error: float, own: Tensor | None = None
+        self, features: Tensor, shapes: LeftOutShapes, shrinkage: float, mean_error: float, own: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Integers, Floats]:
         """Distances of samples that have no part in the shapes, the classes that they are assigned to, ranks, gaps."""
-        scorer = shapes.shapes(share, 1.0, self.growths(mean_error)).scorer(N_NEAREST)
+        scorer = shapes.shapes(shrinkage, 1.0, self.growths(mean_error)).scorer(N_NEAREST)
         nearest, distances, compared = scorer.nearest(features)
         places = compared.argmin(dim=1, keepdim=True)
         classes = None if own is None else own.cpu().numpy()
@@ -173,7 +175,7 @@ class TableMaker:
         return class_sizes.growths(mean_error, self.sizes, self.typical_size)
 
     def typical_growth(self, mean_error: float) -> float:
-        """Give the growth of a class of typical size, where that of a class of very many samples is 1."""
+        """Return the growth of a class of typical size, where that of a class of very many samples is 1."""
         return float((1 + mean_error / self.typical_size) ** 0.5)
 
     def _sizes(self, part: HeldOutSamples) -> Tensor:

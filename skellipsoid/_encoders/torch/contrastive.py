@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..._samples.folds import fold_numbers, validation_rows
-from ..._samples.samples import fresh_share
+from ..._samples.samples import fresh_weight
 from ..._torch.devices import seeded_torch
 from ..._torch.shards import Shards
 from ..._torch.threads import one_thread_each
@@ -220,7 +220,7 @@ def spread_as_fresh(
     outer = ((fresh.double() - means[of_fresh]).square().sum(1) / (1 + 1 / counts[of_fresh]))[is_seen].mean()
     if inner <= LEAST_SPREAD * outer:
         return features
-    factor = (outer / inner) ** (0.5 * fresh_share(int(is_seen.sum())))
+    factor = (outer / inner) ** (0.5 * fresh_weight(int(is_seen.sum())))
     spread, moved = features.clone(), torch.from_numpy(np.flatnonzero(trained)).to(features.device)
     centres = means[torch.from_numpy(classes[trained]).to(features.device)]
     spread[moved] = torch.lerp(centres, features[moved].double(), factor).to(features.dtype)

@@ -213,7 +213,7 @@ def read_traffic(estimator: Any, X: Any, caller: str, texts: Any = None, members
 
 
 def _first_of_equal(features: Floats, texts: NDArray[Any] | None) -> Integers:
-    """Give for each sample the first one that is equal to it, in its text or else in its features."""
+    """Return for each sample the first one that is equal to it, in its text or else in its features."""
     if texts is not None:
         keys = number(normalize_text(text) for text in texts)
     else:
@@ -222,7 +222,7 @@ def _first_of_equal(features: Floats, texts: NDArray[Any] | None) -> Integers:
 
 
 def _in_order(labels: Integers, numbers: Integers, copies: Integers) -> Integers:
-    """Give groups numbers by their size with copies, the largest first, and equally large ones by their first row."""
+    """Assign numbers to groups: the largest first, copies counted, and equally large ones by their first row."""
     n_groups = int(labels.max(initial=-1)) + 1
     inside = labels >= 0
     first = np.full(n_groups, np.iinfo(np.int64).max)

@@ -23,9 +23,9 @@ MOST_EVIDENCE = 20.0
 #: Factor of the covariance within known classes. Without it, classes are found in many parts.
 INFLATION = 3.0
 #: Weight of the traffic's own covariance in B, if there is much traffic; the rest is that of the known class means.
-TRAFFIC_SHARE = 0.5
+TRAFFIC_WEIGHT = 0.5
 #: Weight of a sphere in the covariance of the known class means where the classifier has chosen none.
-SPHERICAL_SHARE = 0.5
+SPHERICAL_SHRINKAGE = 0.5
 #: Axes with less variance between classes say nothing; of the others the widest are taken.
 SMALLEST_VARIANCE, MOST_AXES = 0.01, 100
 #: Variances within classes below this share of the largest are 0.
@@ -38,7 +38,7 @@ class EmbeddedClasses(NamedTuple):
     classes_: NDArray[Any]
     centroids_: NDArray[Any]  # (n_classes, width)
     within: NDArray[Any]  # (width, width)
-    between_share_: float = SPHERICAL_SHARE
+    between_share_: float = SPHERICAL_SHRINKAGE
 
     def within_covariance(self) -> NDArray[Any]:
         """Covariance within classes, as a classifier gives it."""
@@ -77,10 +77,10 @@ def fit_coordinates(classifier: Any, features: NDArray[Any]) -> Coordinates:
     means, found = (centroids - known_mean) @ white, (features - open_mean) @ white
     of_known = means.T @ means / max(1, len(means) - 1)
     share = classifier.between_share_
-    share = SPHERICAL_SHARE if share is None else share
+    share = SPHERICAL_SHRINKAGE if share is None else share
     of_known = (1 - share) * of_known + share * np.trace(of_known) / n_axes * np.eye(n_axes)
     of_traffic = found.T @ found / (len(found) - 1) - np.eye(n_axes)
-    weight = TRAFFIC_SHARE * len(features) / (len(features) + n_axes)
+    weight = TRAFFIC_WEIGHT * len(features) / (len(features) + n_axes)
     variances, directions = np.linalg.eigh((1 - weight) * of_known + weight * of_traffic)
     order = np.argsort(-variances, kind="stable")[:MOST_AXES]
     widest = order[variances[order] > SMALLEST_VARIANCE]

@@ -74,7 +74,7 @@ def acceptance_offset(scores: NDArray[np.floating], rate: float) -> float:
 
 
 def finite(offset: Any) -> float:
-    """Give a score as a finite offset: samples so far out that their scores are −∞ are always open.
+    """Return a score as a finite offset: samples so far out that their scores are −∞ are always open.
 
     The mean of two of them is finite, too.
     """

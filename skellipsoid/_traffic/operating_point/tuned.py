@@ -230,7 +230,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _passed(self, groups: Any, weights: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Give groups for the splitter, and what the ``fit`` of the estimator is passed."""
+        """Return groups for the splitter, and what the ``fit`` of the estimator is passed."""
         if not get_config()["enable_metadata_routing"]:
             if params:
                 raise ValueError(
