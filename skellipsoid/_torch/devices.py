@@ -15,7 +15,7 @@ from .threads import map_parts
 CHUNK_BYTES = 64 * 2**20
 #: Largest chunk on a GPU; chosen by hand, no GPU has measured it.
 LARGEST_CHUNK_BYTES = 4 * 2**30
-#: Share of a GPU's free memory that a chunk may take.
+#: Proportion of a GPU's free memory that a chunk may take.
 CHUNK_PROPORTION = 0.25
 _CPU = torch.device("cpu")
 #: Held by the thread that seeds torch's generators, or changes another setting of the whole process.

@@ -23,7 +23,7 @@ T, w̄                                                 change; a w̄ I shrinks a
 B₀, its target b γ T, γ, classes that lose all       change; along the axes of B by one factor
 span                                                 kept, without the set's axes in the mean γ: 0.001 %
 typical variance (classes without spread alone)      kept: 3 %
-class held out: B₀, μ, γ, number of classes          change: a quarter of the class's share of all classes
+class held out: B₀, μ, γ, number of classes          change: a quarter of the class's proportion of all classes
 class held out: T                                    loses the set, and keeps the rest of the class: 0.8 % in the
                                                      mean of 16 classes, 0.2 % of 40
 origin and unit of the features, outliers, copies    kept: distances do not depend on the first two
