@@ -25,7 +25,7 @@ CENTRES = np.append(CANDIDATES, 1.6) - 0.05
 #: Draws of six standard normal numbers, evenly spread, from which the unknowns are computed: no random numbers, so that
 #: the same log gives the same result.
 POINTS = norm.ppf(np.clip(qmc.Sobol(6, seed=0).random(2048), 1e-4, 1 - 1e-4))
-#: Below this effective sample size, draw again around the posterior, ``MOST_MOVES`` times at most; ``N_STAY`` draws stay.
+#: Below this effective sample size, draw again around the posterior, at most ``MOST_MOVES`` times; ``N_STAY`` stay.
 ENOUGH_DRAWS, MOST_MOVES, N_STAY = 500, 5, 512
 # Each prior was chosen on text, as mean and standard deviation: skellipsoid-bench/results/real_lines.rst has others.
 #: Known messages lie 0.3 to 1.4 farther out than held-out samples on four live bots, texts of the same hand 0 to 0.3:
@@ -62,7 +62,7 @@ TOLD_ERROR = 0.45
 #: Where labels estimate the open share, the standard deviation of its prior is multiplied by this.
 DOUBTED = 1.5
 #: Open shares are clipped to these bounds.
-SMALLEST_SHARE, LARGEST_SHARE = 0.001, 0.995
+SMALLEST_RATE, LARGEST_RATE = 0.001, 0.995
 CERTAINTY = 0.95  # probability that the open share lies in its interval
 _EDGES = np.concatenate([[-np.inf], CANDIDATES, [np.inf]])
 
@@ -131,7 +131,7 @@ def open_share_draws(
         shares = value * np.exp(error * norm.ppf(levels * ndtr(-np.log(value) / error)))  # below 1
     else:
         shares = levels
-    return np.asarray(np.clip(shares, SMALLEST_SHARE, LARGEST_SHARE)[:, np.newaxis])
+    return np.asarray(np.clip(shares, SMALLEST_RATE, LARGEST_RATE)[:, np.newaxis])
 
 
 class Unknowns(NamedTuple):
