@@ -38,7 +38,7 @@ class BoundaryAttributesMixin:
     radii_ = _fitted(lambda found: found.scale * found.shapes.radii, "Δ_k in the units of X.")
     spherical_share_ = _fitted(lambda found: found.shrinkage[0], "Shrinkage a of T to a sphere, or None.")
     between_share_ = _fitted(lambda found: found.shrinkage[1], "Shrinkage b of the covariance of means to T, or None.")
-    shared_share_ = _fitted(lambda found: found.shrinkage[2], "Shrinkage ρ of a class's shape to the shared one, or None.")
+    shared_share_ = _fitted(lambda found: found.shrinkage[2], "Shrinkage ρ of classes to the shared shape, or None.")
 
     @property
     def held_out_scores_(self) -> NDArray[np.float64] | None:

@@ -78,8 +78,8 @@ def draw_mixtures(
     chosen = np.argpartition(-keys, n_mix - 1, axis=1)[:, :n_mix]  # (n_mixtures, n_mix) positions in labels
     drawn = (ends[last] - totals)[chosen] + rng.random(chosen.shape) * totals[chosen]
     places = np.minimum(np.searchsorted(ends, drawn, side="right"), last[chosen])
-    weights = rng.dirichlet(np.full(n_mix, alpha), size=n_mixtures)
-    return Mixture(by_class[places], weights)
+    coefficients = rng.dirichlet(np.full(n_mix, alpha), size=n_mixtures)
+    return Mixture(by_class[places], coefficients)
 
 
 def n_synthetic(n_known: int) -> int:
