@@ -98,7 +98,7 @@ def kept_torch_state(device: torch.device | None = None) -> Iterator[None]:
 def explain_out_of_memory(what: str, remedies: str, least_bytes: float = 0) -> Iterator[None]:
     """Turn torch's out-of-memory error into one with the user's sizes and remedies.
 
-    If at least so many bytes are needed, and this machine has fewer left, the block does not begin: where memory is
+    If ``least_bytes`` are needed, and this machine has fewer left, the block does not begin: where memory is
     promised before it is there, the system would end the process.
     """
     if least_bytes and least_bytes > (free := machine.free_bytes()):
