@@ -36,9 +36,9 @@ class BoundaryAttributesMixin:
     centroids_ = _fitted(lambda found: found.mean + found.divisor * found.centroids, "Class means in the units of X.")
     centers_ = _fitted(lambda found: found.mean + found.divisor * found.centres, "Centres in the units of X.")
     radii_ = _fitted(lambda found: found.scale * found.shapes.radii, "Δ_k in the units of X.")
-    spherical_share_ = _fitted(lambda found: found.shrinkage[0], "Share a of a sphere in T, or None.")
-    between_share_ = _fitted(lambda found: found.shrinkage[1], "Share b of T in the covariance of means, or None.")
-    shared_share_ = _fitted(lambda found: found.shrinkage[2], "Share ρ of the shared shape in a class's, or None.")
+    spherical_share_ = _fitted(lambda found: found.shrinkage[0], "Shrinkage a of T to a sphere, or None.")
+    between_share_ = _fitted(lambda found: found.shrinkage[1], "Shrinkage b of the covariance of means to T, or None.")
+    shared_share_ = _fitted(lambda found: found.shrinkage[2], "Shrinkage ρ of classes to the shared shape, or None.")
 
     @property
     def held_out_scores_(self) -> NDArray[np.float64] | None:

@@ -55,7 +55,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         A larger value rejects more: the boundaries are smaller. In closed form an accepted open sample counts 2β times
         as much as a rejected known one in the F1 that is maximised. β of eq. 15.
     open_share : float in [0, 1] or pair of floats, default=None
-        Share of open samples that is expected, or an interval that it lies in (with a probability of 95 %). ``None`` is
+        Expected proportion of open samples, or an interval that holds it with a probability of 95 %. ``None`` is
         traffic of users, (0.08, 0.7). The protocol of the literature is (0.25, 0.75). Without effect on the fit of a
         trainer.
     known_shift : float, default=None
@@ -103,8 +103,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         Divisors of the columns before ``scale_``: their standard deviations within classes, divided by the geometric
         mean of these. ``None``: the columns share a unit, and are taken as given (:ref:`units`); always with a trainer.
     offset_, class_offsets_ : float, ndarray of shape (n_classes,)
-        ``predict`` answers open below their sum, the threshold. 0 after ``fit``; :func:`set_operating_point` changes
-    them. asking_ : mapping of str to float, or None
+        ``predict`` rejects below their sum, the threshold. 0 after ``fit``; :func:`set_operating_point` changes them.
+    asking_ : mapping of str to float, or None
         Where :func:`predict_set` asks (``low``, ``high``, ``gap``), and what is expected of it: of known messages the
         proportions ``served``, ``wrong``, ``asked`` and ``missed``, of open ones ``open_asked`` and ``open_answered``.
         ``None``: as the fit expects the traffic. See :func:`set_operating_point`.
@@ -199,7 +199,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
 
     @property
     def answers_version(self) -> int:
-        """Raised where answers of one setting changed, so that a benchmark does not take older results for today's.
+        """Raised when predictions of one setting change, so that a benchmark does not reuse older results.
 
         2: in closed form, a larger class is likelier.
         """
@@ -239,7 +239,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
             Validation samples: not in ``X``, and not trained on by the model that made the features. The closed form
             takes its size, the held-out scores and the p-values from them; the more there are, the more they count.
             Shapes are those of ``X``. Duplicates of samples in ``X`` are dropped. The closed form does not need them
-            if nothing was trained on ``X``. With a trainer, they decide when to stop; ``None`` is then a share of
+            if nothing was trained on ``X``. With a trainer, they decide when to stop; ``None`` is then a part of
             ``X``, which is not trained on. In a Pipeline they must pass the same transformers as ``X``: see the
             :ref:`User Guide <validation_in_a_pipeline>`.
         y_val : array-like of shape (n_val,), default=None
@@ -351,8 +351,8 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         """Conformal p-value of the hypothesis that a sample is of a known class.
 
         The score s of a sample is compared with the m ``held_out_scores_`` of known samples:
-        p = (1 + #{held-out score ≤ s}) / (m + 1) [1]_. If samples with p ≤ ε are answered open, at most about the share
-        ε of new known samples is rejected. No open sample is needed for this. The p-value does not say how many open
+        p = (1 + #{held-out score ≤ s}) / (m + 1) [1]_. If samples with p ≤ ε are rejected, the rejection rate of new
+        known samples is at most about ε. No open sample is needed for this. The p-value does not say how many open
         samples are accepted.
 
         Parameters
@@ -376,7 +376,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         with the held-out samples. The second condition is not met exactly, because a, b, ρ and e (or the epoch) are
         chosen with them. The radius scale is too, but it does not change the order of the scores, so it does not
         change p. If an encoder was trained on the samples, they lie closer to their class mean than new samples, and
-        more than the share ε of new samples is rejected: pass ``X_val`` to ``fit``, or the features of
+        more than the proportion ε of new samples is rejected: pass ``X_val`` to ``fit``, or the features of
         ``fit_transform`` of a :class:`SupConTextEncoder`, which corrects this.
 
         References

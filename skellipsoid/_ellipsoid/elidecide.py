@@ -48,8 +48,8 @@ class EliDecide(BaseEstimator):
         Training stops after this number of epochs in a row without a better score, and not before the steps in which an
         entry of a matrix can move by 0.17 (170 with the default step size). A score that is flat from the first epoch
         on does not end a training whose loss falls; a ``ConvergenceWarning`` says if it ends so all the same. The score
-        is the macro F1 of the validation samples over the known classes; the answer open is an error. Validation
-        samples are ``X_val`` of ``fit``, or else a share of the training samples.
+        is the macro F1 of the validation samples over the known classes; the prediction open is an error. Validation
+        samples are ``X_val`` of ``fit``, or else a part of the training samples.
 
     shape : {"full", "diagonal", "ball"}, default="full"
         What is trained of A_k: all entries, the diagonal, or one factor of the identity.

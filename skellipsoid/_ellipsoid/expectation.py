@@ -13,7 +13,7 @@ _PAGE = "the page 'Your own features' of the guide"
 
 
 def warn_of_expectation(classifier: Any, groups: NDArray[np.int64], codes: NDArray[np.int64]) -> None:
-    """Warn of features in which open samples look known, with the share of held-out ones that are detected.
+    """Warn of features in which open samples look known, with the recall of open on held-out classes.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def warn_of_expectation(classifier: Any, groups: NDArray[np.int64], codes: NDArr
 
 
 def _detected(classifier: Any) -> float | None:
-    """Share of the samples of held-out classes that lie outside the boundaries; ``None`` without such samples."""
+    """Proportion of the samples of held-out classes that lie outside the boundaries; ``None`` without any."""
     held_out = classifier._held_out
     if held_out is None:
         return None

@@ -6,7 +6,7 @@ import numpy as np
 
 Share = float | tuple[float, float]
 
-#: Share of open samples in traffic of which nothing is told, with a probability of 95 %.
+#: Interval of the proportion of open samples in unknown traffic, with a probability of 95 %.
 TRAFFIC = (0.08, 0.7)
 #: β with which an accepted open sample counts as much as a rejected known one: the paper's value.
 NEUTRAL_BETA = 0.5

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # most baselines, and displays, need no torch
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: A held-out sample keeps the place of its class among so many.
+#: A held-out sample keeps the rank of its class among this number of nearest classes.
 N_FIRST = 3
 #: Kinds of held-out samples: known; known, without their class; of synthetic classes; really open; open messages that
 #: were learned, which count as labels of a log.
@@ -364,11 +364,11 @@ def near_best(scores: NDArray[np.float64], standard_error: float) -> NDArray[np.
     return np.asarray(np.exp((scores - scores.max()) / max(standard_error, SMALLEST_STANDARD_ERROR)))
 
 
-def quantile(scores: Floats, weights: Floats, share: float) -> float:
-    """Largest score below which at most a share of the weight lies."""
+def quantile(scores: Floats, weights: Floats, proportion: float) -> float:
+    """Largest score below which at most a proportion of the weight lies."""
     order = np.argsort(scores, kind="stable")
     below = np.cumsum(weights[order]) - weights[order]
-    return float(scores[order][int((below <= share * weights.sum() * (1 + 1e-12)).sum()) - 1])
+    return float(scores[order][int((below <= proportion * weights.sum() * (1 + 1e-12)).sum()) - 1])
 
 
 def best_threshold(held_out: HeldOutTable) -> float:

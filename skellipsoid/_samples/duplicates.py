@@ -44,11 +44,11 @@ FEWEST_NEIGHBORS = 8
 CUTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
 #: Samples that are compared with each other at once; larger classes are divided along their widest directions.
 MOST_ROWS = 2048
-#: Of so many samples the median is the origin of differences; it need not be that of all.
+#: Number of samples whose median is the origin of differences; it need not be that of all.
 MOST_OF_MEDIAN = 64
-#: So many values are sorted faster than divided at their median.
+#: Number of values below which a sort is faster than a partition at the median.
 MOST_SORTED = 1024
-#: Of more samples so many, evenly drawn, say how large rounding errors are.
+#: Largest number of samples, evenly drawn, from which rounding errors are estimated.
 MOST_TYPICAL = 2**16
 
 

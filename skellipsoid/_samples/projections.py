@@ -15,7 +15,7 @@ ROUNDING = 0.0025
 BY_CHANCE = 1e-4
 #: Standard deviations of whitened columns differ by this proportion of the smallest at most.
 EQUAL = 1e-2
-#: Words: most of so many columns or more are 0 in all samples but this proportion.
+#: Word counts have at least this number of columns, and most of them are 0 in all samples but this proportion.
 FEWEST_WORDS, RARE = 50, 0.05
 #: Columns that are looked at before all.
 FIRST = 8
@@ -97,8 +97,8 @@ def are_words(features: NDArray[np.floating]) -> bool:
     """Whether columns look like word counts: none is negative, and most are 0 nearly everywhere."""
     if features.shape[1] < FEWEST_WORDS or not len(features) or features.min() < 0:
         return False
-    shares = (features != 0).mean(axis=0)
-    return bool(np.median(shares[shares > 0]) < RARE) if shares.any() else False
+    frequencies = (features != 0).mean(axis=0)
+    return bool(np.median(frequencies[frequencies > 0]) < RARE) if frequencies.any() else False
 
 
 def _find(features: NDArray[np.floating]) -> Projection:

@@ -197,7 +197,7 @@ def find_scale(features: NDArray[np.floating], mean: Floats, weights: Floats) ->
 
 
 def fresh_weight(n_fresh: float) -> float:
-    """Share of a ratio, in logarithms, that so many fresh samples are trusted with."""
+    """Shrinkage weight of the logarithm of a ratio that is estimated with ``n_fresh`` fresh samples."""
     return n_fresh / (n_fresh + HALF_FRESH)
 
 

@@ -20,7 +20,7 @@ Integers = NDArray[np.int64]
 #: Samples are equal to a training sample within these fractions of the usual distance from the middle, of all samples
 #: and of the class: an embedding model rounds otherwise in another batch.
 _SAME, _SAME_OF_CLASS = 1e-4, 1e-3
-#: They are first compared along so many directions, in parts of so many.
+#: Number of directions along which they are first compared, and number of samples in a part.
 _N_DIRECTIONS, _PART = 8, 4096
 
 

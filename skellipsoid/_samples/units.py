@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 #: Standard deviations of columns of one unit vary by less: that of their logarithms. Measured: text embeddings .18 to
 #: .22, irises .3 to .4, principal components of blood cells .17 to .25, wine 1.9.
 ALIKE = 0.1
-#: The same for so many columns or more, as embeddings have.
+#: The same bound from ``MANY_COLUMNS`` columns on, as embeddings have.
 MANY_ALIKE, MANY_COLUMNS = 0.3, 100
 #: A column that varies by less, as a proportion of the one that varies most, is what rounding left of another; of many
 #: columns, as embeddings have, also what an embedding model does not use.

@@ -15,7 +15,7 @@ from .threads import map_parts
 CHUNK_BYTES = 64 * 2**20
 #: Largest chunk on a GPU; chosen by hand, no GPU has measured it.
 LARGEST_CHUNK_BYTES = 4 * 2**30
-#: Share of a GPU's free memory that a chunk may take.
+#: Proportion of a GPU's free memory that a chunk may take.
 CHUNK_PROPORTION = 0.25
 _CPU = torch.device("cpu")
 #: Held by the thread that seeds torch's generators, or changes another setting of the whole process.
@@ -98,7 +98,7 @@ def kept_torch_state(device: torch.device | None = None) -> Iterator[None]:
 def explain_out_of_memory(what: str, remedies: str, least_bytes: float = 0) -> Iterator[None]:
     """Turn torch's out-of-memory error into one with the user's sizes and remedies.
 
-    If at least so many bytes are needed, and this machine has fewer left, the block does not begin: where memory is
+    If ``least_bytes`` are needed, and this machine has fewer left, the block does not begin: where memory is
     promised before it is there, the system would end the process.
     """
     if least_bytes and least_bytes > (free := machine.free_bytes()):

@@ -55,9 +55,9 @@ def supervised_contrastive_loss(features: Tensor, classes: Tensor, temperature: 
     """
     similarities = features @ features.T / temperature
     itself = torch.eye(len(features), dtype=torch.bool, device=features.device)
-    log_shares = similarities - similarities.masked_fill(itself, -torch.inf).logsumexp(1, keepdim=True)
+    log_probabilities = similarities - similarities.masked_fill(itself, -torch.inf).logsumexp(1, keepdim=True)
     positives = (classes.unsqueeze(0) == classes.unsqueeze(1)) & ~itself
     n_positives = positives.sum(1)
-    # Selected, not multiplied by 0: the shares of a sample that is alone in its batch are not finite.
-    per_anchor = -log_shares.where(positives, 0.0).sum(1) / n_positives.clamp_min(1)
+    # Selected, not multiplied by 0: the probabilities of a sample that is alone in its batch are not finite.
+    per_anchor = -log_probabilities.where(positives, 0.0).sum(1) / n_positives.clamp_min(1)
     return per_anchor.sum() / (n_positives > 0).sum().clamp_min(1)

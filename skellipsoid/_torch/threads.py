@@ -73,7 +73,7 @@ def counting(count: Callable[[], object]) -> Iterator[None]:
 
 
 def n_parts(n_elements: float) -> int:
-    """Return the number of parts to divide a computation with so many elements into, one for each thread."""
+    """Return the number of parts to divide a computation of this number of elements into, one for each thread."""
     return max(1, min(_LIMITS.n_threads or 1, int(n_elements / LEAST_OF_THREAD)))
 
 

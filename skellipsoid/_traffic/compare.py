@@ -1,4 +1,4 @@
-"""Which answers change from one model to the next."""
+"""Which predictions change from one model to the next: counts, confusions, and the messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def compare(
     rename: Mapping[Any, Any] | None = None,
     repeats: Sequence[Any] = (),
 ) -> Comparison:
-    """Compare the answers of two fitted models to the same samples, for instance before a retrained one goes live.
+    """Compare the predictions of two fitted models for the same samples, for instance before a retrained one goes live.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def compare(
 
 
 def _answers(estimator: Any, X: ArrayLike, name: str) -> _Answers:
-    """Read the answers of a fitted model, and how far each score is above the line that accepts."""
+    """Read the predictions of a fitted model, and how far each score is above the threshold."""
     classifier, features = read_estimator(estimator, X, _MEMBERS, f"compare, as {name},")
     score, nearest = classifier.score_samples(features), classifier.predict_known(features)
     margin = less_class_offsets(classifier, score, nearest).astype(np.float64) - classifier.offset_
@@ -146,25 +146,25 @@ def _count_classes(before: NDArray[Any], after: NDArray[Any]) -> Bunch:
 
 @dataclass(eq=False, repr=False)
 class Comparison:
-    """Answers that differ between two models. :func:`skellipsoid.compare` makes it.
+    """Predictions that differ between two models. :func:`skellipsoid.compare` makes it.
 
     Parameters
     ----------
     n_samples : int
         Samples that were compared.
     changed : :class:`~sklearn.utils.Bunch`
-        A row for each sample whose answer changed, first those that both models were sure of: ``row`` (in ``X``),
-        ``before``, ``after`` (answers, by the names of ``after``), ``margin_before``, ``margin_after`` (score less the
-        offset: negative where the answer is open), and ``text`` where the models take texts.
+        A row for each sample whose prediction changed, first those that both models were sure of: ``row`` (in ``X``),
+        ``before``, ``after`` (labels, by the names of ``after``), ``margin_before``, ``margin_after`` (score less the
+        offset: negative where the prediction is open), and ``text`` where the models take texts.
     pairs : Bunch
-        ``before``, ``after``, ``count``: how often one answer became another, the most frequent first.
+        ``before``, ``after``, ``count``: how often one prediction became another, the most frequent first.
     classes : Bunch
-        A row for each answer, those that changed most first: ``label``, ``n_before``, ``n_after``, ``n_lost`` (samples
+        A row for each label, those that changed most first: ``label``, ``n_before``, ``n_after``, ``n_lost`` (samples
         that had it before only), ``n_gained`` (after only).
     repeat_shares : list of float
-        Share of the answers that each of ``repeats`` changes.
+        Proportion of the predictions that each of ``repeats`` changes.
     open_label : int or str
-        The answer that is open, in ``before`` and ``after`` of the tables.
+        The label of open predictions, in ``before`` and ``after`` of the tables.
 
     See Also
     --------
@@ -180,12 +180,12 @@ class Comparison:
 
     @property
     def n_changed(self) -> int:
-        """Number of samples whose answer changed."""
+        """Number of samples whose prediction changed."""
         return len(self.changed.row)
 
     @property
     def share_changed(self) -> float:
-        """Share of the samples whose answer changed; NaN for none."""
+        """Proportion of the samples whose prediction changed; NaN for none."""
         return self.n_changed / self.n_samples if self.n_samples else float("nan")
 
     def __repr__(self) -> str:

@@ -14,9 +14,9 @@ from .._core.texts import texts_of
 from .._core.validation import name_rows, shortened_repr
 from .._held_out.table import Floats, Integers
 
-#: Features are equal within this share of their usual distance from the middle, which so many messages say.
+#: Features are equal within this proportion of their usual distance from the mean; sample size of its estimate.
 _ROUNDING, _TYPICAL = 1e-5, 4096
-#: Each message is compared with so many others, first in so many columns.
+#: Number of others that each message is compared with, and of columns that are compared first.
 _NEXT, _FIRST = 4, 8
 
 

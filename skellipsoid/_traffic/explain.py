@@ -1,4 +1,4 @@
-"""Explanation of answers: nearest class, margin, and the axes that contribute most."""
+"""Explanation of predictions: nearest class, margin, and the axes that contribute most."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..baselines._neighbors import nearest
 from .predict_set import first_classes, predict_set, zones_of
 
 _MEMBERS = ("predict", "predict_known", "class_margins", "shared_axes")
-#: Smallest share of the squared distance for which the shared axes explain the answers.
+#: Smallest proportion of the squared distance for which the shared axes explain the predictions.
 _READABLE = 0.05
 
 
@@ -62,7 +62,7 @@ def explain(
         One-dimensional arrays of shape (n_samples,), so that ``pandas.DataFrame(explanation)`` is a table:
 
         - ``text``: as given; for a Pipeline that takes texts.
-        - ``answer``: what ``predict`` answers.
+        - ``answer``: the label that ``predict`` returns.
         - ``nearest_class``: the class that the sample is assigned to, also if it is open (``predict_known``).
         - ``margin``: its margin, 1 at the centre, 0 on the boundary, negative outside.
         - ``p_value``: ``known_p_value``; if the classifier has held-out scores.

@@ -28,7 +28,7 @@ _OF_OPEN = ("noticed", "open_asked")
 
 
 def forecast_answers(estimator: Any, *, open_share: float | tuple[float, float] | None = None) -> Bunch:
-    """Forecast how messages of users will be answered, without a log.
+    """Forecast the predictions on messages of users, without a log.
 
     It is what ``skellipsoid train`` prints: a forecast, not a test. Known messages of users are worded unlike the
     training samples, and thirty labels tell how much (:func:`learn_from_traffic`). Read more in the
@@ -48,9 +48,9 @@ def forecast_answers(estimator: Any, *, open_share: float | tuple[float, float] 
     -------
     result : :class:`~sklearn.utils.Bunch`
         - ``figures``: a table with the columns ``figure``, ``messages``, ``mean``, ``low`` and ``high``. Of known
-          messages the shares that are answered ``right`` and ``wrong``, ``rejected`` and ``asked`` about
-          (:func:`predict_set`); of open ones the shares that are ``noticed`` and ``open_asked``. The truth lies between
-          ``low`` and ``high`` with a probability of 90 %.
+          messages the rates that are predicted ``right`` and ``wrong``, ``rejected`` and ``asked`` about
+          (:func:`predict_set`); of open ones the rates that are detected (``noticed``) and ``open_asked``. The truth
+          lies between ``low`` and ``high`` with a probability of 90 %.
         - ``offset``: the threshold that it is of, ``offset_``.
         - ``asking``: the zones of :func:`predict_set`, and what they are expected to do, as ``asking_`` has them after
           :func:`set_operating_point`: also as fitted, where ``asking_`` is ``None``.
@@ -60,13 +60,13 @@ def forecast_answers(estimator: Any, *, open_share: float | tuple[float, float] 
     TypeError
         If the classifier is another one, or has no ``held_out_``.
     ValueError
-        If its fit held out no sample, or fewer than 20 and nothing was learned since, which foretell nothing; if
-        ``open_share`` is no share.
+        If its fit held out no sample, or fewer than 20 and nothing was learned since: too few for a forecast. If
+        ``open_share`` is not a proportion.
 
     See Also
     --------
-    learn_from_traffic : Its ``changes_`` foretell the messages of a log, before and after its labels.
-    estimate_open_share : The share of open messages in a log.
+    learn_from_traffic : Its ``changes_`` forecast the messages of a log, before and after its labels.
+    estimate_open_share : The proportion of open messages in a log.
 
     Notes
     -----
@@ -153,7 +153,7 @@ def _forecast(
 
 
 def share_known(classifier: Any, log: Log, told: Any, held_out: HeldOutTable) -> Share | None:
-    """Return the open share that is told now, that labels tell (``None``), that was set before, or that is expected."""
+    """Return the open share: as given now, by labels (``None``), as set before, or as expected."""
     if told is not None:
         return read_share(told)
     if len(log.telling().truth):

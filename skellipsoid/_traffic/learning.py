@@ -37,12 +37,12 @@ from .log import MEMBERS, Log, read_log, score
 from .predict_set import first_classes, forecast_by_name, zones_placed
 from .sheet import Sheet, read_sheet
 
-#: Labelled messages are scored without themselves in so many parts.
+#: Number of folds in which labelled messages are scored without themselves.
 N_PARTS = 5
-#: A new name becomes a class if so many different messages have it.
+#: Number of different messages with a new name from which on it becomes a class.
 FEWEST_OF_NEW = 5
-#: The lowest scores are drawn so many times as often as the others.
-LOW_SHARE, LOW_WEIGHT = 0.4, 2.0
+#: Proportion of the messages that are low scores, and how many times as often as the others they are drawn.
+LOW_PROPORTION, LOW_WEIGHT = 0.4, 2.0
 
 
 def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: Any = 0) -> Bunch:
@@ -117,7 +117,7 @@ def drawn(scores: Floats, copies: Integers, n: int, start: float) -> tuple[Integ
     _, first, counts = np.unique(copies, return_index=True, return_counts=True)
     ascending = np.argsort(scores[first], kind="stable")
     order, counts = first[ascending], counts[ascending]
-    is_low = (counts.cumsum() - counts / 2) / counts.sum() < LOW_SHARE
+    is_low = (counts.cumsum() - counts / 2) / counts.sum() < LOW_PROPORTION
     chances = _chances(np.where(is_low, LOW_WEIGHT, 1.0) * counts, n)
     ends = np.cumsum(chances)
     n = round(float(ends[-1]))
@@ -174,8 +174,8 @@ def learn_from_traffic(
         unlabelled messages. Without weights, a message counts by how often the log has it without a label.
     picked : bool, default=False
         Whether users picked the labels when they were asked (:func:`predict_set`): one of three classes, or the
-        ``open_label`` for "none of these". Messages that were answered or left open have none, so how many labels are
-        open says nothing of the share: what was picked is compared with what scores and gaps like these foretell. "None
+        ``open_label`` for "none of these". Messages that were answered or left open have none, so the
+        labels do not estimate the open rate: picks are compared with the forecast of scores and gaps like these. "None
         of these" may be of a class that was not offered: such messages do not join the real open samples. Pass the
         whole log, with ``None`` where nobody was asked. ``sample_weight`` is then not used.
 
@@ -184,9 +184,9 @@ def learn_from_traffic(
     estimator : object
         A new estimator, with the same fitted transformers. The given one is unchanged. The last entry of ``changes_``
         says what was learned: ``n_samples``, the new ``classes``, ``n_trained``, the number of messages that are equal
-        to training samples and say nothing of the threshold, and of the labelled known messages the share that the
-        given estimator ``rejected`` and the share that was ``foretold``. ``before`` and ``after`` foretell what the
-        given and the new estimator do with messages to come: of known ones the shares ``right``, ``wrong`` and
+        to training samples and say nothing of the threshold, and of the labelled known messages the rate that the
+        given estimator ``rejected`` and the rate that was ``foretold``. ``before`` and ``after`` forecast what the
+        given and the new estimator do with messages to come: of known ones the rates ``right``, ``wrong`` and
         ``rejected``, of open ones ``noticed``, each with its standard deviation; with :func:`predict_set`, ``asked``
         and ``open_asked``. Labelled messages tell it, scored without themselves. ``traffic_`` is as after
         :func:`set_operating_point`.

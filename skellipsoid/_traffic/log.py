@@ -33,9 +33,9 @@ from .sheet import Given, read_given
 MEMBERS = ("score_samples", "predict_known", "classes_")
 #: The number of a sheet that is not learned.
 _THIS_SHEET = -1
-#: Known traffic has moved if the mean score of labelled known messages is this unlikely without; so many are needed.
+#: Significance level of the test for a score shift of known traffic, and the number of labels that it needs.
 SHIFT_LEVEL, FEWEST_KNOWN = 0.01, 5
-#: A share that is told without a label moves the threshold so much of the way to a stricter one: known messages that
+#: Part of the way to a stricter threshold that an open share without labels moves it: known messages that
 #: lie far out are then taken for open ones. Chosen on bots 1 and 2 and cards (skellipsoid-bench/TRIED.md).
 STRICTER = 0.5
 
@@ -166,10 +166,10 @@ class Log(NamedTuple):
         if student.cdf(mean / error, max(n - 1, 1)) >= SHIFT_LEVEL:
             return None
         rejected = np.average(scores < 0, weights=counts)
-        foretold = np.average(held_out.known.scores < 0, weights=held_out.known.weights)
+        expected = np.average(held_out.known.scores < 0, weights=held_out.known.weights)
         return (
             f"Known messages of this log lie farther out than the training samples: as fitted, {100 * rejected:.0f} % "
-            f"of the {len(z)} labelled known ones are rejected, and {100 * foretold:.0f} % were foretold."
+            f"of the {len(z)} labelled known ones are rejected, and {100 * expected:.0f} % were foretold."
         )
 
 

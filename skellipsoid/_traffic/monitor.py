@@ -1,4 +1,4 @@
-"""Watch whether the share of new samples has risen since a reference stretch of the traffic."""
+"""Detect a rise of the open rate since a reference stretch of the traffic: a conformal martingale."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .._core.validation import is_number
 from .._core.warn import warn
 from .._ellipsoid.changes.learned import find_learned, learned_of
 
-#: Suspicions that are bet on: a share of the traffic is new, and its p-values lie below a level.
-_SHARES = (0.05, 0.1, 0.2, 0.4)
+#: Alternatives that are bet on: the proportion of new traffic, and the level that its p-values lie below.
+_RATES = (0.05, 0.1, 0.2, 0.4)
 _LEVELS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35)
-SUSPICIONS = np.array(list(product(_SHARES, _LEVELS)))
-_SHARE, _LEVEL = SUSPICIONS.T
-_LOG_GAIN = np.log(_SHARE / _LEVEL + 1 - _SHARE)  # of a p-value at or below the level
-_LOG_LOSS = np.log(1 - _SHARE)  # of one above it
+SUSPICIONS = np.array(list(product(_RATES, _LEVELS)))
+_RATE, _LEVEL = SUSPICIONS.T
+_LOG_GAIN = np.log(_RATE / _LEVEL + 1 - _RATE)  # of a p-value at or below the level
+_LOG_LOSS = np.log(1 - _RATE)  # of one above it
 #: The idle capital lasts: after t bets the part 1 / (2 (t + _DELAY)) of it is staked, so that late changes count too.
 _DELAY = 100
 _SMALL_REFERENCE = 50
@@ -63,29 +63,29 @@ class OpenShareMonitor(BaseEstimator):
     n_seen_ : int
         Number of samples of all updates.
     open_share_, reference_open_share_ : float
-        Share that ``predict`` answers open, in all updates (NaN before the first) and in the reference.
+        Rate at which ``predict`` rejects, in all updates (NaN before the first) and in the reference.
     classes_ : ndarray of shape (n_classes,)
         The known classes.
     history_ : ndarray of shape (n_updates, 3)
-        After each update: samples seen, how many of them were answered open, ``log10_evidence_``.
+        After each update: samples seen, how many of them were rejected, ``log10_evidence_``.
 
     See Also
     --------
-    estimate_open_share : How much of a stretch of traffic is open; ``open_share_`` is what ``predict`` answers open.
+    estimate_open_share : Proportion of open samples in traffic; ``open_share_`` is the rejection rate.
     skellipsoid.plotting.MonitorDisplay : Draws the evidence.
     EllipsoidOpenSetClassifier.known_p_value : How usual a single sample is, against the training data.
 
     Notes
     -----
-    The reference is real traffic, for instance the first weeks after the release. So its own share of open samples,
+    The reference is real traffic, for instance the first weeks after the release. So its own rate of open samples,
     and whatever else distinguishes traffic from training data, is no reason for an alarm. The more samples it has, the
-    sooner a change is noticed; several hundred are few.
+    sooner a change is detected; several hundred are few.
 
-    The p-value of a sample is the share of the samples up to it, reference included, whose scores are lower, equal ones
-    in random order. Without a change the p-values are independent and uniform [1]_. Each bet suspects that a share
+    The p-value of a sample is the proportion of lower scores among the samples up to it and the reference, with ties in
+    random order. Without a change the p-values are independent and uniform [1]_. Each bet assumes that a proportion
     e of the traffic is new, with p-values below q: it multiplies its stake by 1 − e + e/q if p ≤ q and by 1 − e
     otherwise. Stakes on 24 pairs of e and q run side by side. They are paid out of an idle capital over time, so that a
-    change after thousands of samples is noticed as well. The capital of all samples, or the mean capital of the
+    change after thousands of samples is detected as well. The capital of all samples, or the mean capital of the
     classes, raises an alarm at 2 / ``false_alarm_rate`` (inequality of Ville).
 
     Messages that the estimator has learned (:func:`learn_from_traffic`) are left out of everything: they look more
@@ -169,7 +169,7 @@ class OpenShareMonitor(BaseEstimator):
         Warns
         -----
         UserWarning
-            If the reference has fewer than 50 samples: a change will be noticed late.
+            If the reference has fewer than 50 samples: a change will be detected late.
         """
         _check_settings(self.false_alarm_rate, self.random_state)
         classes, scores, codes, is_open = self._read(X)
@@ -267,11 +267,11 @@ class OpenShareMonitor(BaseEstimator):
 
     @property
     def open_share_(self) -> float:
-        """Share that ``predict`` answers open, in all updates."""
+        """Rate at which ``predict`` rejects, in all updates."""
         return float(self.history_[-1, 1] / self.history_[-1, 0]) if len(self.history_) else float("nan")
 
     def _read(self, X: ArrayLike) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int32], NDArray[np.bool_]]:
-        """Read the classes, and of each sample its score, its nearest class's code, and whether it is answered open."""
+        """Read the classes, and of each sample its score, its nearest class's code, and whether it is rejected."""
         members = ("score_samples", "predict_known", "offset_", "class_offsets_")
         classifier, features = read_estimator(self.estimator, X, members, type(self).__name__)
         if learned_of(classifier) is not None:  # what was learned looks more known than other messages
@@ -324,9 +324,9 @@ class _Capital(NamedTuple):
     def bet(self, test: int, p_values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Bet on the p-values of one test, and give the logarithm of its capital after each."""
         log_factor = np.where(p_values[:, None] <= _LEVEL, _LOG_GAIN, _LOG_LOSS)
-        share = 1 / (2 * (self.n_bets[test] + np.arange(len(p_values)) + _DELAY))
-        idle = self.idle[test] + np.cumsum(np.log1p(-share))
-        new = np.append(self.idle[test], idle[:-1]) + np.log(share / len(_LEVEL))
+        stake = 1 / (2 * (self.n_bets[test] + np.arange(len(p_values)) + _DELAY))
+        idle = self.idle[test] + np.cumsum(np.log1p(-stake))
+        new = np.append(self.idle[test], idle[:-1]) + np.log(stake / len(_LEVEL))
         # A stake is multiplied by all factors since it was made: sums over the products since the first.
         log_product = np.cumsum(log_factor, axis=0)
         made = np.vstack([self.stakes[test], new[:, None] - (log_product - log_factor)])
@@ -348,11 +348,11 @@ def _check_settings(false_alarm_rate: Any, random_state: Any) -> None:
 def _p_values(
     seen: NDArray[np.float64], scores: NDArray[np.float64], uniform: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Compute the randomised share of the samples up to each, itself included, that score lower."""
+    """Compute randomised p-values: proportions of lower scores among the samples up to each, itself included."""
     pool = np.sort(seen).tolist()
     p_values = np.empty(len(scores))
-    for number, (score, share) in enumerate(zip(scores.tolist(), uniform.tolist(), strict=True)):
+    for number, (score, tie) in enumerate(zip(scores.tolist(), uniform.tolist(), strict=True)):
         lower, upper = bisect_left(pool, score), bisect_right(pool, score)
         pool.insert(upper, score)
-        p_values[number] = (lower + share * (upper - lower + 1)) / len(pool)
+        p_values[number] = (lower + tie * (upper - lower + 1)) / len(pool)
     return p_values

@@ -29,11 +29,11 @@ from .proba import of_scores
 
 
 def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
-    """Answer each message, ask which of a few classes it is, or leave it open.
+    """Predict a class for each message, ask which of a few classes it is, or reject it as open.
 
-    A message is answered where its score, and the gap between its first two classes, leave little doubt. It is open
-    where no class is likely. In between a question that offers the first classes, and "none of these", serves most.
-    Read more in the :ref:`User Guide <asking_back>`.
+    A message is answered if its score, and the gap between its first two classes, leave little doubt. It is open if no
+    class is likely. In between, a question offers the most likely classes and "none of these". Read more in the
+    :ref:`User Guide <asking_back>`.
 
     Parameters
     ----------
@@ -48,9 +48,8 @@ def predict_set(estimator: Any, X: ArrayLike, *, max_classes: int = 3) -> Bunch:
     Returns
     -------
     result : :class:`~sklearn.utils.Bunch`
-        - ``action``: ndarray of shape (n_samples,), ``"answer"``, ``"ask"`` or ``"open"``. What is answered is what
-          ``predict`` answers, and open is only what ``predict`` leaves open. What is asked lies on either side of the
-          threshold.
+        - ``action``: ndarray of shape (n_samples,), ``"answer"``, ``"ask"`` or ``"open"``. It only adds
+          questions: no message is answered that ``predict`` rejects, and none is open that ``predict`` accepts.
         - ``classes``: ndarray of shape (n_samples, max_classes). The class that is answered, or those to ask about, in
           the order of ``decision_function``; empty places hold the open label.
         - ``probability``: ndarray of shape (n_samples,), that the right class is among them; of an open message, that
@@ -186,7 +185,7 @@ def forecast_by_name(
 
 
 def forecast_of_questions(classifier: Any, held_out: HeldOutTable, found: TrafficModel, *log: Floats) -> Questions:
-    """Foretell how much a classifier asks about, in a ``log`` of scores and gaps or in traffic to come."""
+    """Forecast how much a classifier asks about, in a ``log`` of scores and gaps or in traffic to come."""
     asking = asking_known(classifier, held_out).asking
     zones = Zones(*(asking[name] for name in Zones._fields))
     return forecast_of_zones(held_out, found, zones, len(classifier.classes_), *log)

@@ -18,7 +18,7 @@ from .._traffic_model.normal_scores import NormalScores
 from .._traffic_model.posterior import CENTRES, Unknowns, falling, open_probability
 from .log import MEMBERS, Log, score
 
-SMALLEST_SHARE, LARGEST_SHARE = 0.001, 0.999
+SMALLEST_RATE, LARGEST_RATE = 0.001, 0.999
 #: Quantile of the held-out known scores below which the probability of the assigned class does not fall.
 LOWEST = 0.05
 
@@ -65,7 +65,7 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
     scaling [1]_).
 
     The probability of the other classes is divided among them by a softmax of their scores. The most probable column
-    need not be the answer of ``predict``, which does not maximise the accuracy, but the macro F1. With a ``trainer`` no
+    need not be what ``predict`` returns, which does not maximise the accuracy, but the macro F1. With a ``trainer`` no
     traffic places the boundary: unless ``open_share`` or a log says otherwise, the share is that for which the boundary
     is right.
 
@@ -93,7 +93,7 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
     at_boundary = share is None and traffic is None and _has_paper_boundary(classifier)
     if traffic is None:
         traffic = Log.empty().fit(held_out, held_out.expected.open_share if share is None else share).traffic()
-    share = float(np.clip(traffic["open_share"] if share is None else share, SMALLEST_SHARE, LARGEST_SHARE))
+    share = float(np.clip(traffic["open_share"] if share is None else share, SMALLEST_RATE, LARGEST_RATE))
     if at_boundary:
         share = _share_of_boundary(held_out, traffic)
     is_open = of_scores(held_out, scores, {**traffic, "open_share": share})
@@ -152,7 +152,7 @@ def _of_assigned(held_out: HeldOutTable, scores: Floats) -> Floats:
     right = held_out.known.assigned == held_out.known.classes
     # Farther out there are too few held-out samples to tell.
     scores = np.maximum(scores, np.quantile(held_out.known.scores, LOWEST))
-    # One right and one wrong answer more, so that no answer is certain.
+    # One right and one wrong prediction more, so that none is certain.
     log_odds = _log_odds(
         np.append(held_out.known.scores, [held_out.known.scores.mean()] * 2),
         np.append(right, [True, False]),

@@ -17,14 +17,14 @@ from .._traffic_model.normal_scores import NormalScores
 from .._traffic_model.posterior import bins_of
 from .log import Log, read_log
 
-#: Above this share hardly any sample tells how known traffic scores.
-LARGE_SHARE = 0.8
+#: Above this open rate, too few samples are known to estimate how known traffic scores.
+LARGE_RATE = 0.8
 
 
 def estimate_open_share(
     estimator: Any, X: ArrayLike, y: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
 ) -> Bunch:
-    """Estimate how much of traffic is open, with an interval: without labels roughly, with thirty labels well.
+    """Estimate the proportion of open messages, with an interval: without labels roughly, with thirty labels well.
 
     Without labels ``low`` and ``high`` allow for known messages that lie farther out than the training samples, as
     those of users do; if they lie still farther out, even ``low`` is too large. Labels of some messages say how far.
@@ -33,7 +33,7 @@ def estimate_open_share(
     of the estimate for the others: they lie nearer than any new message.
 
     After :func:`learn_from_traffic` the estimate starts from the labels that were learned, and those of this log count
-    in full. Those of other logs count together as ten for the share, which differs from week to week.
+    in full. Those of other logs count together as ten for the proportion, which differs from week to week.
 
     Read more in the :ref:`User Guide <open_share>`.
 
@@ -56,9 +56,9 @@ def estimate_open_share(
     Returns
     -------
     result : :class:`~sklearn.utils.Bunch`
-        - ``share``: estimated share of open samples, the mean of its distribution.
-        - ``low``, ``high``: 95 % of its distribution lie between them.
-        - ``class_shares``: ndarray of shape (n_classes,), the share of each known class, in the order of ``classes_``.
+        - ``share``: estimated proportion of open samples, the mean of its posterior.
+        - ``low``, ``high``: its 95 % credible interval.
+        - ``class_shares``: ndarray of shape (n_classes,), that of each known class, in the order of ``classes_``.
           Their sum is 1 − ``share``.
         - ``n_trained``: number of messages that are equal to training samples.
         - ``note``: a few sentences: how many messages are equal to training samples, and without labels what the
@@ -126,7 +126,7 @@ def estimate_open_share(
 
 
 def said_of_trained(n_trained: int, n_messages: int | None = None) -> str | None:
-    """Say how many messages, of so many, are equal to training samples; ``None`` if none is."""
+    """Say how many of the messages are equal to training samples; ``None`` if none is."""
     if not n_trained:
         return None
     if n_trained == n_messages:
@@ -158,7 +158,7 @@ def _note(log: Log, held_out: HeldOutTable, low: float) -> str | None:
         "lie at most about 1.5 standard deviations farther out than held-out training samples do; label about 30 "
         "messages to know."
     )
-    if low > LARGE_SHARE:
+    if low > LARGE_RATE:
         note += (
             " Hardly any sample resembles the training samples: either nearly all of them are new, or features are "
             "made in another way."

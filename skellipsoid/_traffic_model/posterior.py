@@ -23,9 +23,9 @@ from .normal_scores import NormalScores
 CANDIDATES = np.linspace(-4.5, 1.5, 61)
 CENTRES = np.append(CANDIDATES, 1.6) - 0.05
 #: Draws of six standard normal numbers, evenly spread, from which the unknowns are computed: no random numbers, so that
-#: the same log gives the same answer.
+#: the same log gives the same result.
 POINTS = norm.ppf(np.clip(qmc.Sobol(6, seed=0).random(2048), 1e-4, 1 - 1e-4))
-#: Below this effective sample size the draws move to where the posterior is, at most so often; so many stay.
+#: Below this effective sample size, draw again around the posterior, at most ``MOST_MOVES`` times; ``N_STAY`` stay.
 ENOUGH_DRAWS, MOST_MOVES, N_STAY = 500, 5, 512
 # Each prior was chosen on text, as mean and standard deviation: skellipsoid-bench/results/real_lines.rst has others.
 #: Known messages lie 0.3 to 1.4 farther out than held-out samples on four live bots, texts of the same hand 0 to 0.3:
@@ -41,28 +41,28 @@ SYNTHETIC_PART = 0.25
 #: How far the log-odds of the right class lie below those of held-out samples of the same score, less the shift: where
 #: messages lie farther out, they are also confused more often.
 CONFUSION = (-0.3, 0.6)
-#: Held-out samples count as so many where they say how the right class depends on the score, real open samples of the
-#: training as at most so many messages of the traffic: they were gathered otherwise.
+#: Effective number of held-out samples in the fit of the right class on the score; largest number of messages of the
+#: traffic that real open samples of the training count as, since they were gathered otherwise.
 EVIDENCE, MOST_REAL = 200.0, 20
-#: Open messages lie at least this far below known ones; so many of them look known.
+#: Smallest distance of open messages below known ones; proportion of open messages that look known.
 LEAST_APART, LOOK_KNOWN = 0.6, 0.02
-#: That open messages lie nearer than known ones is impossible: e to so much for each standard deviation.
+#: Penalty of open messages that lie nearer than known ones: loss of log-likelihood for each standard deviation.
 NEARER = 1000.0
 LEVELS = (1e-12, 1 - 1e-12)  # of Student's t: beyond, the place of open messages would be infinite
-#: Held-out classes say how much likelier each gap is of an open message: the logarithm is off by so much (one standard
-#: deviation), by the same for all that users pick.
+#: Held-out classes estimate how much likelier each gap is of an open message. This is the standard deviation of the
+#: error of its logarithm, which is one error for all that users pick.
 GAP_ERROR = 1.0
 _GAP_ERRORS = GAP_ERROR * norm.ppf(np.clip(qmc.Sobol(7, seed=1).random(len(POINTS))[:, 6:], 1e-4, 1 - 1e-4))
-#: A log counts as at most so many messages: the model of its scores is not the truth.
+#: Largest number of messages that a log counts as: the model of its scores is not the truth.
 MOST_MESSAGES = 50
-#: Labels of earlier logs tell the open share of this one like so many of its own: the share differs from week to week.
+#: Labels of earlier logs together count as at most this number for the open share, which differs from week to week.
 MOST_ELSEWHERE = 10
-#: A number that somebody tells is right within this factor (one standard deviation of its logarithm).
+#: Standard deviation of the error of a given open share, in logarithms.
 TOLD_ERROR = 0.45
-#: Where labels tell the open share, what is expected of traffic is believed so much less (factor of its deviation).
+#: Where labels estimate the open share, the standard deviation of its prior is multiplied by this.
 DOUBTED = 1.5
-#: Shares beyond these limits are not distinguished from them.
-SMALLEST_SHARE, LARGEST_SHARE = 0.001, 0.995
+#: Open shares are clipped to these bounds.
+SMALLEST_RATE, LARGEST_RATE = 0.001, 0.995
 CERTAINTY = 0.95  # probability that the open share lies in its interval
 _EDGES = np.concatenate([[-np.inf], CANDIDATES, [np.inf]])
 
@@ -131,7 +131,7 @@ def open_share_draws(
         shares = value * np.exp(error * norm.ppf(levels * ndtr(-np.log(value) / error)))  # below 1
     else:
         shares = levels
-    return np.asarray(np.clip(shares, SMALLEST_SHARE, LARGEST_SHARE)[:, np.newaxis])
+    return np.asarray(np.clip(shares, SMALLEST_RATE, LARGEST_RATE)[:, np.newaxis])
 
 
 class Unknowns(NamedTuple):
@@ -157,7 +157,7 @@ class Unknowns(NamedTuple):
 
 
 class TrafficModel(NamedTuple):
-    """Weighted draws of the unknowns, and the shares of the bins among known and among open messages."""
+    """Weighted draws of the unknowns, and the proportions of the bins among known and open messages."""
 
     weights: Floats  # (n_draws,)
     unknowns: Unknowns  # each (n_draws, 1)
@@ -172,14 +172,14 @@ class TrafficModel(NamedTuple):
         return self.unknowns.open_share
 
     def interval(self) -> tuple[float, float]:
-        """Limits of the open share."""
+        """Credible interval of the open share."""
         order = np.argsort(self.shares[:, 0])
         levels = np.cumsum(self.weights[order])
         low, high = np.interp([(1 - CERTAINTY) / 2, (1 + CERTAINTY) / 2], levels, self.shares[order, 0])
         return float(low), float(high)
 
     def traffic(self) -> dict[str, float]:
-        """Means of the unknowns, and the limits of the open share."""
+        """Means of the unknowns, and the credible interval of the open share."""
         means = {name: float(self.weights @ draws[:, 0]) for name, draws in self.unknowns._asdict().items()}
         low, high = self.interval()
         return {"open_share": means.pop("open_share"), "low": low, "high": high, **means}
@@ -255,7 +255,7 @@ class Evidence(NamedTuple):
         )
 
     def log_likelihood(self, unknowns: Unknowns, known: Floats, opened: Floats) -> Floats:
-        """Of each draw, (n_draws,); ``known`` and ``opened`` are its shares of the bins."""
+        """Of each draw, (n_draws,); ``known`` and ``opened`` are its proportions of the bins."""
         labels, shares = self.labels, unknowns.open_share
         apart = (unknowns.open_place - unknowns.known_shift)[:, 0]
         logs = np.where(apart < LEAST_APART, -8.0, 0.0) + NEARER * np.minimum(apart, 0.0)

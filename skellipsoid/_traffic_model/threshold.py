@@ -40,12 +40,12 @@ class Figure(NamedTuple):
         return cls(mean, (variance + of_model + of_groups) ** 0.5, *limits)
 
 
-def _variance(share: float, n: float) -> float:
+def _variance(rate: float, n: float) -> float:
     """Return the sampling variance of a rate of n groups; with one more of each kind, 0 and 1 are not certain."""
     if np.isinf(n):
         return 0.0
-    share = (share * n + 1) / (n + 2)
-    return share * (1 - share) / max(n, 1.0)
+    rate = (rate * n + 1) / (n + 2)
+    return rate * (1 - rate) / max(n, 1.0)
 
 
 class Forecast(NamedTuple):
@@ -82,8 +82,8 @@ def place_threshold(
     found : TrafficModel
         Of the log, or of what is expected of the traffic.
     scores : ndarray of shape (n_messages,)
-        Scores of the log; none of a share alone. The expected F1 is that of the log, or without one of traffic that is
-        drawn from the model.
+        Scores of the log; none if only the open share is given. The expected F1 is that of the log, or without one
+        that of traffic drawn from the model.
     n_classes : int
     costs : pair of float, default=None
         Cost of an accepted open sample, and of a rejected known one.
@@ -181,7 +181,7 @@ def _proportions_of_bins(normal: NormalScores, scores: Floats) -> Floats | None:
 
 
 def proportions_of_messages(found: TrafficModel, normal: NormalScores, scores: Floats) -> tuple[Floats, Floats]:
-    """Of all messages, the shares in each bin that are known, and that are open, (n_draws, n_bins) each.
+    """Proportions of all messages that are known, and that are open, in each bin, (n_draws, n_bins) each.
 
     Those of a log of these ``scores``; without any, of traffic to come.
     """
@@ -197,7 +197,7 @@ def _known_and_open(found: TrafficModel, log: Floats | None) -> tuple[Floats, Fl
 
 
 def _parts(found: TrafficModel, log: Floats | None) -> _Parts:
-    """Add up bins; ``log`` is the share of the log in each, ``None`` for traffic to come."""
+    """Add up bins; ``log`` is the proportion of the log in each, ``None`` for traffic to come."""
     known, opened = _known_and_open(found, log)
 
     def above(parts: Floats) -> Floats:

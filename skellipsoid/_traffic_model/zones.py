@@ -24,13 +24,13 @@ _GAP_EDGES = np.concatenate([[-np.inf], GAPS, [np.inf]])
 _GAP_CENTRES = np.append(GAPS, GAPS[-1] + 0.25) - 0.125
 #: A gap that is infinite: there is no second class.
 _ALONE = 10.0
-#: The posterior counts as so many equal draws.
+#: Number of draws of equal weight that stand for the posterior.
 N_DRAWS = 128
 #: Log-odds where there is no doubt.
 _SURE = 30.0
 #: The gaps of samples with one score vary at least so much: a few samples of equal gaps do not say that all have them.
 _LEAST_DEVIATION = 0.3
-#: Where a rate is kept, a miss costs so many questions, step by step, until it is rare enough.
+#: To keep a miss rate, the cost of a miss rises through these numbers of questions until misses are rare enough.
 _STEPS = 1.2 ** np.arange(-12, 60)
 #: No score reaches this threshold, and every score is above −1 times it.
 NO_THRESHOLD = float(np.finfo(np.float32).max)
@@ -325,11 +325,11 @@ def place_zones(
     scores : ndarray of shape (n_messages,)
         Scores of the log; none without one.
     offset : float
-        Score below which ``predict`` answers open. What is answered is above, what is open is below.
+        Score below which ``predict`` rejects. Zones of answers lie above it, zones of open below.
     n_classes : int
     costs : Costs, default=None
     miss_rate : float, default=None
-        Of known messages, the share that may get neither the right answer nor a question that offers the right class.
+        Largest proportion of known messages that get neither the right class nor a question that offers it.
         ``None``: by the costs.
     """
     costs, ranks = costs or Costs(), Ranks(held_out, n_classes)
@@ -354,7 +354,7 @@ def place_zones(
 
 
 def least_missed(held_out: HeldOutTable, found: TrafficModel, scores: Floats, n_classes: int) -> float:
-    """Of known messages, the share that is missed if every message is asked about."""
+    """Smallest miss rate: the proportion of known messages that are missed if every message is asked about."""
     return Masses.of(Ranks(held_out, n_classes), found, scores).rates(0, len(CENTRES), 0).missed
 
 

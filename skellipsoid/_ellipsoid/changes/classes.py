@@ -15,10 +15,10 @@ from .refit import refreshed, with_merged, with_samples, without_classes
 
 
 def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Any:
-    """Add samples of new and of known classes; shares and size stay where they suit them.
+    """Add samples of new and of known classes; shrinkage and size stay where they suit them.
 
-    The result is that of a fit on all samples, old and new, whose shares a, b and ρ, radius scale and e are those of
-    the given classifier. Means, covariances, shapes and held-out scores are computed anew. Duplicates are searched
+    The result is that of a fit on all samples, old and new, with a, b, ρ, the radius scale and e of the given
+    classifier. Means, covariances, shapes and held-out scores are computed anew. Duplicates are searched
     among all samples of the classes in ``y``. For labelled messages of a log see :func:`learn_from_traffic`. Read more
     in the :ref:`User Guide <changing_classes>`.
 
@@ -28,8 +28,8 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     more than by chance). The threshold stays as it was. Call :func:`refresh` after many changes.
 
     With ``trainer=EliDecide()`` the matrices of classes that are not in ``y`` stay. Those in ``y`` are trained, on all
-    samples: in the losses, the matrix of a class does not act on those of the others. A share of the new samples are
-    validation samples.
+    samples: in the losses, the matrix of a class does not act on those of the others. A part of the new samples
+    are validation samples.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     Warns
     -----
     UserWarning
-        If outliers are dropped, or if a new class has no spread. If shares and size are chosen anew, and a threshold
+        If outliers are dropped, or if a new class has no spread. If shrinkage and size are chosen anew, and a threshold
         was placed for the former ones. If a class rejects many more of its held-out samples than the others did before.
 
     Examples
@@ -155,7 +155,7 @@ def merge_classes(estimator: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
 
 
 def refresh(estimator: Any) -> Any:
-    """Choose the shares and the size anew, from the samples that are kept; a trainer trains all matrices anew.
+    """Choose shrinkage and size anew, from the samples that are kept; a trainer trains all matrices anew.
 
     Parameters
     ----------

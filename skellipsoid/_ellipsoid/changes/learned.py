@@ -13,11 +13,11 @@ from ..._samples.units import in_units
 
 Floats = NDArray[np.float64]
 
-#: A learned message counts as so many training samples (skellipsoid-bench/TRIED.md).
+#: Weight of a learned message, in training samples (skellipsoid-bench/TRIED.md).
 WEIGHT = 3.0
 #: The number of the sheet of all labels that nobody gave a weight; those with weights have sheets of their own.
 UNWEIGHTED = 0
-#: Kept features are at most so large, in the scale of the training samples: squares of single precision overflow.
+#: Largest absolute value of kept features, in the scale of the training samples: squares of single precision overflow.
 _FARTHEST = 1e15
 
 

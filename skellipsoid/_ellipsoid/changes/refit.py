@@ -74,7 +74,7 @@ def with_merged(clf: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
 
 
 def refreshed(clf: Any) -> Any:
-    """Choose shares and size anew."""
+    """Choose shrinkage and size anew."""
     changed = _begun(clf, clf.classes_, kept_samples(clf), clf._learned)
     return _fitted(clf, changed, _change("refresh", clf.classes_[:0], 0))
 
@@ -109,7 +109,7 @@ def with_samples(
     groups: ArrayLike | None = None,
     what: str = "add",
 ) -> Any:
-    """Add samples of known and of new classes; shares and size stay."""
+    """Add samples of known and of new classes; shrinkage and size stay."""
     kept = kept_samples(clf)
     X, y = clf._validate_scored_data(X), as_labels(y, "y")
     if len(X) != len(y):
@@ -164,7 +164,7 @@ def with_learned(
     names : ndarray
         Names that become classes.
     chosen_by : EllipsoidOpenSetClassifier, default=None
-        Fit with whose shares and size are taken, and which has held-out scores; ``None``: they are chosen anew.
+        Fit with held-out scores, whose shrinkage and size are used; ``None``: they are chosen anew.
     """
     kept, labels = kept_samples(clf), clf.classes_[:0] if learned is None else learned.labels
     classes = np.unique(np.append(clf.classes_, names)) if len(names) else clf.classes_
@@ -316,8 +316,8 @@ def _fitted(
 ) -> Any:
     """Fit a classifier that was ``_begun`` to its samples, and to the messages that it has learned.
 
-    ``same`` classes, by their new and their old numbers, have the same samples as before. Shares and radius scale are
-    those of an ``earlier`` classifier, or are chosen anew. The last ``n_new`` messages are new.
+    ``same`` classes, by their new and their old numbers, have the same samples as before. Shrinkage and radius scale
+    are those of an ``earlier`` classifier, or are chosen anew. The last ``n_new`` messages are new.
     """
     learned, classes = changed._learned, changed.classes_
     samples = _joined(changed, n_new)

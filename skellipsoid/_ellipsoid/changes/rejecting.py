@@ -9,11 +9,11 @@ from scipy.stats import binom
 from ..._held_out.table import FEWEST_OF_CLASS
 from ..math.boundaries import Fitted
 
-#: Shrinkage and size are chosen anew where a class rejects so many held-out samples, or where all classes reject so
-#: many more, or accept so many more samples of held-out classes, than before the change. Classes that reject so
-#: many more are named.
+#: Shrinkage and size are chosen anew if a class rejects ``MOST_REJECTED`` of its held-out samples, or if the rate at
+#: which all classes reject them, or accept samples of held-out classes, rises by ``MOST_MORE_OF_ALL`` in a change.
+#: Classes that reject ``MOST_MORE`` above the usual rate are named.
 MOST_REJECTED, MOST_MORE_OF_ALL, MOST_MORE = 0.5, 0.05, 0.15
-#: Levels of the tests that there are more than before, of a class and of all, when there were at least so many.
+#: Significance levels of the tests of one class and of all, and the smallest rate that is taken as the usual one.
 LEVEL, LEVEL_OF_ALL, LEAST_USUAL = 1e-3, 1e-2, 0.02
 
 
@@ -21,8 +21,8 @@ class Rejecting(NamedTuple):
     """Classes that reject many more of their held-out samples than all did before a change."""
 
     classes: NDArray[np.int64]
-    most: float  # the largest share that one of them rejects
-    too_many: bool  # so many that shares and size must be chosen anew
+    most: float  # the largest rejection rate of one of them
+    too_many: bool  # shrinkage and size must be chosen anew
 
     @classmethod
     def of(cls, clf: Any, fitted: Fitted) -> "Rejecting | None":
@@ -49,6 +49,6 @@ class Rejecting(NamedTuple):
 
 
 def _are_more(found: Any, counts: Any, usual: float, by: float, level: float) -> Any:
-    """Whether more of samples were found than is usual (one-sided binomial test), and by so large a share."""
+    """Whether the rate is significantly above the usual one (one-sided binomial test), and larger by ``by``."""
     usual = max(usual, LEAST_USUAL)
     return (binom.sf(found - 1, counts, usual) < level) & (found > counts * (usual + by))

@@ -12,8 +12,8 @@ from .learned import Learned
 DEDUCTION = 3.0
 #: "None of these" is remembered if another open message has such a cosine to it.
 NEAR = 0.7
-#: So many open messages are remembered, or as many as there are classes. Of more, those with a larger cosine to a later
-#: one than ``SAME`` go first, then the oldest.
+#: The memory has places for ``FEWEST_PLACES`` open messages, or for one per class if there are more classes. When it is
+#: full, messages with a cosine above ``SAME`` to a later one are dropped first, then the oldest.
 SAME = 0.95
 FEWEST_PLACES = 100
 

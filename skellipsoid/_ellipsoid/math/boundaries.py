@@ -16,7 +16,7 @@ from .tiles import reads_are_free
 
 #: A tensor in a fit and in scoring, an array where it is stored.
 Array = Any
-#: A sample is assigned to one of so many classes with the nearest means.
+#: Number of classes with the nearest means that a sample may be assigned to.
 N_NEAREST = 3
 
 

@@ -23,7 +23,7 @@ T, w̄                                                 change; a w̄ I shrinks a
 B₀, its target b γ T, γ, classes that lose all       change; along the axes of B by one factor
 span                                                 kept, without the set's axes in the mean γ: 0.001 %
 typical variance (classes without spread alone)      kept: 3 %
-class held out: B₀, μ, γ, number of classes          change: a quarter of the class's share of all classes
+class held out: B₀, μ, γ, number of classes          change: a quarter of the class's proportion of all classes
 class held out: T                                    loses the set, and keeps the rest of the class: 0.8 % in the
                                                      mean of 16 classes, 0.2 % of 40
 origin and unit of the features, outliers, copies    kept: distances do not depend on the first two
@@ -43,7 +43,7 @@ from ..._torch.devices import chunk_bytes
 from .tiles import of_like_size
 
 #: Rounding: a smaller proportion of a class's weight is 0.
-SMALLEST_SHARE = 1e-9
+SMALLEST_PROPORTION = 1e-9
 
 
 def most_elements(device: torch.device) -> int:
@@ -162,10 +162,10 @@ class LeftOutSets:
         weights = samples.weights[numbers] * (numbers >= 0)
         totals = self.weights.totals[touched] * (touched >= 0)
         of_set = torch.zeros_like(totals).scatter_add_(1, places, weights)
-        exists = totals - of_set > SMALLEST_SHARE * totals
+        exists = totals - of_set > SMALLEST_PROPORTION * totals
         remaining = torch.where(exists, totals - of_set, torch.inf)
         freedoms = remaining - self.weights.squares(numbers, weights, touched, places) / remaining
-        has_spread = exists & (freedoms > SMALLEST_SHARE * remaining) & ~degenerate[touched]
+        has_spread = exists & (freedoms > SMALLEST_PROPORTION * remaining) & ~degenerate[touched]
         roots = torch.where(degenerate[touched].gather(1, places), 0.0, weights.sqrt())
         pulls = torch.where(exists, ((totals / remaining).sqrt() - 1) / of_set.clamp_min(1e-300), 0.0)
         moves = -roots * (totals * remaining).rsqrt().gather(1, places)

@@ -102,7 +102,7 @@ def low_rank_changes(view: View, chunk: Chunk) -> LowRank:
     E[:, of_v_solved, of_v] += minus_kappa
     E *= psi.view(-1, 1, 1)
     E[:, of_v, of_v] += minus_kappa
-    factor = ((1 + psi.unsqueeze(1) * inverse) / (1 + background.inverse)) @ view.shares
+    factor = ((1 + psi.unsqueeze(1) * inverse) / (1 + background.inverse)) @ view.proportions
     U, E = _fewest_columns(V, YD, inverse, E / factor.view(-1, 1, 1), len(frame.means))
     return LowRank(view, left_out, U, E, iota * factor, mean, inverse, YD, Phi, psi)
 

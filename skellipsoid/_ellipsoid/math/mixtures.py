@@ -22,9 +22,9 @@ class Mixture(NamedTuple):
     def of(self, features: Tensor) -> Tensor:
         """Mix samples, (n_mixtures, n_features)."""
         mixed = features.new_zeros(len(self.indices), features.shape[1])
-        shares = torch.from_numpy(self.weights).to(features, non_blocking=True)
-        for numbers, share in zip(on_device(self.indices, features.device).T, shares.T, strict=True):
-            mixed.addcmul_(share.unsqueeze(1), features[numbers])
+        weights = torch.from_numpy(self.weights).to(features, non_blocking=True)
+        for numbers, weight in zip(on_device(self.indices, features.device).T, weights.T, strict=True):
+            mixed.addcmul_(weight.unsqueeze(1), features[numbers])
         return mixed
 
 
@@ -78,12 +78,12 @@ def draw_mixtures(
     chosen = np.argpartition(-keys, n_mix - 1, axis=1)[:, :n_mix]  # (n_mixtures, n_mix) positions in labels
     drawn = (ends[last] - totals)[chosen] + rng.random(chosen.shape) * totals[chosen]
     places = np.minimum(np.searchsorted(ends, drawn, side="right"), last[chosen])
-    shares = rng.dirichlet(np.full(n_mix, alpha), size=n_mixtures)
-    return Mixture(by_class[places], shares)
+    coefficients = rng.dirichlet(np.full(n_mix, alpha), size=n_mixtures)
+    return Mixture(by_class[places], coefficients)
 
 
 def n_synthetic(n_known: int) -> int:
-    """Return the number of samples of synthetic classes for so many known samples."""
+    """Return the number of samples of synthetic classes for a number of known samples."""
     return min(max(n_known, FEWEST_SYNTHETIC), MOST_SYNTHETIC)
 
 

@@ -15,7 +15,7 @@ from .covariance import Background, HeldOutSamples
 from .frames import Frame
 from .left_out import Chunk, Sets
 
-#: Fewer coordinates are used if there are at most so many for each axis.
+#: Fewer coordinates are used only if their number is at most this proportion of the number of axes.
 MOST_COORDINATES = 0.5
 
 
@@ -27,7 +27,7 @@ class View:
     background: Background  # along the coordinates
     means: Tensor  # (n_classes, n_coordinates)
     variances_of_means: Tensor  # (n_coordinates,)
-    shares: Tensor  # (n_coordinates,) of all axes, for which a coordinate stands
+    proportions: Tensor  # (n_coordinates,) of all axes that a coordinate stands for
     offsets: Tensor  # (n_sets, size, n_coordinates) of the members of each set, in double precision
     basis: Tensor | None  # (n_sets, size, n_axes off the first); None: the coordinates are those of the frame
 
@@ -45,7 +45,7 @@ class View:
 
 
 def n_coordinates(frame: Frame, size: int) -> int:
-    """Count the coordinates of a view of sets of so many samples."""
+    """Count the coordinates of a view of sets of ``size`` samples."""
     n_few = min(len(frame.means), frame.n_axes) + size
     return n_few if n_few <= MOST_COORDINATES * frame.n_axes else frame.n_axes
 
@@ -55,8 +55,8 @@ def view_of(frame: Frame, background: Background, sets: Sets, *, as_it_is: bool 
     size, n_first = sets.members.shape[1], min(len(frame.means), frame.n_axes)
     offsets = frame.offsets[sets.members].double()
     if as_it_is or n_coordinates(frame, size) == frame.n_axes:
-        shares = torch.full_like(frame.within, 1 / frame.n_axes)
-        return View(frame, background, frame.means, frame.variances_of_means, shares, offsets, None)
+        proportions = torch.full_like(frame.within, 1 / frame.n_axes)
+        return View(frame, background, frame.means, frame.variances_of_means, proportions, offsets, None)
     off = offsets[..., n_first:]
     if size == 1:
         lengths = torch.linalg.vector_norm(off, dim=2, keepdim=True)
@@ -65,7 +65,7 @@ def view_of(frame: Frame, background: Background, sets: Sets, *, as_it_is: bool 
         off = torch.where((sets.members < 0).unsqueeze(2), 0.0, off)
         basis = torch.linalg.qr(off.mT)[0].mT
         lengths = off @ basis.mT
-    share = (frame.n_axes - n_first) / size
+    n_axes_each = (frame.n_axes - n_first) / size
 
     def along(values: Tensor) -> Tensor:
         """Values along the coordinates; they are equal along all axes off the first."""
@@ -76,7 +76,7 @@ def view_of(frame: Frame, background: Background, sets: Sets, *, as_it_is: bool 
         background._replace(inverse=along(background.inverse)),
         functional.pad(frame.means[:, :n_first], (0, size)),
         along(frame.variances_of_means),
-        functional.pad(torch.ones_like(frame.within[:n_first]), (0, size), value=share) / frame.n_axes,
+        functional.pad(torch.ones_like(frame.within[:n_first]), (0, size), value=n_axes_each) / frame.n_axes,
         torch.cat([offsets[..., :n_first], lengths], dim=2),
         basis,
     )

@@ -1,4 +1,4 @@
-"""Groups among the samples that a classifier answers open: what is new in the traffic."""
+"""Groups among the samples that a classifier rejects: what is new in the traffic."""
 
 from .discover import discover_classes
 from .result import DiscoveredClasses

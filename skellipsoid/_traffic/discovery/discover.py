@@ -1,4 +1,4 @@
-"""Group what a classifier answers open."""
+"""Discover new classes: agglomerative grouping of the samples that a classifier rejects."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def discover_classes(
     n_words: int = 8,
     n_representatives: int = 5,
 ) -> DiscoveredClasses:
-    """Group the samples that a classifier answers open: the new classes in the traffic.
+    """Group the samples that a classifier rejects: the new classes in the traffic.
 
     The number of groups is not given. Two groups are merged if they more probably share a class than not, given how
     samples vary within the known classes and how far class means lie apart. This is the
@@ -85,7 +85,7 @@ def discover_classes(
     See Also
     --------
     DiscoveredClasses : The result, with ``to_tsv``.
-    set_operating_point : Sets what is answered open for the share of open samples in X.
+    set_operating_point : Sets the threshold for the proportion of open samples in X.
     skellipsoid.plotting.DiscoveryDisplay : Draws the result.
 
     Notes
@@ -136,7 +136,7 @@ class Traffic(NamedTuple):
 
 
 def group_open(traffic: Traffic, min_size: int = 5, n_words: int = 8, n_representatives: int = 5) -> DiscoveredClasses:
-    """Group what the classifier answers open."""
+    """Group what the classifier rejects."""
     classifier, given, features = traffic.classifier, traffic.texts, traffic.spaces[0].features
     is_open = np.asarray(classifier.predict(traffic.features) == classifier.open_label_)
     first_rows = np.full(len(features), -1)

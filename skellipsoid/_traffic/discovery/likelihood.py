@@ -28,7 +28,7 @@ TRAFFIC_WEIGHT = 0.5
 SPHERICAL_SHRINKAGE = 0.5
 #: Axes with less variance between classes say nothing; of the others the widest are taken.
 SMALLEST_VARIANCE, MOST_AXES = 0.01, 100
-#: Variances within classes below this share of the largest are 0.
+#: Variances within classes below this proportion of the largest are 0.
 SMALLEST_WITHIN = 1e-9
 
 

@@ -29,7 +29,7 @@ _Rows = tuple[Sequence[str], list[list[Any]]]
 
 @dataclass(frozen=True, eq=False)
 class DiscoveredClasses:
-    """Groups of the samples that a classifier answers open. :func:`skellipsoid.discover_classes` makes it.
+    """Groups of the samples that a classifier rejects. :func:`skellipsoid.discover_classes` makes it.
 
     Groups are numbered from 0, the one with the most samples first.
 
@@ -38,7 +38,7 @@ class DiscoveredClasses:
     labels : ndarray of shape (n_samples,)
         Group of each sample; −1 if it is in none. These samples are known (``is_open`` is false) or noise.
     is_open : ndarray of shape (n_samples,)
-        Whether ``predict`` answers open.
+        Whether ``predict`` rejects.
     scores : ndarray of shape (n_samples,)
         How typical each sample is of its group: the cosine between the sample and the mean of the group's other
         samples, both relative to the middle of all classes. NaN for samples in no group.

@@ -53,8 +53,8 @@ def telling_words(
 ) -> list[list[str]]:
     """Most telling words of each group, the best first.
 
-    The weight of a word is the share p of the group's texts that have it, times ln(1 + 1 / q) [1]_. q is the mean of
-    these shares over all groups, so that a large group has the same weight as a small one. The texts in no group are
+    The weight of a word is the rate p of the group's texts that have it, times ln(1 + 1 / q) [1]_. q is the mean of
+    these rates over all groups, so that a large group has the same weight as a small one. The texts in no group are
     one more group. English words that say nothing alone, such as *how*, are none. Where a script has no blanks between
     words, parts of two letters (Chinese, Japanese) or three (Thai, Lao, Khmer, Burmese) take the place of words.
 

@@ -21,7 +21,7 @@ _CONFIDENCE = 0.95
 
 
 def check_rates(rejection_rate: float | None, open_acceptance_rate: float | None) -> None:
-    """Raise an error unless rates are shares, and not both are given."""
+    """Raise an error unless rates are in [0, 1], and not both are given."""
     if rejection_rate is not None and open_acceptance_rate is not None:
         raise ValueError(
             "rejection_rate and open_acceptance_rate are both given; set one of them and leave the other None."
@@ -32,9 +32,9 @@ def check_rates(rejection_rate: float | None, open_acceptance_rate: float | None
 
 
 def most_beyond(n_samples: int, rate: float) -> int:
-    """Largest number of ``n_samples`` beyond an offset for which at most the share ``rate`` of new ones is beyond.
+    """Largest number of ``n_samples`` beyond an offset for which at most the proportion ``rate`` of new ones is beyond.
 
-    With r samples beyond the offset, which is the score of the next one, the share of new samples beyond it has the
+    With r samples beyond the offset, which is the score of the next one, the rate of new samples beyond it has the
     distribution Beta(r + 1, n − r). Its mean (r + 1) / (n + 1) is at most the rate. −1 if not even r = 0 holds.
     """
     # Quotients, because 0.29 · 100 < 29.

@@ -42,7 +42,7 @@ def set_operating_point(
 ) -> Any:
     """Set the threshold between known and open of a fitted classifier, for the traffic that it meets.
 
-    Sets ``offset_``, the score below which ``predict`` answers open, ``class_offsets_`` to 0, and ``asking_``, the
+    Sets ``offset_``, the score below which ``predict`` rejects, ``class_offsets_`` to 0, and ``asking_``, the
     zones of :func:`predict_set` around the threshold. For balls and ellipsoids, an offset of o multiplies the radius by
     1 − o. Nothing else changes. Use samples that were not used in training; messages of a log that are equal to
     training samples are left out, since they lie nearer than any new message.
@@ -50,8 +50,8 @@ def set_operating_point(
     There are six ways to call it:
 
     - with a log and some labels, ``set_operating_point(clf, log, y)``: thirty labels are enough;
-    - with a log and a share that you know, ``set_operating_point(clf, log, open_share=0.05)``;
-    - with the share alone, ``set_operating_point(clf, open_share=0.05)``;
+    - with a log and an open share that you know, ``set_operating_point(clf, log, open_share=0.05)``;
+    - with the open share alone, ``set_operating_point(clf, open_share=0.05)``;
     - with a rate, and samples that it refers to;
     - with ``miss_rate`` or ``ask_costs`` alone: the threshold stays, and the zones around it are placed for what was
       learned of the traffic;
@@ -71,27 +71,27 @@ def set_operating_point(
         every sample has a label, or ``y`` is ``None``: then every sample is known for ``rejection_rate`` and open for
         ``open_acceptance_rate``.
     rejection_rate : float in [0, 1], default=None
-        Take the offset that rejects at most this share of *new* known samples, on average over draws of the n given
+        Take the offset that rejects at most this rate of *new* known samples, on average over draws of the n given
         known samples [1]_. The offset is the score of rank (n + 1) · rate, rounded down, counted from the lowest: with
         99 samples and 0.05, the fifth lowest score. If this rank is 0, the offset is the lowest score. A rate of 0
         rejects none of the given known samples.
     open_acceptance_rate : float in [0, 1], default=None
-        Take the smallest offset that accepts at most this share of *new* open samples, on average over draws of the m
+        Take the smallest offset that accepts at most this rate of *new* open samples, on average over draws of the m
         given open samples: of these it accepts ⌊(m + 1) · rate⌋ − 1. If this number is negative, it accepts none of
         them. A rate of 0 accepts none of the given open samples.
     open_share : float in [0, 1] or pair of floats, default=None
-        Share of open samples in the traffic to come, or an interval that it lies in (with a probability of 95 %). A
+        Proportion of open samples in future traffic, or an interval that holds it with a probability of 95 %. A
         number is taken to be right within a factor of about two. ``None``: what the labels say. Both may be given.
     cost_open, cost_reject : float, default=None
         Cost of an open sample that is accepted, and of a known sample that is rejected. If one of them is given, the
         offset has the lowest expected cost in place of the best F1; the other is 1 by default.
     miss_rate : float in [0, 1], default=None
-        Of known messages, the share that may get neither the right answer nor a question that offers the right class
-        among three: the zones of :func:`predict_set` ask as little as keeps it. ``None``: by the costs.
+        Largest proportion of known messages that get neither the right class nor a question that offers it among three.
+        The zones of :func:`predict_set` ask as few questions as possible below it. ``None``: by the costs.
     ask_costs : mapping of str to float, default=None
-        What a ``"question"`` costs (1 by default), a ``"wrong"`` answer (4) and a ``"person"`` (2) to whom an open
-        message goes, or one for which none of the offered classes is right. The zones have the lowest expected cost.
-        What is not named has its default.
+        What a ``"question"`` costs (1 by default), a ``"wrong"`` prediction (4), and a ``"person"`` (2) to whom an open
+        message is handed over, or one for which none of the offered classes is right. The zones have the lowest
+        expected cost. What is not named has its default.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the labels of a log, one over the chance of being labelled, if they were not drawn at random. What is
         given for unlabelled messages does not matter.
@@ -104,22 +104,22 @@ def set_operating_point(
         ``known_spread``; ``open_place``, how far below these open ones lie, and ``open_width``. The unit is a standard
         deviation of the held-out samples. ``None`` as fitted; a rate leaves it. :func:`predict_open_proba` uses it.
         ``asking_`` says where the zones are (``low``, ``high``, ``gap``) and what they are expected to do: of known
-        messages the shares ``served`` with the right answer, answered ``wrong``, ``asked`` and ``missed``, of open ones
+        messages the rates ``served`` with the right class, predicted ``wrong``, ``asked`` and ``missed``, of open ones
         ``open_asked`` and ``open_answered``. ``None`` after a rate, as fitted, and if no held-out samples tell it: then
-        they follow the threshold. What was learned before counts, also where a share is told.
+        they follow the threshold. What was learned before counts, also if an open share is given.
 
     Raises
     ------
     ValueError
         If both rates are given, if a rate is outside [0, 1], or if no sample of the wanted kind is there. If all known
-        samples of a rate are so far out that their scores are −∞. If options of the share and of a rate are mixed, or a
-        cost is not positive. If a log has neither labels nor a share: in a log alone, known messages with another
-        wording look like open ones. If a share is given and the fit held out nothing. If a label is a class or the open
-        label in another spelling: case, blanks, hyphens, quotes, brackets. If ``miss_rate`` is no share, a cost of
-        ``ask_costs`` is not positive or has another name, or both are given.
+        samples of a rate are so far out that their scores are −∞. If options of the open share and of a rate are mixed,
+        or a cost is not positive. If a log has neither labels nor an open share: in it alone, known messages with
+        another wording look like open ones. If an open share is given and the fit held out nothing. If a label is a
+        class or the open label in another spelling: case, blanks, hyphens, quotes, brackets. If ``miss_rate`` is no
+        rate, a cost of ``ask_costs`` is not positive or has another name, or both are given.
     TypeError
-        If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one. If a share is
-        used and the classifier has no ``held_out_``.
+        If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one. If an
+        open share is used and the classifier has no ``held_out_``.
 
     Warns
     -----
@@ -133,18 +133,18 @@ def set_operating_point(
     Notes
     -----
     *A log.* The scores of held-out samples give each score a place z in a normal distribution. Known messages of the
-    log are assumed to lie as N(−d, s²), open ones as N(−m, t²), and a share π to be open. The five unknowns have priors
-    that were chosen on text; labels and scores of the log give the posterior distribution. The offset has the best mean
-    of the expected macro F1 over it. That a known message gets the right class depends on z as it does for held-out
-    ones. A log counts as at most 50 messages, since the model of its scores is not the truth. A share that is told
-    without a label moves the threshold half of the way where it asks for a stricter one than before: how far out known
-    messages lie is then not known, and those that lie far out look open.
+    log are assumed to lie as N(−d, s²), open ones as N(−m, t²), and a proportion π to be open. The five unknowns have
+    priors that were chosen on text; labels and scores of the log give the posterior distribution. The offset has the
+    best mean of the expected macro F1 over it. That a known message gets the right class depends on z as it does for
+    held-out ones. A log counts as at most 50 messages, since the model of its scores is not the truth. A share that is
+    given without a label moves the threshold half of the way where it asks for a stricter one than before: how far out
+    known messages lie is then not known, and those that lie far out look open.
 
-    *A rate.* Let r of n given samples be beyond the offset, and let the offset be the score of the next one. The share
-    of new samples beyond the offset has the distribution Beta(r + 1, n − r), whatever the distribution of the scores.
-    Its mean is (r + 1) / (n + 1). With five open samples, all of them rejected, one sixth of new open samples is
-    accepted on average, and at most 45 % with a confidence of 0.95 [2]_. All this is about samples that are drawn
-    alike: it says nothing about open samples of another kind.
+    *A rate.* Let r of n given samples be beyond the offset, and let the offset be the score of the next one. The
+    proportion of new samples beyond the offset has the distribution Beta(r + 1, n − r), whatever the distribution of
+    the scores. Its mean is (r + 1) / (n + 1). With five open samples, all of them rejected, one sixth of new open
+    samples is accepted on average, and at most 45 % with a confidence of 0.95 [2]_. All this is about samples that are
+    drawn alike: it says nothing about open samples of another kind.
 
     References
     ----------

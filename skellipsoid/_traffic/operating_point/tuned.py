@@ -1,4 +1,4 @@
-"""The threshold by cross-validation."""
+"""The threshold by cross-validation: pooled scores of samples and classes that were held out."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         each fold anew.
 
     rejection_rate : float in [0, 1], default=None
-        Take the offset that rejects at most this share of new known samples, computed from the known samples of a
+        Take the offset that rejects at most this rate of new known samples, computed from the known samples of a
         fold's test part as in :func:`set_operating_point`.
 
     open_acceptance_rate : float in [0, 1], default=None
-        Take the smallest offset that accepts at most this share of new open samples, computed from a fold's open
+        Take the smallest offset that accepts at most this rate of new open samples, computed from a fold's open
         samples as in :func:`set_operating_point`. With both rates ``None``, take the offset at which the fold's macro
         F1 over known classes and open is best.
 
@@ -77,7 +77,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     cv_results_ : dict of ndarray of shape (n_folds,)
         ``"offset"`` is the offset of each fold. The other entries are results of the median offset in each fold:
-        ``"rejection_rate"``, share of known samples that are rejected; ``"open_acceptance_rate"``, share of open
+        ``"rejection_rate"``, of known samples; ``"open_acceptance_rate"``, the proportion of open
         samples that are accepted (NaN without open samples); ``"open_set_f1"``. ``pandas.DataFrame(tuned.cv_results_)``
         is a table.
 
