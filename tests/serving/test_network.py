@@ -253,13 +253,13 @@ def test_no_client_holds_up_the_end(serve, exported, kind):
 
 
 @pytest.mark.slow
-def test_half_a_minute_of_hostile_clients(serve, exported, texts, tmp_path):
+def test_a_minute_of_hostile_clients(serve, exported, texts, tmp_path):
     """Beside them every promised answer is given; ``studies/serve_hostile.py`` does the same for longer."""
     with serve(exported, body_seconds=2, max_connections=60, log=tmp_path / "answers.jsonl") as server:
-        found = attack(server, texts, 30)
+        found = attack(server, texts, 60)
         assert found["statuses"] == {200}
         assert found["wrong"] == 0
-        assert found["answers"] > 10
+        assert found["answers"] > 20
         assert found["slowest"] < 10
         assert found["handles"] < 60 + 60
         assert found["handles after"] < 30
