@@ -11,7 +11,7 @@ from .._core.characters import printable
 from .._core.norms import FEWEST_FEATURES, are_zeros
 from .._core.sklearn import take_rows
 from .._core.texts import texts_of
-from .._core.validation import name_rows, shortened_repr
+from .._core.validation import name_rows, number, shortened_repr
 from .._held_out.table import Floats, Integers
 
 #: Features are equal within this proportion of their usual distance from the mean; sample size of its estimate.
@@ -51,13 +51,14 @@ def apart(messages: Integers, X: Any, features: NDArray[Any]) -> Integers:
 
     No token of such a text is known, so that equal features do not say that two of them are equal.
     """
-    unread = np.zeros(len(messages), dtype=bool)
-    if isinstance(features, np.ndarray) and features.shape[1] >= FEWEST_FEATURES:
-        unread = are_zeros(features)
-    texts = np.asarray(texts_of(X) or np.arange(len(messages)))
-    own = np.unique(texts[unread], return_inverse=True)[1].ravel()
-    numbers = messages.copy()
-    numbers[unread] = messages.max(initial=-1) + 1 + own
+    if not isinstance(features, np.ndarray) or features.shape[1] < FEWEST_FEATURES:
+        return messages
+    unread = np.flatnonzero(are_zeros(features))
+    if not len(unread):
+        return messages
+    texts, numbers = texts_of(X), messages.copy()
+    own = np.arange(len(unread)) if texts is None else number(texts[row] for row in unread)
+    numbers[unread] = messages.max() + 1 + own
     return numbers
 
 
