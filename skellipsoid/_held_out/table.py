@@ -66,7 +66,7 @@ class HeldOutTable:
     of the traffic compares new scores with it.
     """
 
-    kinds: NDArray[np.int64]  # KNOWN, OF_OTHER_CLASS, SYNTHETIC or REAL
+    kinds: NDArray[np.int64]  # KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL or LEARNED
     # ‖Σ_k^(−1/2) (z − m_k)‖ / g_k in closed form, ‖A_k (z − m_k)‖ / Δ_k of a trainer, or a baseline's score times −1:
     # accepted if ≤ s. ``kept`` divides by s.
     distances: NDArray[np.float64]

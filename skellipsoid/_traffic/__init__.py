@@ -1,7 +1,7 @@
 """What a fitted classifier says of new samples, or a Pipeline that ends in one, and what it learns from them.
 
-In come a fitted model and a log, with or without labels. Out go the share of open samples (``share``; ``log_model``
-of ``_held_out`` is the model behind it) and probabilities (``proba``), what is expected of messages to come
+In come a fitted model and a log, with or without labels. Out go the proportion of open samples (``share``; the
+model behind it is ``_traffic_model``) and probabilities (``proba``), what is expected of messages to come
 (``forecast``), a new threshold (``operating_point``), a model that has learned (``learning``), an alarm (``monitor``),
 new classes (``discovery``), reasons (``explain``) and differences between two models (``compare``).
 """

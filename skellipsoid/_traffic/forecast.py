@@ -146,10 +146,10 @@ def _forecast(
     classifier: Any, held_out: HeldOutTable, found: TrafficModel, offset: float, asking: Mapping[str, float]
 ) -> Forecast:
     n_classes = len(classifier.classes_)
-    of_limit = forecast_of(held_out, found, offset, n_classes)._asdict()
-    del of_limit["f1"]
+    of_threshold = forecast_of(held_out, found, offset, n_classes)._asdict()
+    del of_threshold["f1"]
     zones = Zones(*(asking[name] for name in Zones._fields))
-    return Forecast(offset, asking, of_limit | forecast_of_zones(held_out, found, zones, n_classes)._asdict())
+    return Forecast(offset, asking, of_threshold | forecast_of_zones(held_out, found, zones, n_classes)._asdict())
 
 
 def share_known(classifier: Any, log: Log, told: Any, held_out: HeldOutTable) -> Share | None:

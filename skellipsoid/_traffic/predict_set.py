@@ -177,11 +177,11 @@ def forecast_by_name(
 
     Gives each proportion with its standard deviation. Which of the ``messages`` of the log are asked about is counted.
     """
-    of_limit = forecast_of(held_out, found, classifier.offset_, len(classifier.classes_), scores)
+    of_threshold = forecast_of(held_out, found, classifier.offset_, len(classifier.classes_), scores)
     log = [] if scores is None else [scores]
     if log and len(messages):
         log = [classifier.score_samples(messages).astype(np.float64), first_classes(classifier, messages)[1]]
-    return of_limit.rounded() | forecast_of_questions(classifier, held_out, found, *log).rounded()
+    return of_threshold.rounded() | forecast_of_questions(classifier, held_out, found, *log).rounded()
 
 
 def forecast_of_questions(classifier: Any, held_out: HeldOutTable, found: TrafficModel, *log: Floats) -> Questions:

@@ -15,7 +15,7 @@ from scipy.stats import norm, qmc
 from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
-from .._held_out.expected import TRAFFIC, Expected, Share
+from .._held_out.expected import NOTHING_TOLD, TRAFFIC, Expected, Share
 from .._held_out.table import Floats, HeldOutTable, Integers
 from .normal_scores import NormalScores
 
@@ -232,7 +232,7 @@ class Evidence(NamedTuple):
     right: Floats  # (n_bins,) log-odds that a held-out sample of each bin is assigned to its class
     offered: Floats  # (n_bins,) the same of its class being among the first three
     real: Integers  # (n_real,) bins of real open samples of the training
-    expected: Expected = Expected()
+    expected: Expected = NOTHING_TOLD
 
     def unknowns(self, points: Floats) -> Unknowns:
         """Compute them from draws of standard normal numbers, (n_draws, 6)."""

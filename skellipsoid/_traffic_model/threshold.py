@@ -27,14 +27,14 @@ class Figure(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, weights: Floats, draws: Floats, n: float, model_error: float = MODEL_ERROR) -> "Figure":
-        """Of weighted draws, both (n_draws,), the number of held-out groups behind it, and the error of the model."""
+    def of(cls, weights: Floats, draws: Floats, n: float) -> "Figure":
+        """Of weighted draws, both (n_draws,), and the number of held-out groups behind it."""
         mean = float(weights @ draws)
-        variance, of_model, of_groups = float(weights @ np.square(draws - mean)), model_error**2, _variance(mean, n)
+        variance, of_model, of_groups = float(weights @ np.square(draws - mean)), MODEL_ERROR**2, _variance(mean, n)
         order = np.argsort(draws)
         levels = np.cumsum(weights[order]) - weights[order] / 2
         low, high = np.interp([(1 - CERTAINTY) / 2, (1 + CERTAINTY) / 2], levels, draws[order])
-        below, above = max(mean - float(low), 0.0) + model_error, max(float(high) - mean, 0.0) + model_error
+        below, above = max(mean - float(low), 0.0) + MODEL_ERROR, max(float(high) - mean, 0.0) + MODEL_ERROR
         reach = norm.ppf((1 + CERTAINTY) / 2) * of_groups**0.5
         limits = max(mean - float(np.hypot(below, reach)), 0.0), min(mean + float(np.hypot(above, reach)), 1.0)
         return cls(mean, (variance + of_model + of_groups) ** 0.5, *limits)

@@ -63,7 +63,7 @@ class Learned:
         return self.where(stays) if stays.any() else None
 
     def renamed(self, new: NDArray[Any], labels: Sequence[Any] | NDArray[Any]) -> Self:
-        """Return the messages of some labels a ``new`` one, an array of one."""
+        """Replace some labels by a ``new`` one, an array of one."""
         return replace(self, labels=np.where(np.isin(self.labels, labels), new, self.labels))
 
     def find(self, features: NDArray[np.float32], within: float) -> NDArray[np.int64]:

@@ -370,7 +370,7 @@ def _fitted_to(
     elif rejecting is not None and len(rejecting.classes):
         warn(
             f"Up to {100 * rejecting.most:.0f} % of the held-out samples of {enumerated(classes[rejecting.classes])} "
-            "are rejected, since shares and size are those of before: refresh chooses them anew."
+            "are rejected, since shrinkage and size are those of before: refresh chooses them anew."
         )
     return given
 

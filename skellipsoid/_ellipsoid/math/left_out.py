@@ -205,7 +205,7 @@ class LeftOutSets:
                 at_once = max(1, most_elements(place.device) // n_elements(sets, most))
                 columns = torch.arange(most, device=keys.device)
                 for pairs in torch.split(some, at_once):
-                    # Pairs of one class that scores stand together, for ``ClassAxes.along``.
+                    # Pairs of one class that scores stand together, for ``ClassAxes.inner_products``.
                     part = pairs[(found[pairs] % n_classes).argsort(stable=True)]
                     places = starts[part].unsqueeze(1) + columns
                     inside = columns < counts[part].unsqueeze(1)

@@ -71,7 +71,7 @@ class EmbeddingModel(nn.Module):
         return cls(first.auto_model, model.tokenizer, after, limit, lowers=lowers, prompt=prompt)
 
     def give_zeros(self) -> None:
-        """Return zeros from now on for unreadable texts."""
+        """Embed unreadable texts as zeros from now on."""
         self.zeros, self.readable = True, readable_tokens(self.tokenizer)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:

@@ -77,9 +77,8 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     cv_results_ : dict of ndarray of shape (n_folds,)
         ``"offset"`` is the offset of each fold. The other entries are results of the median offset in each fold:
-        ``"rejection_rate"``, of known samples; ``"open_acceptance_rate"``, the proportion of open
-        samples that are accepted (NaN without open samples); ``"open_set_f1"``. ``pandas.DataFrame(tuned.cv_results_)``
-        is a table.
+        ``"rejection_rate"``, of known samples; ``"open_acceptance_rate"``, of open ones (NaN without any);
+        ``"open_set_f1"``. ``pandas.DataFrame(tuned.cv_results_)`` is a table.
 
     classes_ : ndarray of shape (n_classes,)
 
