@@ -90,7 +90,7 @@ def running(model, folder, environment, **options):
         yield server
         if server.process.poll() is None:
             assert server.end() == 0, server.output
-        assert "Traceback" not in server.output
+        assert "Traceback" not in server.output, server.output
     finally:
         server.process.kill()
         server.process.wait()

@@ -1,5 +1,6 @@
 """What is too much, or is no request, is refused; the server goes on."""
 
+import asyncio
 import json
 import random
 import re
@@ -13,6 +14,7 @@ from serve_helpers import JSON, ask
 
 from skellipsoid_runtime._machine import count_cores
 from skellipsoid_runtime.serve import Settings
+from skellipsoid_runtime.serve._limits import Bodies, _Body
 
 HEAD = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 
@@ -134,3 +136,33 @@ def test_the_quota_of_a_container_counts(tmp_path):
         assert count_cores(quota) == expected
     assert Settings().threads == count_cores()
     assert Settings(n_threads=3).threads == 3
+
+
+def test_a_body_whose_time_is_over_may_be_the_one_that_has_to_make_room():
+    """The loop has said so, and its task has not run yet."""
+    bodies = Bodies(150_000)
+
+    def body(client, seconds):
+        return _Body(client, asyncio.timeout(seconds), bytearray(100_000))
+
+    async def waits(old):
+        async with old.deadline:
+            bodies.grow(old)
+            await asyncio.sleep(60)
+
+    async def grows():
+        old, new = body("old", 60), body("new", None)
+        waiting = asyncio.create_task(waits(old))
+        await asyncio.sleep(0)
+        old.deadline.reschedule(0)
+        asyncio.get_running_loop().call_soon(bodies.grow, new)  # in the same turn of the loop
+        with pytest.raises(TimeoutError):
+            await waiting
+        assert (old.is_ended, new.is_ended) == (True, False)
+        bodies.grow(new)
+
+    failures = []
+    with asyncio.Runner() as runner:
+        runner.get_loop().set_exception_handler(lambda _, context: failures.append(context))
+        runner.run(grows())
+    assert not failures

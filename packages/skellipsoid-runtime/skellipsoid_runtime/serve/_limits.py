@@ -94,7 +94,8 @@ class Bodies:
             del self._held[oldest]
             oldest.is_ended = True
             oldest.content.clear()
-            oldest.deadline.reschedule(0)
+            if not oldest.deadline.expired():  # its task may not have been told yet
+                oldest.deadline.reschedule(0)
         if body.is_ended:
             raise TimeoutError
 
