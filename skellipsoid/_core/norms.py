@@ -75,6 +75,14 @@ def zeros_are_none(X: NDArray[Any]) -> bool:
     return bool(len(found)) and bool(found.min() > 0) and bool(found.min() >= _SHORTEST * np.median(found))
 
 
+def less_excess(scores: Any, of_assigned: Any, highest: float) -> Any:
+    """Lower the scores of unreadable texts for all classes, arrays or tensors, (n_samples, n_classes).
+
+    Each row loses what the score of its assigned class, (n_samples, 1), exceeds the ``highest`` by.
+    """
+    return scores - (of_assigned - highest).clip(0)
+
+
 def are_zeros(X: Any) -> Any:
     """Mark rows of zeros, (n_samples,), of an array or a tensor."""
     return (X == 0).all(1)

@@ -22,7 +22,7 @@ from .._torch.threads import one_thread_each
 from .fit_steps import encode, gather_used, read_training, without_outliers
 from .fitted_state import fit_context, of_one_fit
 from .labels import as_kind_of, as_labels, positions
-from .norms import are_zeros, norms, usual_norms, warn_of_unlike_norms, zeros_are_none
+from .norms import are_zeros, less_excess, norms, usual_norms, warn_of_unlike_norms, zeros_are_none
 from .state_rules import CLASSIFIER, Record, Rule
 from .validation import (
     check_equal,
@@ -336,13 +336,13 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     ) -> Predictions:
         """Collect the predictions, with the score of unreadable texts lowered."""
         if unread.any():
-            scores[unread] = np.minimum(scores[unread], self._unread_score)
+            scores[unread] = scores[unread].clip(max=self._unread_score)
         return Predictions(assigned, scores, norms, unread)
 
     def _less_unread(self, scores: NDArray[np.floating], assigned: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Lower the scores of unreadable texts for all classes by the excess of the assigned class."""
-        excess = np.take_along_axis(scores, assigned[:, np.newaxis], axis=1) - self._unread_score
-        return np.asarray(scores - np.maximum(excess, 0))
+        """Lower the scores of unreadable texts for all classes."""
+        of_assigned = np.take_along_axis(scores, assigned[:, np.newaxis], axis=1)
+        return np.asarray(less_excess(scores, of_assigned, self._unread_score))
 
     def _compared(self, scores: NDArray[np.float64], classes: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the values by which the first classes are ordered, ascending, (n_samples, n_first)."""

@@ -62,8 +62,27 @@ class Rule:
         return value
 
     def made(self, name: str, value: Any, n_classes: int) -> Any:
-        """Convert a value back from the saved form, of a model of so many classes."""
+        """Convert a value of a model of ``n_classes`` back from the saved form."""
         return value
+
+
+class _ChangesRule(Rule):
+    """Rule of ``changes_``; in format 1 the expected rate is *foretold*."""
+
+    def saved(self, value: Any) -> Any:
+        """Write the name of format 1."""
+        return _renamed(value, "expected", "foretold")
+
+    def made(self, name: str, value: Any, n_classes: int) -> Any:
+        """Read the name of format 1."""
+        return _renamed(value, "foretold", "expected")
+
+
+def _renamed(changes: Any, old: str, new: str) -> Any:
+    """Rename an entry of changes; what is no list of mappings stays, and is refused by the check."""
+    if not (isinstance(changes, list) and all(isinstance(change, Mapping) for change in changes)):
+        return changes
+    return [{new if name == old else name: value for name, value in change.items()} for change in changes]
 
 
 class Record:
@@ -169,7 +188,7 @@ def _is_changes(value: Any) -> bool:
     if not isinstance(value, list):
         return False
     names = {"what", "classes", "n_samples", "when"}
-    more = {"into", "rejected", "foretold", "before", "after", "forgotten", "n_trained"}
+    more = {"into", "rejected", "expected", "before", "after", "forgotten", "n_trained"}
     return all(isinstance(change, Mapping) and names <= change.keys() <= names | more for change in value)
 
 
@@ -244,7 +263,7 @@ TRAFFIC = Rule("a mapping of estimates of the traffic", _is_traffic, nullable=Tr
 #: Zones of the three actions, set by ``set_operating_point``.
 ASKING = Rule("a mapping of the zones of the three actions", _is_asking, nullable=True, required=False)
 #: Changes of the classes since the fit.
-CHANGES = Rule("a list of changes", _is_changes)
+CHANGES = _ChangesRule("a list of changes", _is_changes)
 #: Attributes of every open-set classifier.
 CLASSIFIER = {
     "n_features_in_": N_FEATURES,

@@ -21,7 +21,7 @@ _QUOTED = re.compile(
     r"|^.{0,80}\d{4}.{0,80}(?:wrote|schrieb|a écrit|escreveu|escribió|ha scritto|написал\(?а?\)?).{0,80}:\s*$",
     re.M,
 )
-#: A kind of markup is a finding from this proportion of the texts on, and from so many texts.
+#: A kind of markup is a finding from this proportion and this number of texts on.
 _PROPORTION, _FEWEST = 0.1, 3
 #: Words at one end, and the proportion of the texts that must share them: by chance few texts share few words.
 _SHARED = ((3, 0.5), (8, 0.1))

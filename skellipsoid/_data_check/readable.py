@@ -10,11 +10,11 @@ from .._core.characters import printable
 from .._core.messages import numbered, shortened
 from .._encoders.torch.tokens import Counts
 
-#: A vocabulary lacks the script of texts of which so many pieces are unknown. Of English texts with the default model 0
-#: to .001 are, of Japanese, Chinese and Thai ones .2, .75 and 1.
+#: Largest proportion of unknown pieces of texts in a script of the vocabulary. With the default model it is 0 to
+#: .001 of English texts, and .2, .75 and 1 of Japanese, Chinese and Thai ones.
 MOST_UNKNOWN = 0.1
-#: It lacks the words of texts that it cuts into so many pieces a word. English texts are in 1.1 to
-#: 1.6 pieces a word, Spanish, Portuguese, French, German and Russian ones in 1.7, 1.7 to 2.0, 1.9, 2.3 and 5.
+#: Largest number of pieces a word of texts in a language of the vocabulary. English texts have 1.1 to 1.6, Spanish,
+#: Portuguese, French, German and Russian ones 1.7, 1.7 to 2.0, 1.9, 2.3 and 5.
 MOST_PIECES = 1.5
 #: Tokens of a vocabulary of one language: fewer are none, more are of many.
 _OF_ONE_LANGUAGE = range(10_000, 60_000)

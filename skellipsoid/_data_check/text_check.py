@@ -29,7 +29,7 @@ from .readable import find_unread, unread_message
 
 #: Smallest number of different texts of a class; fewer do not determine its shape.
 FEWEST_TEXTS = 5
-#: Texts were written for the training if so many of them are variants of another one (studies/variants.py of
+#: Smallest proportion of variants of other texts in texts that were written for the training (studies/variants.py of
 #: skellipsoid-bench: 0.68 to 0.75 of a chat bot's and of crowd-sourced ones, 0.04 to 0.41 of those that users wrote).
 #: Classes of fewer texts are not looked at.
 MOST_VARIANTS, FEWEST_OF_VARIANTS = 0.6, 10

@@ -1,4 +1,4 @@
-"""The classifier with one ellipsoid per known class."""
+"""The classifier with one ellipsoid { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k } per known class."""
 
 from __future__ import annotations
 
@@ -333,8 +333,7 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
             margins, first, norms = self._scored(given, of_all=True)
             unread = self._unread(given, norms)
         if given is None or not np.isfinite(norms).all():
-            checked = self._validate_scored_data(X)
-            margins, first, _ = self._scored(checked, of_all=True)
+            margins, first, _ = self._scored(checked := self._validate_scored_data(X), of_all=True)
             unread = self._unread(checked)
         margins[unread] = self._less_unread(margins[unread], first[unread, 0])
         return margins, first
@@ -373,11 +372,9 @@ class EllipsoidOpenSetClassifier(BoundaryAttributesMixin, KeepsHeldOutMixin, Bou
         -----
         The guarantee holds on average over training sets, under two conditions. New known samples must have the
         distribution of the training samples, with the same proportions of the classes. And no parameter may be chosen
-        with the held-out samples. The second condition is not met exactly, because a, b, ρ and e (or the epoch) are
-        chosen with them. The radius scale is too, but it does not change the order of the scores, so it does not
-        change p. If an encoder was trained on the samples, they lie closer to their class mean than new samples, and
-        more than the proportion ε of new samples is rejected: pass ``X_val`` to ``fit``, or the features of
-        ``fit_transform`` of a :class:`SupConTextEncoder`, which corrects this.
+        with the held-out samples: a, b, ρ and e (or the epoch) are, so that it holds about. If an encoder was trained
+        on the samples, they lie closer to their class mean than new ones, and more than the proportion ε of these is
+        rejected: pass ``X_val``, or the features of ``fit_transform`` of a :class:`SupConTextEncoder`.
 
         References
         ----------

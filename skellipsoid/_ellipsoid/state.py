@@ -115,7 +115,7 @@ _LEARNED = Record(
 _EXPECTED = Record(
     Expected,
     otherwise=Expected.by,
-    open_share=Rule("a share, or a tuple of two that rise", _is_share),
+    open_share=Rule("a proportion, or a tuple of two that rise", _is_share),
     known_shift=or_none(NUMBER),
     open_weight=Rule("a number of at least 0", lambda value: is_number(value) and value >= 0),
     projected=optional(or_none(Rule("the number of a projection", lambda value: value in (1, 2, 3, 4)))),

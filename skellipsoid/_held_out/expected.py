@@ -41,7 +41,7 @@ NOTHING_TOLD = Expected()
 
 
 def read_share(open_share: Any) -> Share:
-    """Read a share, or the limits of one.
+    """Read an open share, or the ends of its interval.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def read_share(open_share: Any) -> Share:
     are_numbers = all(isinstance(part, int | float | np.number) and not isinstance(part, bool) for part in limits)
     if not (are_numbers and len(limits) == 2 and 0 <= limits[0] <= limits[1] <= 1):
         raise ValueError(
-            f"open_share={open_share!r} is not a share; use a number from 0 to 1, or two for an interval, such as "
+            f"open_share={open_share!r} is not a proportion; use a number from 0 to 1, or two for an interval, such as "
             "(0.02, 0.1)."
         )
     return (float(limits[0]), float(limits[1])) if limits[0] < limits[1] else float(limits[0])

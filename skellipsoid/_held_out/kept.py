@@ -106,7 +106,7 @@ def held_out_of(classifier: Any, caller: str) -> HeldOutTable:
     if table is None or table.is_open.all():
         raise ValueError(
             f"{caller} compares with held-out samples, but the fit of this {name} held out none; fit with several "
-            "different samples of a class (with a trainer, a share of them is held out)."
+            "different samples of a class (with a trainer, a part of them is held out)."
         )
     learned, kinds = getattr(classifier, "_learned", None), table.kinds.copy()
     if learned is not None:  # they stand at the end

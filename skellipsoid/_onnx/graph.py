@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .._core.norms import are_zeros
+from .._core.norms import are_zeros, less_excess
 from .._encoders.text_features import TextFeatures, less_unread
 from .._encoders.torch.backbone import TextBackbone
 from .._traffic.predict_set import zones_of
-from .heads import Head, Step, first_by_score, head_of, pick, step_of
+from .heads import Head, Step, first_by_score, head_of, step_of
 from .quantize import quiet_onnx
 
 #: Largest size of a graph in one file, in bytes.
@@ -77,9 +77,9 @@ class Graph(nn.Module):
         if self.unread_score is None:
             return nearest, score, margins, torch.zeros_like(nearest, dtype=torch.bool), *in_order
         unread = are_zeros(rows)
-        excess = (pick(margins, nearest) - self.unread_score).clamp_min(0)
-        margins = torch.where(unread.unsqueeze(1), margins - excess.unsqueeze(1), margins)
-        return nearest, torch.where(unread, score.clamp_max(self.unread_score), score), margins, unread, *in_order
+        of_assigned = margins.gather(1, nearest.unsqueeze(1))
+        margins = torch.where(unread.unsqueeze(1), less_excess(margins, of_assigned, self.unread_score), margins)
+        return nearest, torch.where(unread, score.clip(max=self.unread_score), score), margins, unread, *in_order
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Give the outputs of the graph."""

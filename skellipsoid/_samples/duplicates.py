@@ -52,11 +52,8 @@ MOST_SORTED = 1024
 MOST_TYPICAL = 2**16
 
 
-class Linked(NamedTuple):
-    """Samples that may be duplicates of each other, and the probability that it is by chance."""
-
-    p_value: float
-    numbers: Integers
+#: Numbers of samples that may be duplicates of each other, and the probability that it is by chance.
+Linked = tuple[float, Integers]
 
 
 @one_thread_each()
@@ -109,7 +106,7 @@ def find_duplicates(
         for place in np.flatnonzero(counts[numbers] > 1).tolist():
             densities = everywhere() if is_few else own()
             by_chance = _equal_by_chance(densities, None if is_few else place, distinct)
-            ties.append(Linked(by_chance, numbers[[place]]))
+            ties.append((by_chance, numbers[[place]]))
         if len(part) < 2:
             return ties, []
         return ties, _near(part, rounding, numbers, error, lambda: _equal_by_chance(everywhere(), None, distinct))
@@ -118,12 +115,12 @@ def find_duplicates(
     ties, near = (list(chain(*links)) for links in zip(*found, strict=True))
     n_distinct = len(distinct)
     tied = np.zeros(n_distinct, dtype=bool)
-    tied[[number for link in _significant(ties, n_distinct + n_others) for number in link.numbers]] = True
+    tied[[number for _, own in _significant(ties, n_distinct + n_others) for number in own]] = True
     units = np.arange(n_distinct)
     # Larger clusters come later and include the smaller ones.
-    for link in _significant(near, n_distinct + n_others):
-        units[link.numbers] = units[link.numbers].min()
-        tied[link.numbers] = True
+    for _, own in _significant(near, n_distinct + n_others):
+        units[own] = units[own].min()
+        tied[own] = True
     # Samples that may be equal by chance are no duplicates.
     alone = ~tied[equal]
     return np.where(alone & (copies > 1), -1, in_order(np.where(alone, n_distinct + numbers, units[equal])))
@@ -295,13 +292,11 @@ def _near(
     condensed = squareform(distances, checks=False)
     tree = _Tree.of(condensed)
     typical = _typical(tree, condensed, distances)
-    linked = []
+    linked: list[Linked] = []
     n_equal, *n_clusters = tree.n_clusters([error, *(cut * typical for cut in CUTS)])
     if n_equal <= FEWEST_NEIGHBORS:
         clusters = tree.cut(error)
-        linked += [
-            Linked(by_chance(), numbers[members]) for members in clusters.members(np.flatnonzero(clusters.sizes > 1))
-        ]
+        linked += [(by_chance(), numbers[members]) for members in clusters.members(np.flatnonzero(clusters.sizes > 1))]
     if len(part) <= FEWEST_NEIGHBORS:
         return linked
     n_before = len(part)
@@ -316,7 +311,7 @@ def _near(
         p_values = density.p_values(places, np.maximum(clusters.widest[places], least))
         found = p_values <= FALSE_DISCOVERY_RATE  # others are linked at no threshold
         for p_value, own in zip(p_values[found].tolist(), clusters.members(places[found]), strict=True):
-            linked.append(Linked(p_value, numbers[own]))
+            linked.append((p_value, numbers[own]))
     return linked
 
 
@@ -389,12 +384,12 @@ def _typical(tree: _Tree, condensed: Floats, distances: Floats) -> float:
 def _significant(linked: list[Linked], n_samples: int) -> list[Linked]:
     """Select links with the false discovery rate; every sample is one test, with its smallest p-value."""
     smallest = np.ones(n_samples)
-    linked = [link for link in linked if link.p_value <= FALSE_DISCOVERY_RATE]  # no threshold is larger
-    for link in linked:
-        smallest[link.numbers] = np.minimum(smallest[link.numbers], link.p_value)
+    linked = [(p_value, own) for p_value, own in linked if p_value <= FALSE_DISCOVERY_RATE]  # no threshold is larger
+    for p_value, own in linked:
+        smallest[own] = np.minimum(smallest[own], p_value)
     smallest.sort()
     ranks = np.arange(1, n_samples + 1) / n_samples
     if not (smallest <= EVIDENCE * ranks).any():
         return []
     threshold = FALSE_DISCOVERY_RATE * ranks[smallest <= FALSE_DISCOVERY_RATE * ranks].max()
-    return [link for link in linked if link.p_value <= threshold]
+    return [(p_value, own) for p_value, own in linked if p_value <= threshold]

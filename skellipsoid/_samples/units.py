@@ -1,4 +1,4 @@
-"""Units of columns: what each is divided by, so that no column counts for more because of the unit that it is in."""
+"""Divisors of columns of unlike units: standard deviations within classes over their geometric mean."""
 
 from typing import Any
 

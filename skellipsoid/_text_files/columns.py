@@ -12,7 +12,7 @@ from .text_table import Table, cell_text, is_scalar
 _SAMPLE, _MOST_LISTED = 1000, 8
 #: Letters of an example.
 _LONGEST_EXAMPLE = 30
-#: A label has at most so many letters on average, and so many rows on average at least.
+#: Largest mean number of letters of the labels, and smallest mean number of rows with a label.
 _LONGEST_LABEL, _FEWEST_ROWS = 40, 2
 #: Of fewer rows nothing is concluded from their values being all different.
 _FEW = 10

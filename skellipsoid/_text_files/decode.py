@@ -25,7 +25,7 @@ _ENCODINGS = (
     *("koi8-u", "mac-roman", "mac-latin2", "mac-cyrillic", "gb18030", "big5hkscs", "shift_jis", "euc-jp", "cp949"),
     "euc-kr",
 )
-#: From so many lines beyond ASCII on the guess was right in all tables of the test.
+#: Smallest number of lines beyond ASCII with which the guess was right in all tables of the test.
 _ENOUGH_LINES = 50
 #: A sign of Windows-1252 that no language writes within a word.
 _SPLIT = re.compile("[a-z\xdf-\xff][\xa1\xa7\xa9\xac\xae\xb1-\xb3\xb5\xb6\xb8\xb9\xbc-\xbf][a-z\xdf-\xff]")

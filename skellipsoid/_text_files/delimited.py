@@ -19,7 +19,8 @@ from .text_table import Table
 _DELIMITERS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}
 #: Lines that the delimiter is chosen by, and letters of a line that a message shows.
 _SAMPLE, _MOST_LETTERS = 500, 100
-#: From so many rows on, a first row of single words is a header if this proportion of the other texts is longer.
+#: Smallest number of rows in which a first row of single words may be a header: if this proportion of the other texts
+#: is longer.
 _FEWEST_ROWS, _LONG_PROPORTION = 10, 0.8
 #: Delimiters of which one stands in no file: then a line is one cell.
 _NO_DELIMITERS = ("\x1f", "\x1e", "\x1d", "\ue000")

@@ -1,4 +1,4 @@
-"""What all computations in torch use.
+"""Devices, threads, random numbers, losses and the training loop of all computations in torch.
 
 ``machine`` (what depends on the machine), ``devices`` (devices, seeds, memory), ``training_loop``,
 ``progress`` (its bar), ``losses``, ``distances``, ``shards`` (one training by several processes) and ``imports`` (of

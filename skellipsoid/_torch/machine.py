@@ -1,4 +1,4 @@
-"""What depends on the machine. No other module asks it: ``tests/test_machine.py`` finds one that does.
+"""Cores, memory and devices of this machine. No other module asks it: ``tests/test_machine.py`` finds one that does.
 
 Others call these functions through the module, so that a test can put another machine in their place.
 """

@@ -24,7 +24,7 @@ _MEMBERS = ("predict_known", "score_samples", "offset_", "class_offsets_", "clas
 _N_PAIRS, _N_EXAMPLES, _WIDEST = 10, 2, 80
 
 
-class _Answers(NamedTuple):
+class _Predictions(NamedTuple):
     labels: NDArray[Any]
     margin: NDArray[np.float64]  # above the line that accepts, or below it
     classes: NDArray[Any]
@@ -79,15 +79,15 @@ def compare(
     >>> found.pairs.before[0], found.pairs.after[0]
     ('-1', 'c')
     """
-    one, other = _answers(before, X, "before"), _answers(after, X, "after")
+    one, other = _predictions(before, X, "before"), _predictions(after, X, "after")
     as_kind_of(one.classes, other.classes, "The classes of before", "those of after")
     new_names = {one.open_label: other.open_label} | _checked_names(rename, one, other)
 
-    def named(answers: _Answers) -> NDArray[np.object_]:
-        return np.array([new_names.get(label, label) for label in answers.labels.tolist()], dtype=object)
+    def named(found: _Predictions) -> NDArray[np.object_]:
+        return np.array([new_names.get(label, label) for label in found.labels.tolist()], dtype=object)
 
     old, new = named(one), np.array(other.labels.tolist(), dtype=object)
-    repeat_shares = [float(np.mean(named(_answers(model, X, "repeats")) != old)) for model in repeats]
+    repeat_shares = [float(np.mean(named(_predictions(model, X, "repeats")) != old)) for model in repeats]
     numbers = np.flatnonzero(old != new)
     # First what both models were sure of.
     sureness = np.minimum(np.abs(one.margin), np.abs(other.margin))[numbers]
@@ -105,15 +105,15 @@ def compare(
     return Comparison(len(old), changed, *counts, repeat_shares, other.open_label)
 
 
-def _answers(estimator: Any, X: ArrayLike, name: str) -> _Answers:
+def _predictions(estimator: Any, X: ArrayLike, name: str) -> _Predictions:
     """Read the predictions of a fitted model, and how far each score is above the threshold."""
     classifier, features = read_estimator(estimator, X, _MEMBERS, f"compare, as {name},")
     score, nearest = classifier.score_samples(features), classifier.predict_known(features)
     margin = less_class_offsets(classifier, score, nearest).astype(np.float64) - classifier.offset_
-    return _Answers(classifier.predict(features), margin, classifier.classes_, classifier.open_label_)
+    return _Predictions(classifier.predict(features), margin, classifier.classes_, classifier.open_label_)
 
 
-def _checked_names(rename: Mapping[Any, Any] | None, before: _Answers, after: _Answers) -> dict[Any, Any]:
+def _checked_names(rename: Mapping[Any, Any] | None, before: _Predictions, after: _Predictions) -> dict[Any, Any]:
     for pair in (rename or {}).items():
         for label, model, name in zip(pair, (before, after), ("before", "after"), strict=True):
             if label not in model.classes.tolist():

@@ -23,8 +23,8 @@ _NEXT, _FIRST = 4, 8
 def equal_messages(features: NDArray[Any], rounding: float | None = None) -> Integers:
     """Assign messages of equal features the same number; in two and more features, equal up to ``rounding``.
 
-    A text model rounds otherwise in another batch. ``None`` is a share of how far the messages lie from their middle.
-    Messages are compared with the next few ones along one direction.
+    An embedding model rounds otherwise in another batch. ``None`` is a proportion of how far the messages lie from
+    their middle. Messages are compared with the next few ones along one direction.
     """
     if not len(features):
         return np.zeros(0, dtype=np.int64)
@@ -75,8 +75,8 @@ def first_of_each(messages: Integers) -> tuple[Integers, Integers]:
 def draws_of_each(messages: Integers, labelled: NDArray[np.bool_]) -> Floats:
     """Weight of each message that has a label, in the order of the first ones, where nobody gave weights.
 
-    It is how often a draw of so many messages from the log is expected to have it and its copies, if it has it at all:
-    once if there are no copies, as often as the log if all are labelled.
+    It is the expected number of its copies in a random sample of the log that has it, as large as the number of labels:
+    1 if there are no copies, all that the log has if all are labelled.
     """
     of_labels = messages[labelled]
     share = len(of_labels) / len(messages)

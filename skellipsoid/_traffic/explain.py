@@ -74,10 +74,10 @@ def explain(
           (:func:`learn_from_traffic`).
         - ``runner_up``, ``runner_up_margin``: the second class in the order of ``decision_function``, and its margin;
           with a single known class, this class.
-        - ``shared_share``, ``own_share``, ``other_share``: shares of the three parts in (1 − margin)², of the margin
-          before ``near_open``; their sum is 1.
+        - ``shared_share``, ``own_share``, ``other_share``: proportions of the three parts in (1 − margin)², of the
+          margin before ``near_open``; their sum is 1.
         - ``from_1``, ``to_1``: poles of the shared axis with the largest contribution; ``from_2``, … of the next ones.
-        - ``share_1``, …: their shares of (1 − margin)²; 0 at the centre itself.
+        - ``share_1``, …: their proportions of (1 − margin)²; 0 at the centre itself.
         - ``deviation_1``, …: distance of the sample from the centre along these axes, positive towards ``to``. The unit
           is the distance at which a sample that deviates along this axis alone is on the boundary.
         - ``neighbor_1``, …: the nearest rows of ``reference`` (Euclidean, in features): the texts, or row numbers for

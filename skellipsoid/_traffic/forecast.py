@@ -129,27 +129,25 @@ def forecast_as_set(classifier: Any, held_out: HeldOutTable) -> Forecast:
 def forecast_as_fitted(classifier: Any, held_out: HeldOutTable) -> Forecast:
     """Forecast the fitted threshold, in the traffic that is expected."""
     found, n_classes = expected_traffic(held_out), len(classifier.classes_)
-    asking = place_zones(held_out, found, np.zeros(0), 0.0, n_classes).as_mapping()
+    asking = place_zones(held_out, found, np.zeros(0), 0.0, n_classes)
     return _forecast(classifier, held_out, found, 0.0, asking)
 
 
 def forecast_placed(classifier: Any, held_out: HeldOutTable, told: Share) -> Forecast:
-    """Forecast the threshold that is placed for a share of open messages."""
+    """Forecast the threshold that is placed for an open share."""
     log, n_classes = read_log(classifier, None, None, None, "forecast_answers"), len(classifier.classes_)
     found = log.fit(held_out, told)
     offset = threshold_for(held_out, log, found, n_classes)
-    asking = place_zones(held_out, found, np.zeros(0), offset, n_classes).as_mapping()
+    asking = place_zones(held_out, found, np.zeros(0), offset, n_classes)
     return _forecast(classifier, held_out, found, offset, asking)
 
 
 def _forecast(
     classifier: Any, held_out: HeldOutTable, found: TrafficModel, offset: float, asking: Mapping[str, float]
 ) -> Forecast:
-    n_classes = len(classifier.classes_)
-    of_threshold = forecast_of(held_out, found, offset, n_classes)._asdict()
-    del of_threshold["f1"]
     zones = Zones(*(asking[name] for name in Zones._fields))
-    return Forecast(offset, asking, of_threshold | forecast_of_zones(held_out, found, zones, n_classes)._asdict())
+    of_zones = forecast_of_zones(held_out, found, zones, len(classifier.classes_))
+    return Forecast(offset, asking, forecast_of(held_out, found, offset) | of_zones)
 
 
 def share_known(classifier: Any, log: Log, told: Any, held_out: HeldOutTable) -> Share | None:

@@ -185,7 +185,7 @@ def learn_from_traffic(
         A new estimator, with the same fitted transformers. The given one is unchanged. The last entry of ``changes_``
         says what was learned: ``n_samples``, the new ``classes``, ``n_trained``, the number of messages that are equal
         to training samples and say nothing of the threshold, and of the labelled known messages the rate that the
-        given estimator ``rejected`` and the rate that was ``foretold``. ``before`` and ``after`` forecast what the
+        given estimator ``rejected`` and the rate that was ``expected``. ``before`` and ``after`` forecast what the
         given and the new estimator do with messages to come: of known ones the rates ``right``, ``wrong`` and
         ``rejected``, of open ones ``noticed``, each with its standard deviation; with :func:`predict_set`, ``asked``
         and ``open_asked``. Labelled messages tell it, scored without themselves. ``traffic_`` is as after
@@ -255,7 +255,7 @@ def learn_from_traffic(
     held_now = held_out_of(learned, "learn_from_traffic")
     of_messages = log.scores[: len(messages)], log.labels.is_right[: len(messages)]
     n_trained, before, log = int((before.trained >= 0).sum()), before.telling(), log.telling()
-    # Labels of training samples alone tell nothing of the share.
+    # Labels of training samples alone tell nothing of the open share.
     found = log.fit(held_now, None if len(log.truth) else held_now.expected.open_share)
     learned.offset_ = place_threshold(held_now, found, log.scores, len(learned.classes_))
     learned.traffic_ = found.traffic()
@@ -321,23 +321,21 @@ def _scored_without_themselves(
                 without = with_learned(classifier, None, chosen_by=learned)
         scores[own], assigned_there = score(without, features[own])
         assigned[own] = learned._encode(without.classes_[assigned_there])
-    truth, weights, sheets, gaps = learned._encode(messages.labels), messages.weights, messages.sheets, messages.gaps
+    rows: dict[str, NDArray[Any]] = {"scores": scores, "assigned": assigned, "truth": learned._encode(messages.labels)}
+    rows |= {name: getattr(messages, name) for name in ("weights", "sheets", "gaps")}
     if len(others):
         # A copy of a labelled message has its label, which counts nothing, and the score without it.
         of_message = messages.find(standardized(classifier, others), rounding_of(classifier))
-        order = np.argsort(of_message < 0, kind="stable")
-        others, copies = others[order], of_message[order][of_message[order] >= 0]
-        more = score(learned, others)
-        more[0][: len(copies)], more[1][: len(copies)] = scores[copies], assigned[copies]
-        scores, assigned = np.append(scores, more[0]), np.append(assigned, more[1])
-        truth, sheets = np.append(truth, truth[copies]), np.append(sheets, sheets[copies])
-        gaps, weights = np.append(gaps, gaps[copies]), np.append(weights, np.zeros(len(copies)))
+        others, copies = others[np.argsort(of_message < 0, kind="stable")], of_message[of_message >= 0]
+        rows = {name: np.append(column, column[copies]) for name, column in rows.items()}
+        rows["weights"][len(messages) :] = 0.0
+        unlabelled = (column[len(copies) :] for column in score(learned, others))
+        scores, assigned = map(np.append, (rows["scores"], rows["assigned"]), unlabelled)
         features = np.concatenate([features, others])
-    is_labelled = np.arange(len(scores)) < len(truth)
+    is_labelled = np.arange(len(scores)) < len(rows["truth"])
     log = Log.unlabelled(scores, assigned, *comparable(classifier, features))
-    log = log.labelled(is_labelled, truth, weights, len(learned.classes_), sheets)
-    trained = find_trained(classifier, features)
-    return log._replace(n_new=len(messages), gaps=gaps, trained=trained)
+    log = log.labelled(is_labelled, rows["truth"], rows["weights"], len(learned.classes_), rows["sheets"])
+    return log._replace(n_new=len(messages), gaps=rows["gaps"], trained=find_trained(classifier, features))
 
 
 def _described(
@@ -359,7 +357,7 @@ def _described(
         **learned.changes_[-1],
         "classes": new.tolist(),
         "rejected": None if np.isnan(rejected) else round(float(rejected), 4),
-        "foretold": round(float(expected), 4),
+        "expected": round(float(expected), 4),
         **forecasts,
     }
 

@@ -169,7 +169,7 @@ class Log(NamedTuple):
         expected = np.average(held_out.known.scores < 0, weights=held_out.known.weights)
         return (
             f"Known messages of this log lie farther out than the training samples: as fitted, {100 * rejected:.0f} % "
-            f"of the {len(z)} labelled known ones are rejected, and {100 * expected:.0f} % were foretold."
+            f"of the {len(z)} labelled known ones are rejected, and {100 * expected:.0f} % were expected."
         )
 
 
@@ -181,7 +181,7 @@ def expected_traffic(held_out: HeldOutTable) -> TrafficModel:
 def threshold_for(
     held_out: HeldOutTable, log: Log, found: TrafficModel, n_classes: int, costs: tuple[float, float] | None = None
 ) -> float:
-    """Place the threshold for a log or a share; without a label, half of the way where it is stricter than expected."""
+    """Place the threshold for a log or an open share; without a label, half of the way where it is stricter."""
     offset = place_threshold(held_out, found, log.own_scores, n_classes, costs)
     if len(log.telling().truth):
         return offset

@@ -22,8 +22,8 @@ from .._core.warn import warn
 from .._held_out.kept import held_out_of
 from .._held_out.table import N_FIRST, Floats, HeldOutTable, gap_of
 from .._traffic_model.posterior import CONFUSION, TrafficModel, Unknowns
-from .._traffic_model.threshold import forecast_of
-from .._traffic_model.zones import Costs, Questions, Ranks, Zones, forecast_of_zones, least_missed, place_zones
+from .._traffic_model.threshold import Figure, forecast_of
+from .._traffic_model.zones import Costs, Ranks, Zones, forecast_of_zones, least_missed, place_zones
 from .log import MEMBERS, expected_traffic
 from .proba import of_scores
 
@@ -123,7 +123,7 @@ def read_asking(miss_rate: Any, ask_costs: Any) -> tuple[Costs | None, float | N
         raise ValueError("miss_rate and ask_costs are both given; set one of them and leave the other None.")
     if miss_rate is not None:
         if not (is_number(miss_rate) and 0 <= miss_rate <= 1):
-            raise ValueError(f"miss_rate={miss_rate!r} is not a share; use a number from 0 to 1.")
+            raise ValueError(f"miss_rate={miss_rate!r} is not a proportion; use a number from 0 to 1.")
         return None, float(miss_rate)
     if ask_costs is None:
         return None, None
@@ -159,7 +159,7 @@ def zones_placed(
             f"Three classes cannot keep miss_rate={miss_rate:g}: if every message is asked about, {least:.3f} of the "
             "known ones are still expected to miss; that rate is kept, and no message is answered without a question."
         )
-    return place_zones(held_out, found, scores, classifier.offset_, n_classes, costs, miss_rate).as_mapping()
+    return place_zones(held_out, found, scores, classifier.offset_, n_classes, costs, miss_rate)
 
 
 def zones_of(classifier: Any) -> Mapping[str, float] | None:
@@ -177,14 +177,17 @@ def forecast_by_name(
 
     Gives each proportion with its standard deviation. Which of the ``messages`` of the log are asked about is counted.
     """
-    of_threshold = forecast_of(held_out, found, classifier.offset_, len(classifier.classes_), scores)
+    of_threshold = forecast_of(held_out, found, classifier.offset_, scores)
     log = [] if scores is None else [scores]
     if log and len(messages):
         log = [classifier.score_samples(messages).astype(np.float64), first_classes(classifier, messages)[1]]
-    return of_threshold.rounded() | forecast_of_questions(classifier, held_out, found, *log).rounded()
+    figures = of_threshold | forecast_of_questions(classifier, held_out, found, *log)
+    return {name: [round(figure.mean, 4), round(figure.error, 4)] for name, figure in figures.items()}
 
 
-def forecast_of_questions(classifier: Any, held_out: HeldOutTable, found: TrafficModel, *log: Floats) -> Questions:
+def forecast_of_questions(
+    classifier: Any, held_out: HeldOutTable, found: TrafficModel, *log: Floats
+) -> dict[str, Figure]:
     """Forecast how much a classifier asks about, in a ``log`` of scores and gaps or in traffic to come."""
     asking = asking_known(classifier, held_out).asking
     zones = Zones(*(asking[name] for name in Zones._fields))
@@ -226,7 +229,7 @@ def _known(classifier: Any, held_out: HeldOutTable) -> Known:
     if traffic is None or asking is None:
         model = _traffic_known(classifier, held_out)
         traffic = traffic or model.traffic()
-        asking = asking or place_zones(held_out, model, np.zeros(0), classifier.offset_, n_classes).as_mapping()
+        asking = asking or place_zones(held_out, model, np.zeros(0), classifier.offset_, n_classes)
     return Known(asking, traffic, asking["confusion"], ranks)
 
 

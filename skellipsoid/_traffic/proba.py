@@ -51,7 +51,7 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
     TypeError
         If the classifier is another one, or has no ``held_out_``.
     ValueError
-        If its fit held out no sample or no class, if ``open_share`` is not a share, or if ``X`` is not valid.
+        If its fit held out no sample or no class, if ``open_share`` is not a proportion, or if ``X`` is not valid.
 
     See Also
     --------
@@ -66,7 +66,7 @@ def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = 
 
     The probability of the other classes is divided among them by a softmax of their scores. The most probable column
     need not be what ``predict`` returns, which does not maximise the accuracy, but the macro F1. With a ``trainer`` no
-    traffic places the boundary: unless ``open_share`` or a log says otherwise, the share is that for which the boundary
+    traffic places the boundary: unless ``open_share`` or a log says otherwise, it is that for which the boundary
     is right.
 
     References
@@ -127,7 +127,7 @@ def _read_share(share: Any) -> float | None:
     if share is None:
         return None
     if not (is_number(share) and 0 <= share <= 1):
-        raise ValueError(f"open_share={share!r} is not a share; use a number from 0 to 1, or None.")
+        raise ValueError(f"open_share={share!r} is not a proportion; use a number from 0 to 1, or None.")
     return float(share)
 
 

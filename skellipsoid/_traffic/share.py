@@ -1,4 +1,4 @@
-"""An estimate of the proportion of open messages in a log, with or without labels."""
+"""The posterior mean and credible interval of the proportion of open messages in a log, with or without labels."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def estimate_open_share(
     Notes
     -----
     The estimate is the posterior distribution that :func:`set_operating_point` describes. Without labels every share is
-    equally probable beforehand. With labels the share has Jeffreys' posterior of their count beforehand: thirty labels,
+    equally probable beforehand. With labels it has Jeffreys' posterior of their count beforehand: thirty labels,
     none of them open, are an interval, not 0.
 
     Examples

@@ -106,7 +106,7 @@ def read_sheet(
     rows = np.flatnonzero(given.labelled)
     refuse_contradictions(X, rows, messages[rows], given.labels)
     first, which = first_of_each(messages[rows])
-    # A sheet that has a message several times is no log that has it so often.
+    # How often a sheet has a message does not say how often the log has it.
     stays = ~given.labelled
     stays[rows[first]] = True
     labels, weights = np.full(len(features), None, dtype=object), np.zeros(len(features))

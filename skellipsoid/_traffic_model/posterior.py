@@ -61,7 +61,7 @@ MOST_ELSEWHERE = 10
 TOLD_ERROR = 0.45
 #: Where labels estimate the open share, the standard deviation of its prior is multiplied by this.
 DOUBTED = 1.5
-#: Open shares are clipped to these bounds.
+#: Open proportions are clipped to these bounds.
 SMALLEST_RATE, LARGEST_RATE = 0.001, 0.995
 CERTAINTY = 0.95  # probability that the open share lies in its interval
 _EDGES = np.concatenate([[-np.inf], CANDIDATES, [np.inf]])
@@ -74,7 +74,7 @@ class Labels(NamedTuple):
     is_open: NDArray[np.bool_]  # (n_labelled,)
     is_right: NDArray[np.bool_]  # (n_labelled,) assigned to the class of the label
     counts: Floats  # (n_labelled,) their sum is the number of labels drawn at random that tell as much
-    of_share: Floats  # (n_labelled,) what each counts for the open share: less, if it is of another log
+    open_share_counts: Floats  # (n_labelled,) what each counts for the open share: less, if it is of another log
     # (n_labelled,) of what users picked when they were asked: the logarithm of how much likelier the gap between the
     # first two classes is of an open message than of a known one. NaN of labels that were drawn; empty if all were.
     odds: Floats = np.zeros(0)
@@ -94,10 +94,10 @@ class Labels(NamedTuple):
         sheets: Integers | None = None,
     ) -> "Labels":
         """Scale weights, one over the chance of being labelled, so that a sheet sums to its effective sample size."""
-        shares = weights / max(weights.max(initial=0.0), np.finfo(float).tiny)  # their squares do not overflow
+        relative = weights / max(weights.max(initial=0.0), np.finfo(float).tiny)  # their squares do not overflow
         sheets = np.unique(np.zeros(len(weights)) if sheets is None else sheets, return_inverse=True)[1].ravel()
-        factors = np.bincount(sheets, shares) / np.maximum(np.bincount(sheets, np.square(shares)), 1e-300)
-        counts = shares * factors[sheets]
+        factors = np.bincount(sheets, relative) / np.maximum(np.bincount(sheets, np.square(relative)), 1e-300)
+        counts = relative * factors[sheets]
         return cls(labelled, is_open, is_right, counts, counts)
 
     @classmethod
@@ -110,7 +110,7 @@ class Labels(NamedTuple):
         """Let labels of other logs, (n_labelled,), tell little of the open share of this one."""
         n = self.counts[elsewhere].sum()
         factors = np.where(elsewhere, min(1.0, MOST_ELSEWHERE / max(n, 1e-9)), 1.0)
-        return self._replace(of_share=self.counts * factors)
+        return self._replace(open_share_counts=self.counts * factors)
 
 
 def open_share_draws(
@@ -125,13 +125,13 @@ def open_share_draws(
         open_share, doubt = expected, DOUBTED
     if isinstance(open_share, tuple):
         low, high = logit(np.clip(open_share, 0.002, 0.998))
-        shares = expit((low + high) / 2 + doubt * points * (high - low) / (2 * norm.ppf(0.5 + CERTAINTY / 2)))
+        draws = expit((low + high) / 2 + doubt * points * (high - low) / (2 * norm.ppf(0.5 + CERTAINTY / 2)))
     elif open_share is not None:
         value, error = np.clip(open_share, 0.005, 0.99), doubt * TOLD_ERROR
-        shares = value * np.exp(error * norm.ppf(levels * ndtr(-np.log(value) / error)))  # below 1
+        draws = value * np.exp(error * norm.ppf(levels * ndtr(-np.log(value) / error)))  # below 1
     else:
-        shares = levels
-    return np.asarray(np.clip(shares, SMALLEST_RATE, LARGEST_RATE)[:, np.newaxis])
+        draws = levels
+    return np.asarray(np.clip(draws, SMALLEST_RATE, LARGEST_RATE)[:, np.newaxis])
 
 
 class Unknowns(NamedTuple):
@@ -166,16 +166,11 @@ class TrafficModel(NamedTuple):
     right: Floats  # (n_draws, n_bins) probability that a known message of each bin is assigned to its class
     confusion: Floats  # (n_draws, 1) how far the log-odds of that lie below those of held-out samples
 
-    @property
-    def shares(self) -> Floats:
-        """Draws of the open share, (n_draws, 1)."""
-        return self.unknowns.open_share
-
     def interval(self) -> tuple[float, float]:
         """Credible interval of the open share."""
-        order = np.argsort(self.shares[:, 0])
-        levels = np.cumsum(self.weights[order])
-        low, high = np.interp([(1 - CERTAINTY) / 2, (1 + CERTAINTY) / 2], levels, self.shares[order, 0])
+        draws = self.unknowns.open_share[:, 0]
+        order = np.argsort(draws)
+        low, high = np.interp([(1 - CERTAINTY) / 2, (1 + CERTAINTY) / 2], np.cumsum(self.weights[order]), draws[order])
         return float(low), float(high)
 
     def traffic(self) -> dict[str, float]:
@@ -186,12 +181,12 @@ class TrafficModel(NamedTuple):
 
     def open_probability(self) -> Floats:
         """Probability that a message of each bin is open, (n_bins,)."""
-        return falling(self.weights @ open_probability(self.shares, self.known, self.opened))
+        return falling(self.weights @ open_probability(self.unknowns.open_share, self.known, self.opened))
 
 
-def open_probability(shares: Any, known: Floats, opened: Floats) -> Floats:
+def open_probability(open_share: Any, known: Floats, opened: Floats) -> Floats:
     """Probability that a message of each bin is open."""
-    return np.asarray(shares * opened / (shares * opened + (1 - shares) * known + 1e-300))
+    return np.asarray(open_share * opened / (open_share * opened + (1 - open_share) * known + 1e-300))
 
 
 def falling(probabilities: Floats) -> Floats:
@@ -237,17 +232,17 @@ class Evidence(NamedTuple):
     def unknowns(self, points: Floats) -> Unknowns:
         """Compute them from draws of standard normal numbers, (n_draws, 6)."""
         known_shift = self.expected.known_shift
-        shares = open_share_draws(self.open_share, self.labels, self.expected.open_share, points[:, 0])
+        open_share = open_share_draws(self.open_share, self.labels, self.expected.open_share, points[:, 0])
         shift, spread, place, width = np.split(points[:, 1:5], 4, axis=1)
         # Of Student's t: the place of open messages is far from the usual one now and then. Where known samples come
         # as the training samples did, open ones come from there, too.
         at_usual = known_shift == 0 or self.expected.projected
         place = (0.0 if at_usual else PLACE[0]) + PLACE[1] * student.ppf(np.clip(ndtr(place), *LEVELS), 4)
-        shift = -SHIFT * log_ndtr(-shift) if known_shift is None else np.full_like(shares, known_shift)
+        shift = -SHIFT * log_ndtr(-shift) if known_shift is None else np.full_like(open_share, known_shift)
         mean, deviation = (0.0, 0.0) if known_shift == 0 else SPREAD  # 0: known messages are as held-out samples
         usual_place, usual_width = self.usual
         return Unknowns(
-            shares,
+            open_share,
             shift,
             np.exp(mean + deviation * spread),
             usual_place + place,
@@ -256,7 +251,7 @@ class Evidence(NamedTuple):
 
     def log_likelihood(self, unknowns: Unknowns, known: Floats, opened: Floats) -> Floats:
         """Of each draw, (n_draws,); ``known`` and ``opened`` are its proportions of the bins."""
-        labels, shares = self.labels, unknowns.open_share
+        labels, open_share = self.labels, unknowns.open_share
         apart = (unknowns.open_place - unknowns.known_shift)[:, 0]
         logs = np.where(apart < LEAST_APART, -8.0, 0.0) + NEARER * np.minimum(apart, 0.0)
         if len(self.real):
@@ -269,10 +264,10 @@ class Evidence(NamedTuple):
         if n := unlabelled.sum():
             n_independent = n**2 / np.square(np.bincount(self.copies[is_unlabelled])).sum()
             each = min(MOST_MESSAGES, n_independent) / n
-            logs += np.log((1 - shares) * known + shares * opened + 1e-12) @ unlabelled * each
+            logs += np.log((1 - open_share) * known + open_share * opened + 1e-12) @ unlabelled * each
         is_open, is_known = labels.is_open & ~picked, ~labels.is_open & ~picked
-        n_open, n_known = labels.of_share[is_open].sum(), labels.of_share[is_known].sum()
-        logs += n_open * np.log(shares[:, 0]) + n_known * np.log(1 - shares[:, 0])
+        n_open, n_known = labels.open_share_counts[is_open].sum(), labels.open_share_counts[is_known].sum()
+        logs += n_open * np.log(open_share[:, 0]) + n_known * np.log(1 - open_share[:, 0])
         logs += np.log(known[:, of_labelled[is_known]] + 1e-9) @ labels.counts[is_known]
         logs += np.log(opened[:, of_labelled[is_open]] + 1e-9) @ labels.counts[is_open]
         if picked.any():

@@ -48,24 +48,6 @@ def _variance(rate: float, n: float) -> float:
     return rate * (1 - rate) / max(n, 1.0)
 
 
-class Forecast(NamedTuple):
-    """What a threshold is expected to do: rates of known messages, the recall of open ones (``noticed``), and F1."""
-
-    right: Figure
-    wrong: Figure
-    rejected: Figure
-    noticed: Figure
-    f1: Figure
-
-    def rounded(self) -> dict[str, list[float]]:
-        """Return each rate of messages with its standard deviation."""
-        return {
-            name: [round(figure.mean, 4), round(figure.error, 4)]
-            for name, figure in self._asdict().items()
-            if name != "f1"
-        }
-
-
 def place_threshold(
     held_out: HeldOutTable,
     found: TrafficModel,
@@ -107,9 +89,11 @@ def expected_threshold(held_out: HeldOutTable, n_classes: int) -> float:
 
 
 def forecast_of(
-    held_out: HeldOutTable, found: TrafficModel, offset: float, n_classes: int, scores: Floats | None = None
-) -> Forecast:
+    held_out: HeldOutTable, found: TrafficModel, offset: float, scores: Floats | None = None
+) -> dict[str, Figure]:
     """Forecast what an offset does in traffic to come; ``scores`` are those of a log.
+
+    Gives the rates ``right``, ``wrong`` and ``rejected`` of known messages, and the recall of open ones, ``noticed``.
 
     With a log there are two forecasts: of what the posterior describes, and of the log, each of whose messages is open
     by its probability. The first takes labelled messages, scored without themselves, for typical; in the second the
@@ -121,15 +105,11 @@ def forecast_of(
     at, parts = int(np.abs(CANDIDATES - normal(np.array([offset]))).argmin()), [_parts(found, log) for log in logs]
     weights = np.tile(found.weights, len(parts)) / len(parts)
 
-    def figure(tables: list[Floats], n: float) -> Figure:
-        return Figure.of(weights, np.concatenate([table[:, at] for table in tables]), n)
-
-    of_known = ([part.right for part in parts], [part.wrong for part in parts], [part.rejected for part in parts])
-    right, wrong, rejected = (figure(tables, held_out.n_independent) for tables in of_known)
-    noticed = figure([part.noticed for part in parts], held_out.n_other_classes)
-    return Forecast(
-        right, wrong, rejected, noticed, figure([part.f1(n_classes) for part in parts], held_out.n_independent)
-    )
+    n_behind = dict.fromkeys(("right", "wrong", "rejected"), held_out.n_independent)
+    return {
+        name: Figure.of(weights, np.concatenate([getattr(part, name)[:, at] for part in parts]), n)
+        for name, n in {**n_behind, "noticed": held_out.n_other_classes}.items()
+    }
 
 
 class _Parts(NamedTuple):
@@ -189,7 +169,8 @@ def proportions_of_messages(found: TrafficModel, normal: NormalScores, scores: F
 
 
 def _known_and_open(found: TrafficModel, log: Floats | None) -> tuple[Floats, Floats]:
-    opened, known = found.shares * found.opened, (1 - found.shares) * found.known
+    open_share = found.unknowns.open_share
+    opened, known = open_share * found.opened, (1 - open_share) * found.known
     if log is not None:  # each message is open with its posterior probability
         opened = log * opened / (opened + known + 1e-12)
         known = log - opened

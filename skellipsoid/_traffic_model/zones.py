@@ -1,4 +1,4 @@
-"""The zones of three answers: which messages are answered, which are asked about, and which are open.
+"""Two thresholds of the score and one of the gap, of lowest expected cost: which messages are answered, asked, open.
 
 A message is *open* below a score, *answered* from another score on if the gap between its first two classes is large
 enough, and asked about otherwise. A question offers the first three classes. How often these hold the right class, by
@@ -28,7 +28,8 @@ _ALONE = 10.0
 N_DRAWS = 128
 #: Log-odds where there is no doubt.
 _SURE = 30.0
-#: The gaps of samples with one score vary at least so much: a few samples of equal gaps do not say that all have them.
+#: Smallest standard deviation of the gaps of samples with one score: equal gaps of a few samples do not say that all
+#: are equal.
 _LEAST_DEVIATION = 0.3
 #: To keep a miss rate, the cost of a miss rises through these numbers of questions until misses are rare enough.
 _STEPS = 1.2 ** np.arange(-12, 60)
@@ -54,28 +55,6 @@ class Zones(NamedTuple):
     low: float
     high: float
     gap: float
-
-
-class Rates(NamedTuple):
-    """What zones do: rates of known messages, and of open ones."""
-
-    served: float  # answered with the right class
-    wrong: float  # answered with a wrong class
-    asked: float
-    missed: float  # neither answered right nor asked with the right class among those that are offered
-    open_asked: float
-    open_answered: float
-
-
-class Questions(NamedTuple):
-    """What zones are expected to ask about: a rate of known messages, and one of open ones."""
-
-    asked: Figure
-    open_asked: Figure
-
-    def rounded(self) -> dict[str, list[float]]:
-        """Return each rate with its standard deviation."""
-        return {name: [round(figure.mean, 4), round(figure.error, 4)] for name, figure in self._asdict().items()}
 
 
 class Ranks:
@@ -212,8 +191,12 @@ class Masses(NamedTuple):
         )
         return cls(of_known, opened.mean(axis=0)[:, np.newaxis] * ranks.of_open, first, offered)
 
-    def rates(self, low: int, high: int, gap: int) -> Rates:
-        """Return what zones do that begin with these bins."""
+    def rates(self, low: int, high: int, gap: int) -> dict[str, float]:
+        """Return rates of zones that begin with these bins: of known messages and, with ``open_``, of open ones.
+
+        Known messages are ``served`` if they are answered with the right class, and ``missed`` if they are neither
+        served nor asked with the right class among those that are offered.
+        """
         n_known, n_open = (max(float(part.sum()), 1e-12) for part in (self.known, self.opened))
 
         def answered(part: Floats) -> float:
@@ -223,14 +206,14 @@ class Masses(NamedTuple):
             return float(part[low:].sum()) - answered(part)
 
         served, offered = answered(self.first) / n_known, asked(self.offered) / n_known
-        return Rates(
-            served=served,
-            wrong=answered(self.known) / n_known - served,
-            asked=asked(self.known) / n_known,
-            missed=max(1 - served - offered, 0.0),
-            open_asked=asked(self.opened) / n_open,
-            open_answered=answered(self.opened) / n_open,
-        )
+        return {
+            "served": served,
+            "wrong": answered(self.known) / n_known - served,
+            "asked": asked(self.known) / n_known,
+            "missed": max(1 - served - offered, 0.0),
+            "open_asked": asked(self.opened) / n_open,
+            "open_answered": answered(self.opened) / n_open,
+        }
 
 
 def _even(weights: Floats) -> Integers:
@@ -285,25 +268,9 @@ def place_by_rate(masses: Masses, at: int, miss_rate: float) -> _Bins:
         answer = step * (masses.known - masses.first)
         ask = everybody + step * (masses.known - masses.offered)
         found = found.wider(_best(answer, ask, step * masses.known, at))
-        if masses.rates(*found).missed <= miss_rate:
+        if masses.rates(*found)["missed"] <= miss_rate:
             return found
     return _Bins(0, len(CENTRES), 0)
-
-
-class Asking(NamedTuple):
-    """Zones, what they were placed by, and what they are expected to do."""
-
-    zones: Zones
-    costs: Costs
-    miss_rate: float | None
-    confusion: float  # mean of the posterior
-    foretold: Rates
-
-    def as_mapping(self) -> dict[str, float]:
-        """Give all numbers by name: ``asking_`` of a classifier."""
-        costs = {f"cost_{name}": cost for name, cost in self.costs._asdict().items()}
-        found = {**self.zones._asdict(), **costs, "confusion": self.confusion, **self.foretold._asdict()}
-        return found if self.miss_rate is None else {**found, "miss_rate": self.miss_rate}
 
 
 def place_zones(
@@ -314,8 +281,11 @@ def place_zones(
     n_classes: int,
     costs: Costs | None = None,
     miss_rate: float | None = None,
-) -> Asking:
+) -> dict[str, float]:
     """Place the zones around a threshold, by costs or by a rate of misses.
+
+    Gives ``asking_`` of a classifier: the zones, what they were placed by, the mean ``confusion`` of the posterior, and
+    the rates that are expected.
 
     Parameters
     ----------
@@ -348,20 +318,21 @@ def place_zones(
         return float(ranks.scores.inverse(CANDIDATES[number - 1 : number])[0])
 
     low, high = min(score_before(bins.low), offset), max(score_before(bins.high), offset)
-    confusion = float(found.weights @ found.confusion[:, 0])
-    zones = Zones(low, high, ranks.gap_of(bins.gap))
-    return Asking(zones, costs, miss_rate, confusion, masses.rates(*bins))
+    placed = {"low": low, "high": high, "gap": ranks.gap_of(bins.gap)}
+    placed |= {f"cost_{name}": cost for name, cost in costs._asdict().items()}
+    placed |= {"confusion": float(found.weights @ found.confusion[:, 0]), **masses.rates(*bins)}
+    return placed if miss_rate is None else {**placed, "miss_rate": miss_rate}
 
 
 def least_missed(held_out: HeldOutTable, found: TrafficModel, scores: Floats, n_classes: int) -> float:
     """Smallest miss rate: the proportion of known messages that are missed if every message is asked about."""
-    return Masses.of(Ranks(held_out, n_classes), found, scores).rates(0, len(CENTRES), 0).missed
+    return Masses.of(Ranks(held_out, n_classes), found, scores).rates(0, len(CENTRES), 0)["missed"]
 
 
 def forecast_of_zones(
     held_out: HeldOutTable, found: TrafficModel, zones: Zones, n_classes: int, *log: Floats
-) -> Questions:
-    """Forecast how much zones ask about, in a ``log`` of scores and gaps or in traffic to come.
+) -> dict[str, Figure]:
+    """Forecast how many known and how many open messages are asked about, in a ``log`` of scores and gaps or to come.
 
     Which messages of a log are asked about is known, but not which of them are open. Without gaps, those of known and
     of open messages are as those of held-out samples.
@@ -382,7 +353,7 @@ def forecast_of_zones(
     of_each = zip(parts, asked, strict=True)
     known, opened = (part @ of_bins / np.maximum(part.sum(axis=1), 1e-12) for part, of_bins in of_each)
     of_known = Figure.of(found.weights, known, held_out.n_independent)
-    return Questions(of_known, Figure.of(found.weights, opened, held_out.n_other_classes))
+    return {"asked": of_known, "open_asked": Figure.of(found.weights, opened, held_out.n_other_classes)}
 
 
 def _bin_of(ranks: Ranks, threshold: float) -> int:

@@ -217,7 +217,7 @@ def _told(classifier: Any, n_others: int, folder: Path) -> list[str]:
     if change["rejected"] is not None:
         lines.append(
             f"Of the labelled known messages {100 * change['rejected']:.0f} % were handed over; "
-            f"{100 * change['foretold']:.0f} % of the training texts were."
+            f"{100 * change['expected']:.0f} % of the training texts were."
         )
     if not n_others:
         lines.append("This forecast uses these labels alone; with --log it uses the log, too.")

@@ -261,9 +261,9 @@ class OpenSetConfusionMatrixDisplay:
         power = (1.0 if writes else 0.5) if gamma == "auto" else gamma
         self._draw_image(coarse, normalize, cmap, power, im_kw)
         if colorbar:
-            whole = {"true": "share of the true class", "pred": "share of the answer", "all": "share of all samples"}
+            whole = {"true": "the true class", "pred": "the prediction", "all": "all samples"}
             bar = self.figure_.colorbar(self.im_, ax=self.ax_, shrink=0.6, aspect=30, pad=0.02)
-            bar.set_label("samples" if normalize is None else whole[normalize])
+            bar.set_label("samples" if normalize is None else f"proportion of {whole[normalize]}")
         self.text_ = None
         if coarse:
             self.text_ = self._write(_write_coarse(counts, self.values_, normalize), text_kw)

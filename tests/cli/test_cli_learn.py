@@ -48,31 +48,24 @@ def fill_in(path, truth, only=slice(None)):
     return rows
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_review_and_learn_are_those_of_python(folder, log, tmp_path, capsys):
+def reviewed(folder, path, tmp_path, n=25):
+    """Write a labelling file of some messages of a log."""
+    review, words = tmp_path / "review.tsv", ["--model", str(folder), "--data", str(path), "--quiet"]
+    assert main(["review", *words, "-n", str(n), "--save", str(review)]) == 0
+    return review
+
+
+def test_review_chooses_and_proposes_as_python_does(folder, log, tmp_path, capsys):
     path, truth = log
-    review = tmp_path / "review.tsv"
-    words = ["--model", str(folder), "--quiet"]
-    assert main(["review", *words, "--data", str(path), "-n", "25", "--save", str(review)]) == 0
+    review = reviewed(folder, path, tmp_path)
     assert capsys.readouterr().out.startswith(f"25 messages of {len(truth)} are in {review}; fill in the column label")
     model, texts = load(folder), list(truth)
     chosen = choose_to_label(model, texts, 25)
     rows = read(review)
     nearest = [f"nearest_class_{i}" for i in (1, 2, 3)]
     # What somebody reads and fills in comes first, and the columns of the log come last.
-    header = [
-        "message",
-        "label",
-        "proposed_label",
-        *nearest,
-        "nearest_text",
-        "review_number",
-        "weight",
-        "row",
-        "digest",
-        "ticket",
-    ]
-    assert list(rows[0]) == header
+    first, last = ["message", "label", "proposed_label"], ["nearest_text", "review_number", "weight", "row", "digest"]
+    assert list(rows[0]) == [*first, *nearest, *last, "ticket"]
     assert [row["review_number"] for row in rows] == [str(number) for number in range(1, 26)]
     asked = [row["message"] for row in rows]
     features = model[:-1].transform(asked)
@@ -91,9 +84,17 @@ def test_review_and_learn_are_those_of_python(folder, log, tmp_path, capsys):
     # Whole numbers: spreadsheets read others as dates, or write them with a comma.
     assert [int(row["weight"]) for row in rows] == [round(1000 * weight) for weight in chosen.weights.tolist()]
     assert {row["label"] for row in rows} == {""}
-    fill_in(review, truth, slice(20))  # five are left out
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_learn_is_that_of_python(folder, log, tmp_path, capsys):
+    path, truth = log
+    review, model, texts = reviewed(folder, path, tmp_path), load(folder), list(truth)
+    rows = fill_in(review, truth, slice(20))  # five are left out
     provenance = json.loads((folder / "skellipsoid.json").read_bytes())["provenance"]
-    assert main(["learn", *words, "--data", str(review), "--log", str(path)]) == 0
+    capsys.readouterr()
+    words = ["--model", str(folder), "--data", str(review), "--log", str(path), "--quiet"]
+    assert main(["learn", *words]) == 0
     others = [text for text in texts if text not in {row["message"] for row in rows}]
     y = [*(truth[row["message"]] for row in rows[:20]), *[None] * (5 + len(others))]
     weights = [float(row["weight"]) for row in rows] + [1.0] * len(others)

@@ -198,8 +198,8 @@ def test_synthetic_samples_deviate_from_a_line_of_two_centroids_as_a_row_of_the_
     rows = centroids[CLASSES]
     rows[:, 9:] = rng.normal(size=(len(CLASSES), 4))
 
-    drawn = draw_synthetic_classes(CLASSES, 300, 0.6, np.random.default_rng(0), np.ones(len(CLASSES)))
-    found = drawn.of(torch.from_numpy(centroids), torch.from_numpy(rows - centroids[CLASSES])).numpy()
+    means, sources = draw_synthetic_classes(CLASSES, 300, 0.6, np.random.default_rng(0), np.ones(len(CLASSES)))
+    found = means.of(torch.from_numpy(centroids)).numpy() + (rows - centroids[CLASSES])[sources]
     shares = np.sort(found[:, :9], axis=1)[:, ::-1]
     np.testing.assert_allclose(shares[:, :2].sum(axis=1), 1)
     assert np.count_nonzero(found[:, :9], axis=1).max() == 2

@@ -37,8 +37,8 @@ def test_held_out_scores_are_those_of_fresh_samples(trained):
     # Without validation samples the trained rows promise far too much.
     assert rejected(plain, new) > 5 * (plain.held_out_scores_ < 0).mean()
     assert np.median(plain.known_p_value(new)) < 0.1
-    foretold = (given.held_out_scores_ < 0).mean()
-    assert rejected(given, new) == pytest.approx(foretold, abs=0.04)
+    forecast = (given.held_out_scores_ < 0).mean()
+    assert rejected(given, new) == pytest.approx(forecast, abs=0.04)
     p = given.known_p_value(new)
     for level in (0.05, 0.1, 0.2, 0.5):
         assert (p <= level).mean() == pytest.approx(level, abs=0.06)

@@ -54,15 +54,15 @@ def test_it_counts_as_a_reader_does(rows):
         assert value == pytest.approx(expected[name] / n) if n else np.isnan(value)
 
 
-def test_it_is_what_asking_foretells():
+def test_it_is_what_asking_forecasts():
     X, y = make_open_blobs(3000, 8, n_known=6, open_share=0.2, random_state=0)
     train = (y != -1) & (np.arange(len(y)) < 1000)
     clf = EllipsoidOpenSetClassifier(random_state=0, known_shift=0).fit(X[train], y[train])
-    foretold = set_operating_point(clf, X[1000:], [*y[1000:1050], *[None] * 1950]).asking_
+    forecast = set_operating_point(clf, X[1000:], [*y[1000:1050], *[None] * 1950]).asking_
     found = asking_report(y[1050:], predict_set(clf, X[1050:]))
-    assert {*found} <= {*foretold}
+    assert {*found} <= {*forecast}
     for name in ("served", "asked", "missed"):
-        assert found[name] == pytest.approx(foretold[name], abs=0.06)
+        assert found[name] == pytest.approx(forecast[name], abs=0.06)
 
 
 @pytest.mark.parametrize(

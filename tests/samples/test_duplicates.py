@@ -47,7 +47,7 @@ def spacing(rows, classes):
 
 
 def with_copies(kind, seed=0, jitter=0.0, **shape):
-    """Rows, classes, and which rows are copies of each other; jitter is a share of the distance between rows."""
+    """Rows, classes, and which rows are copies of each other; jitter is a proportion of the distance between rows."""
     rng = np.random.default_rng(seed)
     rows, classes = blobs(rng, **shape)
     origins = copied(kind, rng, len(rows))

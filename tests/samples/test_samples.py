@@ -266,8 +266,8 @@ def test_synthetic_samples_the_classes_deviate_as_rows_of_weight_do():
     centroids = 10 * np.eye(3)
     rows = centroids[classes]
     rows[:, 2] = np.arange(40)
-    drawn = draw_synthetic_classes(classes, 200, 0.6, np.random.default_rng(0), weights)
-    synthetic = drawn.of(torch.from_numpy(centroids), torch.from_numpy(rows - centroids[classes])).numpy()
+    means, sources = draw_synthetic_classes(classes, 200, 0.6, np.random.default_rng(0), weights)
+    synthetic = means.of(torch.from_numpy(centroids)).numpy() + (rows - centroids[classes])[sources]
     assert set(np.round(synthetic[:, 2])) == set(range(20, 40))
 
 

@@ -158,7 +158,7 @@ class TestTheRate:
         assert {*found.action} == {"ask"}
         assert missed(found, truth) == pytest.approx(clf.asking_["missed"], abs=0.05)
 
-    def test_what_was_foretold_happens(self, clf, case):
+    def test_what_was_forecast_happens(self, clf, case):
         set_operating_point(clf, open_share=0.2)
         found, known = predict_set(clf, case[1]), case[2] != -1
         told = clf.asking_
@@ -208,8 +208,8 @@ class TestTheRate:
     @pytest.mark.parametrize(
         ("given", "msg"),
         [
-            ({"miss_rate": 1.5}, r"^miss_rate=1\.5 is not a share; use a number from 0 to 1\.$"),
-            ({"miss_rate": True}, "^miss_rate=True is not a share"),
+            ({"miss_rate": 1.5}, r"^miss_rate=1\.5 is not a proportion; use a number from 0 to 1\.$"),
+            ({"miss_rate": True}, "^miss_rate=True is not a proportion"),
             ({"miss_rate": 0.1, "ask_costs": {"wrong": 2}}, "^miss_rate and ask_costs are both given"),
             ({"ask_costs": {"wrongs": 2}}, "^ask_costs=.* is no mapping of costs; use the names"),
             ({"ask_costs": 3}, "^ask_costs=3 is no mapping of costs"),

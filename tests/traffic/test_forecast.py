@@ -1,4 +1,4 @@
-"""Promise: what ``train`` foretells is there in Python, without a log, and is no surer than what was held out."""
+"""Promise: what ``train`` forecasts is there in Python, without a log, and is no surer than what was held out."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -97,7 +97,7 @@ def test_groups_count_and_not_their_samples(tmp_path):
     assert forecast_answers(grouped).figures.high[0] <= widths[1].high[0]
 
 
-def test_what_foretells_nothing_is_one_sentence(case):
+def test_what_forecasts_nothing_is_one_sentence(case):
     _, X, y = case
     known = np.flatnonzero(y != -1)[:12]
     few = EllipsoidOpenSetClassifier(random_state=0)
@@ -107,5 +107,5 @@ def test_what_foretells_nothing_is_one_sentence(case):
         forecast_answers(few)
     with pytest.raises(TypeError, match=r"^forecast_answers "):
         forecast_answers(BallClassifier().fit(X[y != -1], y[y != -1]))
-    with pytest.raises(ValueError, match=r"^open_share=2 is not a share"):
+    with pytest.raises(ValueError, match=r"^open_share=2 is not a proportion"):
         forecast_answers(case[0], open_share=2)

@@ -110,7 +110,7 @@ def test_there_is_no_cliff_between_one_label_and_all(world):
     assert found[-1] > found[0]
 
 
-def test_what_is_foretold_comes(world):
+def test_what_is_forecast_comes(world):
     """Shares of fresh messages, whose labels nobody knew: all that is told, before and after."""
     base, log = world
     off, covered = [], []

@@ -160,11 +160,11 @@ def test_survives_pickle_and_save_and_a_refit_resets_it(data, fitted, tmp_path):
     ("rates", "labels", "match"),
     [
         ({"rejection_rate": 0.1, "open_acceptance_rate": 0.1}, None, "both given; set one"),
-        ({"rejection_rate": 1.5}, None, "rejection_rate=1.5 is not a share"),
-        ({"open_acceptance_rate": float("nan")}, None, "not a share"),
-        ({"rejection_rate": "5%"}, None, "rejection_rate='5%' is not a share; use a number from 0 to 1"),
-        ({"rejection_rate": 0.1}, "-1", "rejection_rate is a share of known samples, but there are none; pass"),
-        ({"open_acceptance_rate": 0.1}, "a", "open_acceptance_rate is a share of open samples, but there are none"),
+        ({"rejection_rate": 1.5}, None, "rejection_rate=1.5 is not a proportion"),
+        ({"open_acceptance_rate": float("nan")}, None, "not a proportion"),
+        ({"rejection_rate": "5%"}, None, "rejection_rate='5%' is not a proportion; use a number from 0 to 1"),
+        ({"rejection_rate": 0.1}, "-1", "rejection_rate is a proportion of known samples, but there are none; pass"),
+        ({"open_acceptance_rate": 0.1}, "a", "open_acceptance_rate is a proportion of open samples, but there are"),
     ],
 )
 def test_errors_are_sentences(data, fitted, rates, labels, match):
@@ -262,11 +262,11 @@ def test_known_messages_that_have_moved_are_told(traffic):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"open_share": 1.2}, "is not a share"),
-        ({"open_share": "all"}, "is not a share"),
-        ({"open_share": True}, "is not a share"),
-        ({"open_share": (0.2, 0.1)}, "is not a share"),
-        ({"open_share": (0.1, 0.2, 0.3)}, "is not a share"),
+        ({"open_share": 1.2}, "is not a proportion"),
+        ({"open_share": "all"}, "is not a proportion"),
+        ({"open_share": True}, "is not a proportion"),
+        ({"open_share": (0.2, 0.1)}, "is not a proportion"),
+        ({"open_share": (0.1, 0.2, 0.3)}, "is not a proportion"),
         ({"cost_open": 2}, "A cost needs traffic: pass a log as X with labels of some messages, or open_share"),
         ({"open_share": 0.2, "cost_open": -1}, "is not a cost; use a positive number"),
         (
@@ -282,7 +282,7 @@ def test_known_messages_that_have_moved_are_told(traffic):
         ({"X": True, "open_share": 0.1, "sample_weight": np.ones(1500)}, "weighs the labels of a log, but there are n"),
         ({"X": True, "y": True, "sample_weight": -np.ones(1500)}, "Negative values"),
         ({"X": True, "rejection_rate": 0.1, "open_share": 0.2}, "open_share and rejection_rate are both given"),
-        ({"rejection_rate": 0.1}, "rejection_rate is a share of samples, but there are none; pass X"),
+        ({"rejection_rate": 0.1}, "rejection_rate is a proportion of samples, but there are none; pass X"),
     ],
 )
 def test_options_of_a_share_that_do_not_fit_are_refused(traffic, options, message):

@@ -69,10 +69,10 @@ def test_the_figures_of_the_limit_stay_right(picked):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_the_share_that_is_asked_is_foretold_with_its_error(picked, when):
+def test_the_proportion_that_is_asked_is_forecast_with_its_error(picked, when):
     model = {"before": picked.clf, "after": picked.learned}[when]
     found, told = asking_report(picked.truth, predict_set(model, picked.log)), picked.learned.changes_[-1][when]
-    for name, most in (("asked", 0.05), ("open_asked", 0.12)):  # who is asked is counted, who is open is foretold
+    for name, most in (("asked", 0.05), ("open_asked", 0.12)):  # who is asked is counted, who is open is forecast
         mean, error = told[name]
         assert 0 < error < 0.25
         assert abs(found[name] - mean) < max(2 * error, most)

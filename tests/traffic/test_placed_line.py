@@ -97,8 +97,8 @@ def line_of(held, log, share=None):
 
 
 def told_of(held, found):
-    """What is foretold of the traffic of a log, with the limit 0."""
-    return forecast_of(held, found, 0.0, 20)
+    """What is forecast of the traffic of a log, with the threshold 0."""
+    return forecast_of(held, found, 0.0)
 
 
 def f1_of_line(offset, scores, nearest, truth, n_classes=20):
@@ -204,7 +204,7 @@ def test_the_right_class_is_learned_from_labels_and_changes_nothing_else():
     wrong = np.where(truth < 20, (truth + 1) % 20, truth)
     models = [log_of(scores, nearest, of, n_labelled=60).fit(held) for of in (truth, wrong)]
     np.testing.assert_array_equal(models[0].weights, models[1].weights)
-    right, as_wrong = (told_of(held, model).right.mean for model in models)
+    right, as_wrong = (told_of(held, model)["right"].mean for model in models)
     assert right > 0.8
     assert as_wrong < right - 0.1
 
@@ -227,9 +227,9 @@ def test_a_forecast_holds_in_its_interval(shift):
                 np.mean(~accepted[is_known]),
                 np.mean(~accepted[~is_known]),
             )
-            holds += [figure.low <= value <= figure.high for figure, value in zip(told, true, strict=False)]
-            widths += [figure.high - figure.low for figure in told[:4]]
-            off.append(told.rejected.mean - true[2])
+            holds += [figure.low <= value <= figure.high for figure, value in zip(told.values(), true, strict=True)]
+            widths += [figure.high - figure.low for figure in told.values()]
+            off.append(told["rejected"].mean - true[2])
         assert np.mean(holds) >= 0.8
         assert np.mean(widths) < widest
         if n_labelled:

@@ -159,7 +159,7 @@ def test_what_an_older_version_saved_has_one_sheet(once):
     assert clone(once).get_params() == once.get_params()
 
 
-def test_a_sheet_without_known_messages_does_not_foretell_the_end_of_a_good_model():
+def test_a_sheet_without_known_messages_does_not_forecast_the_end_of_a_good_model():
     rng = np.random.default_rng(3)
     means, y = rng.normal(size=(8, 6)) * 3, np.repeat(np.arange(6), 40)
     clf = EllipsoidOpenSetClassifier(random_state=0).fit(means[y] + rng.normal(size=(240, 6)), y)

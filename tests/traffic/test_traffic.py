@@ -156,7 +156,7 @@ def test_what_the_line_learned_is_what_probabilities_use(fitted, blobs):
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.5, "half", True])
 def test_a_share_that_is_none_is_refused(fitted, blobs, wrong):
-    with pytest.raises(ValueError, match="is not a share"):
+    with pytest.raises(ValueError, match="is not a proportion"):
         predict_open_proba(fitted, blobs[2][:5], wrong)
 
 

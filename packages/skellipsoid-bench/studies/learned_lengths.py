@@ -93,9 +93,9 @@ class Lengths:
             rows = X[~kept]
             nearest = np.searchsorted(clf.classes_, clf.predict_known(rows))
             classes = codes[~kept]
-            drawn = draw_synthetic_classes(classes, len(rows), ALPHA, np.random.default_rng(seed), np.ones(len(rows)))
-            offsets = torch.from_numpy(rows - clf.centroids_[classes])
-            between = drawn.of(torch.from_numpy(clf.centroids_), offsets).numpy()
+            rng, weights = np.random.default_rng(seed), np.ones(len(rows))
+            means, sources = draw_synthetic_classes(classes, len(rows), ALPHA, rng, weights)
+            between = means.of(torch.from_numpy(clf.centroids_)).numpy() + (rows - clf.centroids_[classes])[sources]
             of_between = np.searchsorted(clf.classes_, clf.predict_known(between))
             squares.append([self.squares(clf, *scored) for scored in ((rows, nearest), (between, of_between))])
         self.known, self.between = (torch.from_numpy(np.concatenate(part)) for part in zip(*squares, strict=True))

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ANSWER, ASK, OPEN = "answer", "ask", "open"
-#: A question offers so many classes at most.
+#: Largest number of classes that a question offers.
 MOST_CLASSES = 3
 
 

@@ -114,7 +114,7 @@ class OnnxPipeline:
             self._training_features = None if self._training is None else self._read_features(files[TRAINING_FEATURES])
             self._session = open_graph(files[GRAPH], int(n_threads))
             self._tells_unread = UNREAD in {output.name for output in self._session.get_outputs()}
-            self._check_answers()
+            self._check_labels()
 
     def _read_features(self, content: bytes) -> NDArray[Any]:
         """Read what the classifier sees of the training texts."""
@@ -126,7 +126,7 @@ class OnnxPipeline:
             raise ValueError("training_features.npy holds numbers that are not finite")
         return np.asarray(features)
 
-    def _check_answers(self) -> None:
+    def _check_labels(self) -> None:
         """Predict once, so that a graph that does not fit is found here; of two texts one is padded."""
         given = np.zeros((2, self.n_features_)) if self._reader is None else ["one text", "a text that is longer"]
         found = self._run(given, *OUTPUTS, *self._besides())
@@ -151,8 +151,8 @@ class OnnxPipeline:
     def _take(self, manifest: dict[str, Any]) -> dict[str, Any] | None:
         """Take what a manifest says, and give the settings of the tokenizer."""
         answers, scores, text = manifest["answers"], manifest["held_out_scores"], manifest["text"]
-        self._answers = np.array(answers["values"], dtype=_dtype(answers["dtype"]))
-        self.classes_: NDArray[Any] = self._answers[:-1]
+        self._labels = np.array(answers["values"], dtype=_dtype(answers["dtype"]))
+        self.classes_: NDArray[Any] = self._labels[:-1]
         self.open_label_ = answers["values"][-1]
         self.offset_ = float(manifest["offset"])
         self.class_offsets_ = np.array(manifest["class_offsets"], dtype=np.float64)
@@ -186,7 +186,7 @@ class OnnxPipeline:
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return np.asarray(self._answers[self._run(X, "label")["label"]])
+        return np.asarray(self._labels[self._run(X, "label")["label"]])
 
     def predict_set(self, X: ArrayLike, *, max_classes: int = MOST_CLASSES) -> dict[str, NDArray[Any]]:
         """Give a class for each sample, a few classes to ask about, or none (open).
@@ -216,7 +216,7 @@ class OnnxPipeline:
         max_classes = check_max_classes(max_classes)
         found = self._run(X, "label", "nearest_class", "score", *self._besides())
         action, codes = self._asked(found)
-        return {"action": action, "classes": self._answers[codes[:, :max_classes]]}
+        return {"action": action, "classes": self._labels[codes[:, :max_classes]]}
 
     def _asked(self, found: dict[str, NDArray[Any]]) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
         """Actions by the zones, and the numbers of the classes that are offered, (n_samples, 3)."""
@@ -282,9 +282,9 @@ class OnnxPipeline:
         found = self._run(X, *OUTPUTS, *self._besides())
         if self.asks:
             found["action"], codes = self._asked(found)
-            found["candidates"] = self._answers[codes]
+            found["candidates"] = self._labels[codes]
             del found["first_classes"], found["gap"]
-        found["label"] = self._answers[found["label"]]
+        found["label"] = self._labels[found["label"]]
         found["nearest_class"] = self.classes_[found["nearest_class"]]
         if self.held_out_scores_ is not None:
             found["p_value"] = p_values(self.held_out_scores_, found["score"])

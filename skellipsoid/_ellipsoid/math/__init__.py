@@ -1,4 +1,4 @@
-"""The fit in closed form, in torch and NumPy; of scikit-learn it takes the logistic regression of ``_held_out``.
+"""The fit in closed form, in torch and NumPy; of scikit-learn it takes the logistic regression of ``_traffic_model``.
 
 In the order of the data: ``geometry`` (centroids, distances), ``left_out`` (a class without a set of its samples),
 ``frames`` (covariances that all classes share), ``covariance`` (the ellipsoids of all classes), ``left_out_shapes``

@@ -1,4 +1,4 @@
-"""Fitted boundaries, and how they score samples."""
+"""Fitted boundaries { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }, and the margins 1 − ‖A_k (z − m_k)‖₂ / Δ_k of samples."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace

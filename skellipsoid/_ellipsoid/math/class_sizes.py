@@ -1,4 +1,4 @@
-"""Distances of classes of unlike sizes, made comparable.
+"""The growth √(1 + e / n) of the radius of a class of n samples, relative to a class of typical size.
 
 The mean of n samples has an error, whose variance is proportional to 1 / n. So new samples of a small class lie farther
 from its centre than those of a large one: their mean squared distance is proportional to 1 + e / n. Distances to a

@@ -1,4 +1,4 @@
-"""Ellipsoids from covariances: each class's own, shrunk towards a shape that separates the classes.
+"""Covariances of classes, shrunk towards a shape that separates the classes: Σ_k = (1 − ρ) S_k + ρ Q.
 
 In the coordinates of a ``Frame`` the within-class covariance T is the identity and the covariance B of the class means
 is diagonal. The likelihood ratio of a class against one never seen, whose mean is drawn from N(μ, B), is the quadratic

@@ -6,7 +6,6 @@ which T is the identity and B₀ is diagonal.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -32,12 +31,8 @@ TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 SPAN_TOLERANCE = 1e-13
 
 
-class ClassMembers(NamedTuple):
-    """Samples of classes of about equal size."""
-
-    classes: Tensor  # (n_own,) ascending
-    numbers: Tensor  # (n_own, size of the largest) of their samples; −1 pads
-    sizes: list[int]  # (n_own,)
+#: Classes of about equal size, (n_own,) ascending; their samples, (n_own, size of the largest), −1 pads; their sizes.
+ClassMembers = tuple[Tensor, Tensor, list[int]]
 
 
 @dataclass(frozen=True)
@@ -171,7 +166,7 @@ def _members(samples: Samples) -> list[ClassMembers]:
         places = (ends - counts[own])[:, np.newaxis] + columns
         numbers = np.where(columns < counts[own][:, np.newaxis], order[np.minimum(places, len(order) - 1)], -1)
         padded = torch.from_numpy(numbers).to(device)
-        found.append(ClassMembers(torch.from_numpy(own).to(device), padded, counts[own].tolist()))
+        found.append((torch.from_numpy(own).to(device), padded, counts[own].tolist()))
     return found
 
 

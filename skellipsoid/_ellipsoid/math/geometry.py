@@ -1,4 +1,4 @@
-"""Ellipsoids: centroids, mean radii, distances and axes, for all classes at once.
+"""Class means c_k, mean radii Δ_k, and norms ‖A_k (z − c_k)‖₂ of samples, for all classes at once.
 
 Shapes: ``n_samples`` × ``n_features``; ``n_classes`` ellipsoids, each { z : ‖A (z − c)‖₂ ≤ Δ }.
 """

@@ -181,8 +181,8 @@ class LeftOutSets:
     ) -> Iterator[Chunk]:
         """Return the samples ``sources``, scored by the classes ``labels``, with their sets.
 
-        Classes may be held out besides, one for each sample. A pair of a set and of a class that scores so many samples
-        takes about ``n_elements`` elements.
+        Classes may be held out besides, one for each sample. ``n_elements`` gives, for sets and a number of samples
+        that a class scores without one of them, about how many elements that takes.
         """
         place, n_classes = self.place[sources], len(self.freedoms)
         changes = place[:, 1] * (n_classes + 1) + (n_classes if held_out is None else held_out)

@@ -1,4 +1,4 @@
-"""The ellipsoids of all classes, and those without a set of samples, which score the samples of the set."""
+"""Distances of samples to ellipsoids that are estimated without them (leave-one-out), for all candidates of ρ."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,10 +26,11 @@ from .low_rank import LowRank, low_rank_changes
 from .refits import Refit, refit, refit_is_faster
 from .views import n_coordinates, view_of
 
-#: From so many classes on, of so many samples in the mean, a background without a class takes the axes of that of all:
-#: it halves the eigendecompositions, a third of a fit. Q without the class differs from a multiple of Q by about
-#: 1 / n_classes. Predictions of StackOverflow (20 classes of 200) change for .2 % of the texts, F1 by at most .01; of
-#: Banking77 (57 classes of 90) for .8 %, F1 by -.2 in the mean, so that smaller classes keep axes of their own.
+#: From this number of classes on, and this mean number of samples of a class, a background without a class takes the
+#: axes of that of all: it halves the eigendecompositions, a third of a fit. Q without the class differs from a
+#: multiple of Q by about 1 / n_classes. Predictions of StackOverflow (20 classes of 200) change for .2 % of the texts,
+#: F1 by at most .01; of Banking77 (57 classes of 90) for .8 %, F1 by -.2 in the mean, so that smaller classes keep axes
+#: of their own.
 MANY_CLASSES, LARGE_CLASS = 20, 160
 
 
@@ -60,7 +61,7 @@ class LeftOutShapes:
         self.background: Background = own if axes_of is None else axes_of.background
         self.stretches = self.background.stretches
         self.centres = frame.means * (1 + self.background.inverse)
-        #: (c_k − μ)ᵀ B⁻¹ (c_k − μ): so much farther from its centre m_k is a sample of a class, the farther out it is.
+        #: (c_k − μ)ᵀ B⁻¹ (c_k − μ): samples of a class far from μ are by this farther from its centre m_k, in squares.
         #: Beside it, how frequent a class is.
         self.allowances = frame.means.square() @ own.inverse + frame.frequencies
         self.class_axes: list[ClassAxes] = (

@@ -1,4 +1,4 @@
-"""The ellipsoids without small sets: every matrix changes by a term of low rank.
+"""The covariances without small sets (leave-one-out): every matrix changes by a term of low rank (Woodbury identity).
 
 docs/internals.rst has the letters, *Without a set: the algebra*.
 """

@@ -87,27 +87,23 @@ def n_synthetic(n_known: int) -> int:
     return min(max(n_known, FEWEST_SYNTHETIC), MOST_SYNTHETIC)
 
 
-class SyntheticClasses(NamedTuple):
-    """Samples of synthetic classes: a class mean, plus the deviation of a known sample from its own class mean."""
-
-    means: Mixture  # of class centroids
-    sources: np.ndarray  # (n_samples,) numbers of the known samples
-
-    def of(self, centroids: Tensor, offsets: Tensor) -> Tensor:
-        """Make the samples, given ``offsets`` of all known samples to their centroids."""
-        return self.means.of(centroids) + offsets[on_device(self.sources, offsets.device)]
-
-
 def draw_synthetic_classes(
     classes: np.ndarray, n_wanted: int, alpha: float, rng: np.random.Generator, weights: np.ndarray
-) -> SyntheticClasses | None:
+) -> tuple[Mixture, np.ndarray] | None:
     """Draw synthetic classes, each between two known ones; ``None`` with a single class.
 
     A mixture of samples has a smaller deviation from the mixed centroids than the samples have. So only the centroids
     are mixed, and the deviation is that of the sample whose class has the larger weight.
+
+    Returns
+    -------
+    means : Mixture
+        Of class centroids.
+    sources : ndarray of shape (n_wanted,)
+        Numbers of the known samples whose deviations are added.
     """
     mixture = draw_mixtures(classes, n_wanted, 2, alpha, rng, weights)
     if mixture is None:
         return None
     heavier = np.take_along_axis(mixture.indices, mixture.weights.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0]
-    return SyntheticClasses(Mixture(classes[mixture.indices], mixture.weights), heavier)
+    return Mixture(classes[mixture.indices], mixture.weights), heavier

@@ -1,4 +1,4 @@
-"""The ellipsoids without one large set, from whole matrices; of a small set, ``low_rank`` is faster."""
+"""The covariances without one large set (leave-one-out), from whole matrices; of a small one ``low_rank`` is faster."""
 
 from typing import NamedTuple
 

@@ -89,12 +89,13 @@ class TableMaker:
         )
         if drawn is None:
             return None
-        sources = numbers[torch.from_numpy(drawn.sources).to(numbers.device)]
+        means, places = drawn
+        sources = numbers[torch.from_numpy(places).to(numbers.device)]
         totals = self.frame.sets.weights
         of_unit = totals.of_units(sources) / totals.totals[self.samples.classes[sources]]
         enlarged = (1 - of_unit.clamp_max(0.5)).rsqrt().unsqueeze(1)
         deviations = self.frame.offsets[sources].double() * enlarged
-        positions = drawn.means.of(self.frame.means) + deviations
+        positions = means.of(self.frame.means) + deviations
         assigned = nearest_of(positions, self.frame.means, N_NEAREST)
         return HeldOutSamples(SYNTHETIC, sources, assigned, positions)
 

@@ -21,24 +21,19 @@ MOST_PLACES = 128
 ROOM = 1.25
 #: Memory of padded axes relative to that of the axes, at most.
 MOST_PADDING = 2
-#: Runs are faster than tiles from so many samples of a class on, in the mean of those that are present; or for so many
-#: samples in all, each of which is a run.
+#: Runs are faster than tiles from this mean number of samples on, of the classes that are present; or up to this number
+#: of samples in all, each of which is a run.
 LONG_RUN, FEW_RUNS = 8, 8
 #: Classes for each sample above which no class has a tile of its own: copying the axes of the samples' classes is then
 #: faster than reading those of all classes.
 FEW_SAMPLES = 4
+#: A class, and its samples, which stand together.
+Run = tuple[int, slice]
 
 
 def reads_are_free(device: torch.device) -> bool:
     """Whether the host reads a number without waiting for the device."""
     return device.type == "cpu"
-
-
-class Run(NamedTuple):
-    """Samples of one class that stand together."""
-
-    label: int
-    samples: slice
 
 
 def runs_of(ordered: Tensor, n_classes: int) -> list[Run] | None:
@@ -50,14 +45,14 @@ def runs_of(ordered: Tensor, n_classes: int) -> list[Run] | None:
     if not len(present) or LONG_RUN * len(present) > len(ordered):
         return None
     ends = counts[present].cumsum(0).tolist()
-    return [Run(*run) for run in zip(present.tolist(), map(slice, [0, *ends[:-1]], ends), strict=True)]
+    return list(zip(present.tolist(), map(slice, [0, *ends[:-1]], ends), strict=True))
 
 
 def single_runs(classes: Tensor) -> list[Run] | None:
     """Take each of a few samples for a run; ``None`` if there are more, or none."""
     if not 0 < len(classes) <= FEW_RUNS or not reads_are_free(classes.device) or torch.compiler.is_compiling():
         return None
-    return [Run(label, slice(place, place + 1)) for place, label in enumerate(classes.tolist())]
+    return [(label, slice(place, place + 1)) for place, label in enumerate(classes.tolist())]
 
 
 @dataclass(frozen=True)

@@ -205,7 +205,11 @@ def validation_open(
     shaped, rng = samples.of_classes(~degenerate), np.random.default_rng([seed, 1])
     classes, weights = shaped.classes.cpu().numpy(), shaped.weights.cpu().numpy()
     drawn = draw_synthetic_classes(classes, n_synthetic(len(shaped)), settings.alpha, rng, weights)
-    return shaped.features[:0] if drawn is None else drawn.of(centroids, shaped.features - centroids[shaped.classes])
+    if drawn is None:
+        return shaped.features[:0]
+    means, sources = drawn
+    own = torch.from_numpy(sources).to(centroids.device)
+    return means.of(centroids) + (shaped.features - centroids[shaped.classes])[own]
 
 
 def start_ellipsoids(samples: Samples, fixed: Fixed | None = None) -> Ellipsoids:

@@ -1,4 +1,4 @@
-"""The embedding model in torch, without scikit-learn.
+"""Embeddings of texts by a transformer, and its training by the contrastive loss (eq. 1 and 2), without scikit-learn.
 
 In the order of the data: ``model_lookup`` (find an embedding model), ``backbone`` (tokenise, embed),
 ``tokenizer_rules``, ``token_table`` (tokens on a device), ``tokens`` (count tokens), ``known_tokens`` (which of them

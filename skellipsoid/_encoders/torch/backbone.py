@@ -1,4 +1,4 @@
-"""A pretrained embedding model: tokenises texts, embeds them in batches of similar length, and is exported."""
+"""Embeddings (n_texts, n_features) of texts by a pretrained model: tokenised, in batches of similar length."""
 
 import copy
 import json

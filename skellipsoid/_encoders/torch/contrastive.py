@@ -1,4 +1,4 @@
-"""Trains a linear layer on frozen embeddings, or the whole embedding model; cross-fitting of training features."""
+"""Trains W and b of z = (W x + b) / ‖W x + b‖₂, or the whole embedding model; features of training texts by K folds."""
 
 import copy
 from contextlib import nullcontext
@@ -91,7 +91,7 @@ def train_projection(
     blocks : ndarray of shape (n_texts,), optional
         Texts with the same number are held out together.
     n_validation : int
-        If positive, the last so many texts are the validation set, in place of held-out blocks.
+        If positive, this number of texts, the last ones, is the validation set, in place of held-out blocks.
     """
     device = projection.weight.device
     # A head is trained in seconds: each process of a group trains it alone.

@@ -1,4 +1,4 @@
-"""An embedding model: a transformer, its tokenizer, and the modules of sentence-transformers after it."""
+"""The embedding x of a text: a transformer, then the mean of its token vectors or modules of sentence-transformers."""
 
 from collections.abc import Sequence
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Losses of the training of features: the supervised contrastive loss (eq. 2), cross-entropy, and their base class."""
+"""Losses of the training of features: supervised contrastive (eq. 2; Khosla et al. 2020), cross-entropy, their base."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

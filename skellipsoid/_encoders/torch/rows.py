@@ -1,4 +1,4 @@
-"""Texts as inputs of training: embeddings that are computed once, or tokens that are embedded at every step."""
+"""Texts as inputs of training: embeddings x that are computed once, or tokens that are embedded at every step."""
 
 import copy
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What follows the transformer in an embedding model: the mean of token vectors, or modules of sentence-transformers.
+"""The steps from token vectors h_t to the vector of a text: their mean Σ h_t / n, or modules of sentence-transformers.
 
 They are described as plain data. Only modules that are listed here are built, with settings that are plain.
 """

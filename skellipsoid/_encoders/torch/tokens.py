@@ -1,4 +1,4 @@
-"""Number of tokens of texts, and the limit of an embedding model, without loading the model's weights."""
+"""Number of tokens of texts, and the largest number that an embedding model reads, without loading its weights."""
 
 import json
 from collections.abc import Iterator, Sequence

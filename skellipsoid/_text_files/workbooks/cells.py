@@ -10,7 +10,7 @@ from ..._core.warn import LossWarning, warn
 from ..text_table import Table
 from .scan import ERROR, FORMULA
 
-#: From so many digits on a spreadsheet has lost the last ones of a number.
+#: Smallest number of digits of which a spreadsheet has lost the last ones.
 _MOST_DIGITS = 16
 _SHOWN = 3
 _WHOLE = re.compile(r"[-+]?\d+")

@@ -28,7 +28,7 @@ def check_rates(rejection_rate: float | None, open_acceptance_rate: float | None
         )
     for name, rate in {"rejection_rate": rejection_rate, "open_acceptance_rate": open_acceptance_rate}.items():
         if rate is not None and not (is_number(rate) and 0 <= rate <= 1):
-            raise ValueError(f"{name}={rate!r} is not a share; use a number from 0 to 1.")
+            raise ValueError(f"{name}={rate!r} is not a proportion; use a number from 0 to 1.")
 
 
 def most_beyond(n_samples: int, rate: float) -> int:
@@ -44,7 +44,7 @@ def most_beyond(n_samples: int, rate: float) -> int:
 def select(scores: NDArray[np.floating], chosen: NDArray[np.bool_], name: str, kind: str) -> NDArray[np.floating]:
     """Scores of the samples that a rate refers to; an error if there are none."""
     if not chosen.any():
-        raise ValueError(f"{name} is a share of {kind}, but there are none; pass at least one such sample.")
+        raise ValueError(f"{name} is a proportion of {kind}, but there are none; pass at least one such sample.")
     return scores[chosen]
 
 
@@ -154,7 +154,7 @@ class Fold:
     def is_known(self) -> NDArray[np.bool_]:
         return self.true < self.n_classes
 
-    def share_accepted(self, offset: float, *, known: bool) -> float:
+    def acceptance_rate(self, offset: float, *, known: bool) -> float:
         scores = self.scores[self.is_known == known]
         return float(np.mean(scores >= offset)) if len(scores) else float("nan")
 

@@ -22,7 +22,7 @@ from ..log import Log, read_log, threshold_for
 from ..predict_set import read_asking, zones_placed
 from .offsets import check_rates, offset_of_rate
 
-#: A threshold that rejects, or accepts, so much of what it is not for is told.
+#: A threshold that rejects this proportion of known samples, or accepts it of open ones, is told.
 NEARLY_ALL = 0.8
 
 
@@ -176,8 +176,8 @@ def set_operating_point(
     costs, found, log = _check_costs(cost_open, cost_reject), None, Log.empty()
     threshold_stays = asked_by != (None, None) and rate is None and X is None and open_share is None
     if rate is not None:
-        of_share = {"open_share": open_share, "cost_open": cost_open, "cost_reject": cost_reject}
-        _check_only_a_rate(rate, X, of_share | {"sample_weight": sample_weight})
+        others = {"open_share": open_share, "cost_open": cost_open, "cost_reject": cost_reject}
+        _check_only_a_rate(rate, X, others | {"sample_weight": sample_weight})
         offset = offset_of_rate(estimator, X, y, rejection_rate, open_acceptance_rate)
         back = Placed(offset, getattr(classifier, "traffic_", None))
     elif X is None and open_share is None:
@@ -247,13 +247,13 @@ def _check_costs(cost_open: Any, cost_reject: Any) -> tuple[float, float] | None
     return found[0], found[1]
 
 
-def _check_only_a_rate(rate: str, X: Any, of_share: dict[str, Any]) -> None:
-    """Raise an error if a rate comes with options of a share, or without samples."""
-    given = [name for name, value in of_share.items() if value is not None]
+def _check_only_a_rate(rate: str, X: Any, others: dict[str, Any]) -> None:
+    """Raise an error if a rate comes with other options of a threshold, or without samples."""
+    given = [name for name, value in others.items() if value is not None]
     if given:
         raise ValueError(f"{given[0]} and {rate} are both given; set one of them and leave the other None.")
     if X is None:
-        raise ValueError(f"{rate} is a share of samples, but there are none; pass X.")
+        raise ValueError(f"{rate} is a proportion of samples, but there are none; pass X.")
 
 
 def _check_share_is_there(costs: Any, y: Any) -> None:

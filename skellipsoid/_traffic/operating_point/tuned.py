@@ -216,8 +216,8 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.estimator_ = estimator
         self.cv_results_ = {
             "offset": offsets,
-            "rejection_rate": np.array([1 - fold.share_accepted(offset, known=True) for fold in folds]),
-            "open_acceptance_rate": np.array([fold.share_accepted(offset, known=False) for fold in folds]),
+            "rejection_rate": np.array([1 - fold.acceptance_rate(offset, known=True) for fold in folds]),
+            "open_acceptance_rate": np.array([fold.acceptance_rate(offset, known=False) for fold in folds]),
             "open_set_f1": np.array([fold.f1(offset) for fold in folds]),
         }
         fitted.offset_ = offset

@@ -28,7 +28,7 @@ from ._server import Server
 from ._server_settings import CONSTRAINTS, Settings, check_secrets, check_settings
 from ._words import Vocabulary
 
-#: Answers that are no label, of which ``last_call_`` shows so many.
+#: Largest number of answers that are no label in ``last_call_``.
 _MOST_SHOWN = 10
 _LONGEST_SHOWN = 200
 

@@ -50,7 +50,7 @@ class Batcher:
     most_texts : int
         Texts of a batch.
     most_waiting : int
-        If so many texts wait, no request is taken.
+        With this number of waiting texts no request is taken.
     most_open : int
         Requests at a time, those that are computed among them.
     n_threads : int

@@ -18,7 +18,7 @@ from ._settings import Settings
 _TOO_LONG = {"too_long", "string_too_long"}
 #: Bytes of a body that is always read.
 _SMALL = 2**15
-#: Of all bodies that are larger and arrive at a time, so many times the largest one.
+#: Bytes of all larger bodies that arrive at a time, in units of the largest body that is allowed.
 _MOST_HELD = 8
 _CLOSE = {"connection": "close"}
 

@@ -159,7 +159,7 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def end_overdue(self, most: float, *, is_last: bool = False) -> None:
-        """End connections whose clients have not gone on for so many seconds; a body has its own limit before the end.
+        """End connections whose clients have not gone on for ``most`` seconds; a body has its own limit before the end.
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ def make_server(app: Any, service: "Service", drain_seconds: float) -> Server:
         ws="none",
         access_log=False,
         log_config=None,
-        # A turn of the loop accepts so many at a time; there must be handles for some turns.
+        # Connections that a turn of the loop accepts; there must be handles for some turns.
         backlog=min(_BACKLOG, max(1, settings.connections // 4)),
         timeout_keep_alive=settings.keep_alive_seconds,  # type: ignore[arg-type]
         timeout_graceful_shutdown=_LONGEST_END,

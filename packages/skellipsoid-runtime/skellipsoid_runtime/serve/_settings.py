@@ -20,8 +20,8 @@ class Settings:
     max_batch : int, default=64
         Texts of a batch; a request with more is a batch of its own.
     max_queue : int, default=1024
-        If so many texts wait, a request gets HTTP status 429, unless another client has more of them: its last request
-        gets 429 then.
+        With this number of waiting texts, a request gets HTTP status 429, unless another client has more of them: its
+        last request gets 429 then.
     max_connections : int, default=512
         Connections at a time; three quarters of them may wait for answers. If another one comes, the one that has
         waited longest for its client is closed. Fewer where the process may open fewer files.
