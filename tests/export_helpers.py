@@ -1,5 +1,6 @@
-"""What the tests of the command ``export``, and of ``predict`` with an export, have in common."""
+"""What the tests of exported models have in common: of the runtime, of ``export``, and of ``predict`` with one."""
 
+import hashlib
 import json
 
 from skellipsoid.cli import main
@@ -37,8 +38,16 @@ def remedy(model, *, is_ours=True):
 
 
 def changed_manifest(folder, **changes):
-    """Change the manifest of an export as another hand would; ``None`` removes."""
+    """Change the manifest of an export, and its hash, as another hand would; ``...`` removes."""
     manifest = json.loads((folder / MANIFEST).read_bytes()) | changes
     del manifest["manifest_sha256"]
-    kept = {name: value for name, value in manifest.items() if value is not None}
+    kept = {name: value for name, value in manifest.items() if value is not ...}
     (folder / MANIFEST).write_bytes(manifest_bytes(kept))
+
+
+def replaced(folder, name, content):
+    """Replace a file of a model, and its hash in the manifest, as an attacker would."""
+    (folder / name).write_bytes(content)
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    sizes = manifest["sizes"] | {name: len(content)}
+    changed_manifest(folder, sha256=manifest["sha256"] | {name: hashlib.sha256(content).hexdigest()}, sizes=sizes)

@@ -1,9 +1,37 @@
 """What the command reads in a user's file, as plain values: the one place that knows which functions read it."""
 
+import csv
+import io
 import warnings
 
 from skellipsoid._text_files.read import read_log, read_table, read_texts
 from skellipsoid.cli._split import split_table
+
+#: Texts with their labels.
+ROWS = [("wake me, please", "alarm"), ("lights öff", "light"), ("dim it", "light"), ("up at six", "alarm")]
+
+
+def write(tmp_path, content, name="mine.csv"):
+    """Write a file, and give its path."""
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def written(rows, delimiter=",", **options):
+    """Rows as the text of a table."""
+    file = io.StringIO()
+    csv.writer(file, delimiter=delimiter, **options).writerows(rows)
+    return file.getvalue()
+
+
+def guessed(text, label, header=1):
+    """What is said where the columns are guessed."""
+    line = f"line {header} is the header, " if header else ""
+    return [
+        f"{line}texts from column {text}, labels from column {label} (guessed; --text-column and --label-column choose "
+        "others)."
+    ]
 
 
 def noting(read, path, **options):

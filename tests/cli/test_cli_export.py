@@ -89,10 +89,10 @@ def test_what_export_refuses(words, sentence, model, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
-        ({"made_of": None}, "The export in {!r} was not written by this command, so it is not replaced"),
+        ({"made_of": ...}, "The export in {!r} was not written by this command, so it is not replaced"),
         ({"made_of": {}}, "The export in {!r} was not written by this command, so it is not replaced"),
         ({"quantized": True}, "The export in {!r} has 8-bit integers, so it is not replaced"),
-        ({"made_of": None, "quantized": True}, "The export in {!r} has 8-bit integers, so it is not replaced"),
+        ({"made_of": ..., "quantized": True}, "The export in {!r} has 8-bit integers, so it is not replaced"),
     ],
     ids=str,
 )

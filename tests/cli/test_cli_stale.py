@@ -63,7 +63,7 @@ def test_a_changed_model_answers_itself_until_it_is_exported_again(
 @pytest.mark.parametrize(
     ("changes", "holds", "again"),
     [
-        ({"training_texts": None}, "", None),
+        ({"training_texts": ...}, "", None),
         (None, " and holds its texts", "make it again"),
     ],
     ids=["ours without texts", "damaged"],

@@ -2,41 +2,13 @@
 
 import contextlib
 import csv
-import errno
-import io
 import json
-import os
-import sys
 
-import pandas as pd
 import pytest
-from file_helpers import numbers_of, read, texts_of
+from file_helpers import ROWS, guessed, numbers_of, read, texts_of, write, written
 from operator_helpers import calls
 
 from skellipsoid import load
-
-ROWS = [("wake me, please", "alarm"), ("lights öff", "light"), ("dim it", "light"), ("up at six", "alarm")]
-
-
-def write(tmp_path, content, name="mine.csv"):
-    path = tmp_path / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return path
-
-
-def written(rows, delimiter=",", **options):
-    file = io.StringIO()
-    csv.writer(file, delimiter=delimiter, **options).writerows(rows)
-    return file.getvalue()
-
-
-def guessed(text, label, header=1):
-    line = f"line {header} is the header, " if header else ""
-    return [
-        f"{line}texts from column {text}, labels from column {label} (guessed; --text-column and --label-column choose "
-        "others)."
-    ]
-
 
 TICKETS = [("id", "created", "message", "category")] + [
     (str(17 + i), f"2024-03-0{i + 1}", text, label) for i, (text, label) in enumerate(ROWS)
@@ -253,122 +225,6 @@ def test_a_table_without_a_label_column_is_no_training_on_another(tmp_path, name
     assert len(read(path, label_column=label)[0]) == 40
 
 
-# JSON and parquet
-
-
-RECORDS = [{"id": i, "message": text, "meta": {"a": [1]}, "category": label} for i, (text, label) in enumerate(ROWS)]
-
-
-@pytest.mark.parametrize("name", ["mine.jsonl", "mine.ndjson", "mine.JSON"])
-def test_json_lines_and_arrays(tmp_path, name):
-    said = guessed("'message'", "'category'", header=0)
-    lines = "\n\n".join(json.dumps(record) for record in RECORDS)
-    assert read(write(tmp_path, "\ufeff" + lines, name)) == (ROWS, said)
-    assert read(write(tmp_path, json.dumps(RECORDS, ensure_ascii=False, indent=1), name)) == (ROWS, said)
-
-
-def test_json_values(tmp_path):
-    lines = [
-        '{"text": "hi", "label": 1}',
-        '{"label": -1.0, "text": " ho"}',
-        '{"text": "he", "label": null}',
-        '{"text": 7, "label": Infinity}',
-    ]
-    path = write(tmp_path, "\n".join(lines), "mine.jsonl")
-    rows, said = read(path)
-    assert rows == [("hi", "1"), ("ho", "-1")]
-    assert "(lines 3, 4)" in said[0]
-    rows, said = read(write(tmp_path, f"[{','.join(lines)}]", "mine.json"))
-    assert rows == [("hi", "1"), ("ho", "-1")]
-    assert "(records 3, 4)" in said[0]
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (
-            '{"text": "hi"}\n{"text": \n',
-            "Line 2 of .* is no JSON object .*; write one object on each line, or an array",
-        ),
-        ("[1, 2]", "Record 1 of .* is a number, but must be a JSON object with a text and a label; correct it"),
-        ('{"text": "a", "label": "b"}\n["a", "b"]', "Line 2 of .* is an array, but must be a JSON object"),
-        ('[{"text": "a"}', "is no JSON array .*; pass an array of objects, or one object on each line"),
-        ('{"text": "a"}', "has one column, 1 'text' .such as 'a'., but a text and a label are needed; add a column"),
-        (
-            '{"text": "a", "label": ["b", "c"]}',
-            "Column 'label' of .* holds a list in line 1, but a text or a label is needed",
-        ),
-    ],
-)
-def test_json_that_is_no_table_is_one_sentence(tmp_path, content, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        read(write(tmp_path, content, "mine.jsonl"))
-
-
-def test_parquet(tmp_path, monkeypatch):
-    polars = pytest.importorskip("polars")
-    path = tmp_path / "mine.parquet"
-    columns = {
-        "id": range(5),
-        "message": [text for text, _ in ROWS] + [None],
-        "category": [*(y for _, y in ROWS), "light"],
-    }
-    polars.DataFrame(columns).write_parquet(path)
-    rows, said = read(path)
-    assert rows == ROWS
-    assert said[:1] == guessed("'message'", "'category'", header=0)
-    assert "1 row has no text" in said[1]
-    assert "(record 5)" in said[1]
-    with pytest.raises(
-        ValueError, match=r"cannot be read as parquet .*; take a complete copy of it, or save it as CSV"
-    ):
-        read(write(tmp_path, b"PAR1", "cut.parquet"))
-    with pytest.raises(OSError, match=rf"cannot be read \({os.strerror(errno.ENOENT)}\); pass a file of texts and lab"):
-        read(tmp_path / "no.parquet")
-
-    def missing(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr("importlib.import_module", missing)
-    with pytest.raises(
-        ImportError, match=r"is parquet, which needs pandas with pyarrow, or polars; install one, or save"
-    ):
-        read(path)
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_large_numbers_of_parquet_stay_exact_or_are_refused(tmp_path, monkeypatch, library):
-    polars = pytest.importorskip("polars")
-    if library == "polars":
-        monkeypatch.setitem(sys.modules, "pandas", None)
-    texts, ids = [text for text, _ in ROWS], [2**60 + i for i in range(len(ROWS))]
-    frame = polars.DataFrame({"text": [*texts, "no label"], "label": [*ids, None]})
-    frame.write_parquet(tmp_path / "mine.parquet")
-    assert read(tmp_path / "mine.parquet")[0] == [(text, str(label)) for text, label in zip(texts, ids, strict=True)]
-    frame.with_columns(polars.col("label").cast(polars.Float64)).write_parquet(tmp_path / "rounded.parquet")
-    with pytest.raises(ValueError, match=r"'label' of .* holds the float 1\.152921504606847e\+18 in record 1, but"):
-        read(tmp_path / "rounded.parquet")
-
-
-# Files that nobody here shaped
-
-
-@pytest.mark.parametrize("name", ["log.txt", "log.LOG"])
-def test_a_log_is_read_as_lines(tmp_path, name):
-    lines = ["well, well, well", "", "no comma", 'a "quoted, word', "öl; 3,50", '"whole, line"', " spaces "]
-    path = write(tmp_path, "\r\n".join(lines), name)
-    found, said = texts_of(path)
-    assert found == [line for line in lines if line]
-    assert said == [f"line 2 of {str(path)!r} is empty and is left out."]
-    # With tabs, or a named column, it is a table.
-    path = write(tmp_path, "".join(f"{text}\t{label}\n" for text, label in ROWS), name)
-    found, said = texts_of(path)
-    assert found == [text for text, _ in ROWS]
-    assert said[0].startswith("texts from column number 1 (guessed")
-    path = write(tmp_path, "what,of\nup at six,alarm\n", name)
-    assert texts_of(path, text_column="what") == (["up at six"], [])
-
-
 # The commands
 
 
@@ -397,54 +253,6 @@ def test_the_commands_take_such_a_file_and_say_what_they_took(tickets, saved, ti
     assert str(tickets) not in capsys.readouterr().err
     assert tiny_command([*words, "--text-column", "text"]) == 2
     assert "skellipsoid: --text-column 'text' is no column of " in capsys.readouterr().err
-
-
-# Exports of logs
-
-
-LOG = ["where is my card, please", "lights off", "wake me at six; now", 'he said "no"']
-
-
-@pytest.mark.parametrize("name", ["log.txt", "log.log"])
-def test_a_tab_in_one_line_leaves_a_log_a_log(tmp_path, name):
-    lines = [*LOG, "my\taccount"]
-    assert texts_of(write(tmp_path, "\n".join(lines), name))[0] == lines
-    rows = "".join(f"{text}\t{label}\n" for text, label in ROWS)
-    assert texts_of(write(tmp_path, rows, name))[0] == [text for text, _ in ROWS]
-
-
-@pytest.mark.parametrize("name", ["mine.csv", "mine.tsv"])
-def test_empty_cells_at_the_end_of_a_row_may_be_missing_or_too_many(tmp_path, name):
-    delimiter = "\t" if name == "mine.tsv" else ","
-    rows = [["id", "message", "category", "note"], ["1", "wake me", "alarm"], ["2", "lights", "light", "", "", ""]]
-    path = write(tmp_path, "".join(delimiter.join(row) + "\n" for row in rows), name)
-    found, said = read(path)
-    assert found == [("wake me", "alarm"), ("lights", "light")]
-    assert any("ends before the last column" in warning and warning.startswith("Line 2 of ") for warning in said)
-    path = write(tmp_path, "".join(delimiter.join(row) + "\n" for row in [*rows, ["3", "up", "alarm", "", "x"]]), name)
-    with pytest.raises(ValueError, match=r"Line 4 .* with 5 fields, but line 1 has 4"):
-        read(path)
-
-
-@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
-@pytest.mark.parametrize(
-    ("classes", "given", "expected"),
-    [
-        (["1.0", "1.5"], [1.0, 2.0], ["1.0", "2"]),
-        (["1", "2"], [1.0, 2.0], ["1", "2"]),
-        ([], [1.0, 2.0], ["1", "2"]),
-    ],
-)
-def test_labels_of_a_model_are_read_as_they_are(tmp_path, kind, classes, given, expected):
-    path = tmp_path / f"mine.{kind}"
-    if kind == "csv":
-        path.write_text(written([("text", "label"), ("wake me", given[0]), ("dim it", given[1])]))
-        expected = ["1.0", "2.0"] if "1.0" in classes else expected
-    elif kind == "json":
-        path.write_text(json.dumps([{"text": "wake me", "label": given[0]}, {"text": "dim it", "label": given[1]}]))
-    else:
-        pd.DataFrame({"text": ["wake me", "dim it"], "label": given}).to_parquet(path)
-    assert [label for _, label in read(path, kept=classes)[0]] == expected
 
 
 # Encodings

@@ -1,5 +1,7 @@
 """Small text models of the four kinds that can be exported, and exported models."""
 
+import shutil
+
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
@@ -53,3 +55,9 @@ def exported(pipeline, tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported") / "model"
     skellipsoid.export_onnx(pipeline, folder)
     return folder
+
+
+@pytest.fixture
+def copied(exported, tmp_path):
+    """A copy of the exported model that a test may damage."""
+    return shutil.copytree(exported, tmp_path / "copy")

@@ -1,9 +1,6 @@
 """The runtime answers without torch, refuses what it should, and reads no more of a long text than counts."""
 
-import hashlib
-import io
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -17,12 +14,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from container_helpers import ARRAYS, KINDS, Given, assert_same
+from export_helpers import changed_manifest
 from scipy.sparse import csr_array
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import skellipsoid
 from skellipsoid._base import check_texts
-from skellipsoid.persistence._folder import manifest_bytes
 from skellipsoid_runtime import OnnxPipeline, _texts
 from skellipsoid_runtime._texts import TextReader
 
@@ -30,12 +27,6 @@ from skellipsoid_runtime._texts import TextReader
 @pytest.fixture(scope="module")
 def model(exported):
     return OnnxPipeline(exported)
-
-
-@pytest.fixture
-def copied(exported, tmp_path):
-    """A copy of the exported model that a test may damage."""
-    return shutil.copytree(exported, tmp_path / "copy")
 
 
 def test_explanations_name_the_same_training_texts(model, pipeline, texts, open_texts):
@@ -93,245 +84,6 @@ def test_wrong_input_is_explained_as_by_the_package(model, X):
     for method in (model.predict, model.score_samples, model.known_p_value, model.answers, model.explain_nearest):
         with pytest.raises(ValueError, match=re.escape(str(expected.value))):
             method(X)
-
-
-@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "training_features.npy", "skellipsoid_onnx.json"])
-def test_a_damaged_or_missing_file_is_named(copied, name):
-    path = copied / name
-    content = path.read_bytes()
-    path.write_bytes(content[:-3] + b"   ")
-    with pytest.raises(ValueError, match=f"{re.escape(name)}.* is damaged") as caught:
-        OnnxPipeline(copied)
-    assert str(copied) in str(caught.value)
-    path.unlink()
-    with pytest.raises(ValueError, match=re.escape(name)):
-        OnnxPipeline(copied)
-
-
-def altered(folder, **changes):
-    """Write a manifest with other values, and with the hash that it then has."""
-    path = folder / "skellipsoid_onnx.json"
-    manifest = json.loads(path.read_bytes())
-    del manifest["manifest_sha256"]
-    path.write_bytes(manifest_bytes({name: value for name, value in (manifest | changes).items() if value is not ...}))
-
-
-@pytest.mark.parametrize(
-    ("changes", "part"),
-    [
-        (
-            {"format_version": 2, "skellipsoid_version": "9.0"},
-            "has format version 2, this skellipsoid-runtime .* reads version 1; .* by skellipsoid 9.0, install",
-        ),
-        (
-            {"format_version": 2},
-            "has format version 2, .* a development version .* wrote it, export the model again",
-        ),
-        ({"format_version": True}, "has format version True"),
-        ({"format": "other"}, "was not written by skellipsoid.export_onnx; pass"),
-        ({"more": 1}, "'more' is unknown or missing"),
-        ({"offset": ...}, "'offset' is unknown or missing"),
-    ],
-    ids=str,
-)
-def test_a_manifest_of_another_kind_is_refused(copied, changes, part):
-    altered(copied, **changes)
-    with pytest.raises(ValueError, match=part):
-        OnnxPipeline(copied)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"answers": None},
-        {"answers": {"values": [10**400, 1, 2, 3, 4], "dtype": "<i8"}},
-        {"offset": [1]},
-        {"held_out_scores": [[1], [1, 2]]},
-        {"n_features": -1},
-        {"text": {"max_length": 3}},
-        {"sha256": ["model.onnx"]},
-    ],
-    ids=lambda changes: f"{changes!s:.50}",
-)
-def test_values_of_another_form_are_damage(copied, changes):
-    altered(copied, **changes)
-    with pytest.raises(ValueError, match=r"The manifest of the model in .* is damaged .*; do not trust this model"):
-        OnnxPipeline(copied)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"prompt": "x" * 10**6},
-        {"prompt": "what is it? " * 800},
-        {"pad_token_id": 2**40},
-        {"pad_token_id": -1},
-        {"pad_token_id": 10**6},
-    ],
-    ids=lambda changes: f"{changes!s:.30}",
-)
-def test_settings_of_texts_have_bounds_before_a_text_is_read(copied, changes):
-    text = json.loads((copied / "skellipsoid_onnx.json").read_bytes())["text"]
-    altered(copied, text=text | changes)
-    with pytest.raises(ValueError, match=r"cannot be used .*; do not trust it, and export it again") as caught:
-        OnnxPipeline(copied)
-    assert len(str(caught.value)) < 1000
-
-
-@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "skellipsoid_onnx.json"])
-@pytest.mark.parametrize("has_sizes", [True, False])
-def test_a_file_of_any_size_is_not_read(copied, name, has_sizes):
-    if not has_sizes:  # as earlier exports
-        altered(copied, sizes=...)
-    os.truncate(copied / name, 2**42)  # with a hole, which takes no room
-    with pytest.raises(ValueError, match=f"{re.escape(name)}.* .it has {2**42} bytes, but m(ust|ay) have "):
-        OnnxPipeline(copied)
-
-
-def replaced(folder, name, content):
-    """Replace a file of a model, and its hash in the manifest, as an attacker would."""
-    (folder / name).write_bytes(content)
-    manifest = json.loads((folder / "skellipsoid_onnx.json").read_bytes())
-    sizes = manifest["sizes"] | {name: len(content)}
-    altered(folder, sha256=manifest["sha256"] | {name: hashlib.sha256(content).hexdigest()}, sizes=sizes)
-
-
-def with_loop(model):
-    body = onnx.helper.make_graph(
-        [onnx.helper.make_node("Identity", ["going"], ["goes"])],
-        "body",
-        [
-            onnx.helper.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
-            onnx.helper.make_tensor_value_info("going", onnx.TensorProto.BOOL, []),
-        ],
-        [onnx.helper.make_tensor_value_info("goes", onnx.TensorProto.BOOL, [])],
-    )
-    model.graph.node.append(onnx.helper.make_node("Loop", ["", ""], [], body=body))
-
-
-def with_external_data(model):
-    tensor = model.graph.initializer[0]
-    tensor.data_location = onnx.TensorProto.EXTERNAL
-    tensor.external_data.add(key="location", value="../secret")
-
-
-def with_function(model):
-    node = onnx.helper.make_node("Identity", ["a"], ["b"])
-    imports = [onnx.helper.make_opsetid("", 20)]
-    model.functions.append(onnx.helper.make_function("own", "f", ["a"], ["b"], [node], imports))
-
-
-def with_foreign_operator(model):
-    model.graph.node.append(onnx.helper.make_node("Call", [], ["z"], domain="com.example"))
-
-
-def without_an_output(model):
-    del model.graph.output[-1]
-
-
-@pytest.mark.parametrize(
-    ("change", "part"),
-    [
-        (with_loop, "'Loop' has the field 6 of onnx.proto"),
-        (with_external_data, "a tensor has the field 13"),
-        (with_function, "a model has the field 25"),
-        (with_foreign_operator, "'Call' of another domain"),
-        (without_an_output, "cannot be used"),
-    ],
-)
-def test_a_graph_that_export_never_writes_is_refused(copied, change, part):
-    model = onnx.load(copied / "model.onnx")
-    change(model)
-    replaced(copied, "model.onnx", model.SerializeToString())
-    with pytest.raises(ValueError, match=part) as caught:
-        OnnxPipeline(copied)
-    assert str(copied) in str(caught.value)
-
-
-def test_a_graph_within_a_graph_is_found_however_its_tag_is_written(copied):
-    model = onnx.load(copied / "model.onnx")
-    with_loop(model)
-    loop = model.graph.node[-1]
-    body = loop.attribute[0].SerializeToString()
-    tag = bytes([0x32])  # field 6, of a length
-    assert body.count(tag) == 1
-    longer = body.replace(tag, bytes([0xB2, 0x80, 0x80, 0x80, 0x10]))  # bits that a reader of 32 bits drops
-    del loop.attribute[0]
-    node = loop.SerializeToString() + bytes([0x2A, *_varint(len(longer))]) + longer
-    del model.graph.node[-1]
-    graph = model.graph.SerializeToString() + bytes([0x0A, *_varint(len(node))]) + node
-    model.ClearField("graph")
-    content = model.SerializeToString() + bytes([0x3A, *_varint(len(graph))]) + graph
-    replaced(copied, "model.onnx", content)
-    with pytest.raises(ValueError, match=r"has the field \d+ of onnx.proto"):
-        OnnxPipeline(copied)
-
-
-def _varint(number):
-    found = []
-    while number > 127:
-        found.append(number % 128 + 128)
-        number //= 128
-    return [*found, number]
-
-
-def test_a_graph_that_is_damaged_anywhere_is_one_sentence(copied):
-    content = (copied / "model.onnx").read_bytes()
-    rng = np.random.default_rng(0)
-    refusals = []
-    for place in rng.integers(len(content), size=60):
-        cut = rng.random() < 0.3
-        changed = content[:place] if cut else content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :]
-        replaced(copied, "model.onnx", changed)
-        try:
-            OnnxPipeline(copied)
-        except ValueError as error:
-            refusals.append(str(error))
-    assert len(refusals) > 10
-    assert all(str(copied) in refusal for refusal in refusals)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda rules: rules.update(padding={"strategy": {"Fixed": 10**9}, "direction": "Right", "pad_id": 0}),
-        lambda rules: rules.update(normalizer={"type": "Prepend", "prepend": "x" * 2 * 10**6}),
-        lambda rules: rules.update(
-            normalizer={
-                "type": "Sequence",
-                "normalizers": [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 90}] * 9,
-            }
-        ),
-        lambda rules: rules.update(pre_tokenizer={"type": "Split", "pattern": {"Regex": "(a+)+$"}}),
-        lambda rules: rules.pop("model"),
-        lambda rules: rules.update(model="none"),
-    ],
-)
-def test_rules_of_a_tokenizer_that_could_take_the_machine_are_refused(copied, change):
-    rules = json.loads((copied / "tokenizer.json").read_bytes())
-    change(rules)
-    replaced(copied, "tokenizer.json", json.dumps(rules).encode())
-    with pytest.raises(ValueError, match="cannot be used") as caught:
-        OnnxPipeline(copied)
-    assert str(copied) in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda kept: kept[:-1],
-        lambda kept: kept[:, :-1],
-        lambda kept: kept * np.nan,
-        lambda kept: kept.astype(int),
-        lambda kept: np.array(["a"] * len(kept)),
-    ],
-)
-def test_training_features_of_another_form_are_refused(copied, change):
-    kept = np.load(copied / "training_features.npy")
-    np.save(content := io.BytesIO(), change(kept))
-    replaced(copied, "training_features.npy", content.getvalue())
-    with pytest.raises(ValueError, match=r"cannot be used .*training_features\.npy"):
-        OnnxPipeline(copied)
 
 
 @pytest.fixture(scope="module")
@@ -536,12 +288,12 @@ class TestAskingBack:
 
     @pytest.mark.parametrize("zones", [{"low": 0.0}, {"low": float("nan"), "high": 0.0, "gap": 0.0}, 3])
     def test_zones_that_are_none_are_refused(self, copied, zones):
-        altered(copied, asking=zones)
+        changed_manifest(copied, asking=zones)
         with pytest.raises(ValueError, match="is damaged"):
             OnnxPipeline(copied)
 
     def test_a_model_without_zones_says_so(self, copied):
-        altered(copied, asking=...)
+        changed_manifest(copied, asking=...)
         older = OnnxPipeline(copied)
         assert not older.asks
         assert "action" not in older.answers(["one text"])
@@ -554,14 +306,6 @@ def test_what_a_model_lacks_is_named(of_features):
         of_features[0].known_p_value([[0.0] * 3])
     with pytest.raises(ValueError, match="keeps no training texts; fit the encoder with keep_texts=True"):
         of_features[0].explain_nearest([[0.0] * 3])
-
-
-@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "skellipsoid_onnx.json"])
-def test_a_pipe_is_not_waited_for(copied, name):
-    (copied / name).unlink()
-    os.mkfifo(copied / name)
-    with pytest.raises(ValueError, match=f"{re.escape(name)}.* .it is no file"):
-        OnnxPipeline(copied)
 
 
 def test_a_long_text_is_not_read_to_its_end(rules):
