@@ -10,16 +10,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from matrix_helpers import matrices_of
-from sklearn.datasets import load_digits
+from changes_helpers import classifier, digits, kept_of, texts_like, wide
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.utils import Bunch
 
 import skellipsoid
 from skellipsoid import (
-    EliDecide,
     EllipsoidOpenSetClassifier,
     add_classes,
     merge_classes,
@@ -30,23 +27,6 @@ from skellipsoid import (
 from skellipsoid._ellipsoid import methods as shell
 from skellipsoid._ellipsoid.changes import rejecting
 from skellipsoid.datasets import make_open_blobs
-
-
-def classifier(**parameters):
-    """Keep the samples of a fit."""
-    return EllipsoidOpenSetClassifier(random_state=0, **parameters)
-
-
-def kept_of(clf):
-    """What a classifier keeps of its samples, in the units of X: rows, classes, copies, and which ones validate."""
-    kept = clf._kept
-    return Bunch(
-        rows=kept.features * clf.scale_ + clf._boundaries.mean,
-        classes=clf.classes_[kept.classes],
-        copies=kept.copies,
-        validates=kept.validates,
-        open_validates=kept.open_validates,
-    )
 
 
 def literal_fit(chosen_by, X, y, weights=None, *, monkeypatch, groups=None, **parameters):
@@ -88,29 +68,6 @@ def test_a_default_classifier_changes_until_it_is_saved_without_its_samples(is_s
     with pytest.raises(ValueError, match="has not kept its training samples"):
         add_classes(given, X[y == 8], y[y == 8])
     assert add_classes(clf, X[y == 8], y[y == 8]).classes_.tolist() == [*range(9)]  # of the one in memory none is lost
-
-
-def digits():
-    """900 images of 64 pixels."""
-    X, y = load_digits(return_X_y=True)
-    return X[:900].astype(np.float64), y[:900]
-
-
-def wide(n_classes=8, n_samples=12, n_features=200):
-    """More features than samples."""
-    rng = np.random.default_rng(0)
-    means = rng.normal(size=(n_classes, n_features)) * 0.6
-    y = np.repeat(np.arange(n_classes), n_samples)
-    return means[y] + rng.normal(size=(len(y), n_features)), y
-
-
-def texts_like():
-    """Unit-length features with a degenerate class and copies."""
-    X, y = wide(10, 20, 40)
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    X[y == 9] = X[y == 9][0]
-    copies = np.flatnonzero(y < 4)[::3]
-    return np.concatenate([X, X[copies]]), np.append(y, y[copies])
 
 
 SETS = {"digits": digits, "wide": wide, "copies and a degenerate class": texts_like}
@@ -319,86 +276,6 @@ class TestChosenAnew:
         clf = classifier().fit(X[y < 6], y[y < 6])
         with pytest.warns(UserWarning, match=r"of the held-out samples of 6 are rejected.*refresh chooses them anew"):
             add_classes(clf, X[y == 6], y[y == 6])
-
-
-def trained(**settings):
-    """Keep the samples of a training that takes a fixed number of epochs."""
-    return classifier(trainer=EliDecide(n_iter_no_change=50, **{"max_iter": 5, **settings}))
-
-
-def matrices(clf, labels):
-    """Trained matrices of some classes."""
-    return matrices_of(clf)[np.searchsorted(clf.classes_, labels)]
-
-
-class TestTraining:
-    """With a trainer the matrices of old classes stay, and those of changed classes alone are trained."""
-
-    def test_add(self):
-        X, y = digits()
-        old = trained().fit(X[y < 8], y[y < 8])
-        found = add_classes(old, X[y >= 8], y[y >= 8])
-        np.testing.assert_array_equal(matrices(found, range(8)), matrices_of(old))
-        np.testing.assert_allclose(found.radii_[:8], old.radii_, rtol=1e-5)
-        assert found.n_iter_ == 5
-        assert np.mean(found.predict_known(X[y >= 8]) == y[y >= 8]) > 0.8
-        assert np.mean(found.predict(X[y >= 8]) == -1) < 0.7
-        assert np.mean(old.predict(X[y < 8]) == found.predict(X[y < 8])) > 0.95
-
-    def test_a_new_matrix_is_that_of_a_training_on_all_samples(self):
-        # All samples of the new class were validation samples or training samples of the whole training, too.
-        X, y = digits()
-        held = np.arange(len(y)) % 5 == 0
-        whole = trained().fit(X[~held], y[~held], X_val=X[held], y_val=y[held])
-        without = remove_classes(whole, [8])
-        mine = y == 8
-        again = add_classes(without, X[mine & ~held], y[mine & ~held])
-        assert again.trainer.max_iter == 5
-        assert not np.array_equal(matrices(again, [8]), matrices(whole, [8]))  # other batches, a share held out
-        difference = np.linalg.norm(matrices(again, [8]) - matrices(whole, [8]))
-        assert difference < 0.5 * np.linalg.norm(matrices(whole, [8]) - np.eye(64))
-
-    def test_removed_and_renamed_classes_train_nothing(self):
-        X, y = digits()
-        old = trained().fit(X, y)
-        found = merge_classes(remove_classes(old, [0, 4]), {77: [3]})
-        np.testing.assert_array_equal(matrices(found, [1, 2, 5, 6, 7, 8, 9]), matrices(old, [1, 2, 5, 6, 7, 8, 9]))
-        np.testing.assert_array_equal(matrices(found, [77]), matrices(old, [3]))
-        assert found.loss_curve_ == old.loss_curve_
-        assert found.validation_scores_ == old.validation_scores_
-
-    def test_merged_and_updated_classes_alone_are_trained(self):
-        X, y = digits()
-        later = (y == 5) & (np.arange(len(y)) % 2 == 0)
-        old = trained().fit(X[~later], y[~later])
-        found = add_classes(merge_classes(old, {77: [0, 1]}), X[later], y[later])
-        same = [2, 3, 4, 6, 7, 8, 9]
-        np.testing.assert_array_equal(matrices(found, same), matrices(old, same))
-        assert not np.array_equal(matrices(found, [5]), matrices(old, [5]))
-        assert not np.array_equal(matrices(found, [77]), matrices(old, [0]))
-
-    def test_held_out_samples_stay_held_out(self):
-        X, y = digits()
-        old = trained().fit(X[y < 8], y[y < 8])
-        found = add_classes(old, X[y >= 8], y[y >= 8])
-        kept, before = kept_of(found), kept_of(old)
-        held = kept.validates == 1
-        np.testing.assert_allclose(kept.rows[held & (kept.classes < 8)], before.rows[before.validates == 1], atol=1e-4)
-        assert len(found.held_out_scores_) == held.sum() == pytest.approx(0.1 * len(y), abs=10)
-
-    def test_saved_and_the_other_kind_of_fit(self, tmp_path):
-        X, y = digits()
-        old = trained(max_iter=2).fit(X[y < 8], y[y < 8])
-        skellipsoid.save(old, tmp_path / "model")
-        wanted = add_classes(old, X[y >= 8], y[y >= 8])
-        found = add_classes(skellipsoid.load(tmp_path / "model"), X[y >= 8], y[y >= 8])
-        np.testing.assert_array_equal(found.score_samples(X), wanted.score_samples(X))
-        # Whoever changes the trainer gets a whole fit of that kind.
-        closed = remove_classes(old.set_params(trainer=None), [0])
-        assert closed.shared_share_ is not None
-        again = remove_classes(closed.set_params(trainer=EliDecide(max_iter=1)), [1])
-        assert again.shared_share_ is None
-        assert again.n_iter_ == 1
 
 
 class TestTheOldOne:

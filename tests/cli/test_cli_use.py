@@ -5,7 +5,6 @@ import errno
 import io
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -14,13 +13,12 @@ import threading
 import numpy as np
 import pytest
 import safetensors.numpy
+from command_helpers import fails
 from safetensors import SafetensorError
-from sklearn.pipeline import Pipeline
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, __version__, explain, load, predict_set, save
-from skellipsoid.baselines import KNNOpenSetClassifier
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, __version__, explain, load, save
 from skellipsoid.cli import main
-from skellipsoid.metrics import asking_report, open_set_report
+from skellipsoid.metrics import open_set_report
 
 RUN = "import sys; from skellipsoid.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -212,84 +210,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(saved, warm_server, n_lines):
         watchdog.cancel()
 
 
-# evaluate
-
-
-@pytest.fixture
-def test_table(tmp_path, texts, labels, open_texts):
-    path = tmp_path / "test.tsv"
-    rows = [*zip(texts, labels, strict=True), *((text, "joke") for text in open_texts[:2])]
-    rows += [(text, "-1") for text in open_texts[2:]]
-    path.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows), encoding="utf-8")
-    return path
-
-
-def test_a_model_of_another_method_answers_but_has_no_scores(
-    saved, test_table, texts, labels, give_input, capsys, tmp_path
-):
-    encoder = load(saved)[0]
-    features = encoder.transform(texts)
-    other = KNNOpenSetClassifier(n_neighbors=2).fit(features, labels)
-    save(Pipeline([("enc", encoder), ("clf", other)]), tmp_path / "model")
-    give_input("\n".join(texts))
-    assert main(["predict", "--model", str(tmp_path / "model")]) == 0
-    answers = [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()]
-    assert answers == other.predict(features).tolist()
-    assert main(["evaluate", "--model", str(tmp_path / "model"), "--data", str(test_table)]) == 0
-    capsys.readouterr()
-    sentence = "--scores explains ellipsoids, but the model in .* ends in a KNNOpenSetClassifier; leave --scores out."
-    assert re.search(sentence, fails(capsys, "predict", "--scores", "--model", tmp_path / "model"))
-
-
-def test_evaluate_reports_on_a_file(saved, test_table, texts, labels, open_texts, capsys):
-    assert main(["evaluate", "--model", str(saved), "--data", str(test_table)]) == 0
-    out, err = capsys.readouterr()
-    counts, _, report = out.partition("\n\n")
-    expected = "38 texts, 6 of them open, because the model does not know the labels '-1' (4), 'joke' (2)"
-    assert counts == expected
-    predicted = load(saved).predict([*texts, *open_texts])
-    report, _, costs = report.partition("\n\nOther thresholds on these texts")
-    report, _, asked = report.partition("\n\nWith questions (predict --ask):\n")
-    truth = np.array([*labels, *["-1"] * 6])
-    known, opened = (list(map(int, re.findall(r"\d+", line.partition("100")[2]))) for line in asked.splitlines())
-    told = asking_report(truth, predict_set(load(saved), [*texts, *open_texts]))
-    names = ("served", "wrong", "asked")
-    assert known[:3] == [round(100 * told[name]) for name in names]
-    assert known[3] == pytest.approx(100 * (1 - told["missed"] - told["served"]), abs=0.51)
-    assert known[0] + known[1] + known[2] + known[4] == pytest.approx(100, abs=2)
-    assert opened[:2] == [round(100 * told[name]) for name in ("open_answered", "open_asked")]
-    assert report == open_set_report([*labels, *["-1"] * 6], predicted, zero_division=np.nan)
-    (present,) = [row for row in costs.splitlines() if row.endswith("<- this model")]
-    known = predicted[: len(labels)]
-    counts = [np.mean(known == labels), np.mean((known != labels) & (known != "-1")), np.mean(known == "-1")]
-    wanted = 100 * np.array([*counts, np.mean(predicted[len(labels) :] == "-1")])
-    assert list(map(int, present[19:].split()[:4])) == pytest.approx(wanted, abs=1)
-    assert err == ""
-
-
-def test_evaluate_draws_the_confusion_matrix(saved, test_table, tmp_path, capsys):
-    plt = pytest.importorskip("matplotlib.pyplot")
-    plt.close("all")  # what other tests left
-    picture = tmp_path / "confusion.png"
-    assert main(["evaluate", "--model", str(saved), "--data", str(test_table), "--plot", str(picture)]) == 0
-    assert f"The confusion matrix is in {picture}" in capsys.readouterr().out
-    pixels = plt.imread(picture)
-    assert min(pixels.shape[:2]) > 300
-    assert pixels.std() > 0.05
-    assert plt.get_fignums() == []
-
-
 # What goes wrong
-
-
-def fails(capsys, *arguments):
-    """Run, expect status 2, and give the one sentence on standard error."""
-    assert main(list(map(str, arguments))) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("skellipsoid: ")
-    assert err.count("\n") == 1
-    return err
 
 
 @pytest.mark.parametrize("command", ["demo", "train", "evaluate"])
@@ -400,65 +321,6 @@ def test_a_wrong_command_line_names_the_option(arguments, sentence, capsys):
     err = capsys.readouterr().err
     assert err.startswith("usage: skellipsoid")
     assert sentence in err
-
-
-def test_labels_that_a_terminal_would_obey_are_printed_harmless(saved, table, tmp_path, give_input, capsys):
-    pipeline = load(saved)
-    pipeline[-1].classes_ = np.array([f"\x1b[2J{label}\u2028" for label in pipeline[-1].classes_])
-    save(pipeline, tmp_path / "model")
-    give_input("wake me at six\n")
-    assert main(["predict", "--model", str(tmp_path / "model"), "--scores"]) == 0
-    assert main(["evaluate", "--model", str(tmp_path / "model"), "--data", str(table)]) == 0
-    printed = capsys.readouterr().out
-    assert "[2Jalarm" in printed
-    assert "\x1b" not in printed
-    assert "\u2028" not in printed
-
-
-#: What a terminal obeys, or writes from the right; and what it does not.
-OBEYED = "wake\x1b[2J me\x9b2J\x07\x00\x7f at \u202exis\u2066\u200f\u061c\u2028"
-HARMLESS = "\u00a0nbsp a\u200db \U0001f469\u200d\U0001f4bb \ue000 ü"
-#: As JSON writes them.
-ESCAPED = r"wake\u001b[2J me\u009b2J\u0007\u0000\u007f at \u202exis\u2066\u200f\u061c\u2028"
-
-
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_texts_that_a_terminal_would_obey_are_escaped_there_alone(saved, give_input, capsys, monkeypatch, is_terminal):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
-    given = f"{OBEYED}\t{HARMLESS}"
-    shown = f"{ESCAPED}\t{HARMLESS}" if is_terminal else given
-    give_input(given)
-    assert main(["predict", "--model", str(saved)]) == 0
-    assert capsys.readouterr().out.partition("\t")[2] == f"{shown}\n"
-    give_input(given)
-    assert main(["predict", "--model", str(saved), "--json"]) == 0
-    line = capsys.readouterr().out
-    assert json.loads(line)["text"] == given
-    assert ("\x9b" in line) == ("\u202e" in line) == (not is_terminal)
-
-
-def test_reports_escape_texts_and_labels_everywhere(saved, tmp_path, texts, labels, tiny_command, give_input, capsys):
-    path = tmp_path / "mine.jsonl"
-    rows = [
-        {"text": f"{text} {OBEYED}", "label": f"{label}\x1b[2J\u202e"}
-        for text, label in zip(texts, labels, strict=True)
-    ]
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    printed = []
-    for words in (
-        ["train", "--data", path, "--save", tmp_path / "model", "--report", "--finetune", "none"],
-        ["demo", OBEYED, "--data", path, "--report"],
-        ["evaluate", "--model", saved, "--data", path],
-        ["compare", "--before", saved, "--after", tmp_path / "model", "--data", path],
-        ["traffic", "--model", tmp_path / "model", "--data", path, "--save", tmp_path / "groups.tsv"],
-        ["merge", "--model", tmp_path / "model", "--labels", "alarm\x1b[2J\u202e", "--into", "\x1b[2J\u202ewake"],
-        ["remove", "--model", tmp_path / "model", "--labels", "light\x1b[2J\u202e"],
-        ["remove", "--model", tmp_path / "model", "--labels", "none \x1b[2J\u202e"],
-    ):
-        assert tiny_command([str(word) for word in words]) == (2 if str(words[-1]).startswith("none ") else 0), words
-        printed.append("".join(capsys.readouterr()))
-        assert not {"\x1b", "\x9b", "\u202e", "\u2066"} & set(printed[-1]), words
-    assert sum(r"\u001b[2J\u202e" in part for part in printed) >= 5
 
 
 def test_an_error_of_load_that_is_no_sentence_is_explained(saved, monkeypatch, capsys):

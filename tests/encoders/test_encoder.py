@@ -1,7 +1,6 @@
 """``SupConTextEncoder``: what its features are, what training does to them, and how a fitted encoder travels."""
 
 import copy
-import hashlib
 import importlib.util
 import pickle
 import random
@@ -16,26 +15,16 @@ import sklearn
 import torch
 import transformers
 from pairwise import pairwise
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.fixes import parse_version
+from text_models import MODES, make_encoder
 
 from skellipsoid import SupConTextEncoder
-
-MODES = ["head", "full", "none"]
-
-
-def make(model, finetune="head", **parameters):
-    """An encoder that learns quickly; every parameter can be changed."""
-    # At the default temperature the noise of so small a model outweighs its classes.
-    chosen = {"temperature": 0.3, "batch_size": 16, "max_iter": 8, "random_state": 0, "layers": "last"}
-    chosen["learning_rate"] = 2e-2 if finetune == "head" else 3e-3
-    return SupConTextEncoder(model, finetune=finetune, **chosen | parameters)
 
 
 @pytest.fixture(scope="module", params=MODES)
 def fitted(request, tiny_model, texts, labels):
-    return make(tiny_model, request.param).fit(texts, labels)
+    return make_encoder(tiny_model, request.param).fit(texts, labels)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +56,7 @@ def separation(features, labels):
 
 @pytest.mark.parametrize("normalize", [True, False])
 def test_a_head_is_equation_one(tiny_model, texts, labels, vectors, normalize):
-    encoder = make(tiny_model, normalize=normalize, n_components=5).fit(texts, labels)
+    encoder = make_encoder(tiny_model, normalize=normalize, n_components=5).fit(texts, labels)
     expected = vectors @ encoder.weight_.T + encoder.bias_
     np.testing.assert_allclose(encoder.transform(texts), unit(expected) if normalize else expected, atol=1e-4)
 
@@ -93,7 +82,7 @@ def test_the_real_models_features_are_those_of_sentence_transformers():
 def test_training_lowers_the_loss_and_brings_class_mates_together(
     tiny_model, texts, labels, vectors, finetune, loss, normalize
 ):
-    encoder = make(tiny_model, finetune, loss=loss, normalize=normalize, max_iter=30)
+    encoder = make_encoder(tiny_model, finetune, loss=loss, normalize=normalize, max_iter=30)
     features = encoder.fit(texts, labels).transform(texts)
     curve = encoder.loss_curve_
     assert len(curve) == encoder.n_iter_ == 30
@@ -107,7 +96,7 @@ def test_training_lowers_the_loss_and_brings_class_mates_together(
 @pytest.mark.parametrize(("finetune", "changes"), [("head", False), ("full", True)])
 def test_only_full_training_moves_the_text_model(tiny_model, texts, labels, finetune, changes, tmp_path):
     before = pretrained(tiny_model).state_dict()
-    make(tiny_model, finetune, max_iter=1).fit(texts, labels).export(tmp_path / "exported")
+    make_encoder(tiny_model, finetune, max_iter=1).fit(texts, labels).export(tmp_path / "exported")
     after = pretrained(tmp_path / "exported").state_dict()
     assert before.keys() == after.keys()
     assert changes != all(torch.equal(before[name], after[name]) for name in before)
@@ -115,8 +104,8 @@ def test_only_full_training_moves_the_text_model(tiny_model, texts, labels, fine
 
 @pytest.mark.parametrize("finetune", ["head", "full"])
 def test_open_texts_take_no_part(tiny_model, texts, labels, open_texts, finetune):
-    alone = make(tiny_model, finetune).fit(texts, labels)
-    beside = make(tiny_model, finetune).fit(
+    alone = make_encoder(tiny_model, finetune).fit(texts, labels)
+    beside = make_encoder(tiny_model, finetune).fit(
         [*open_texts[:3], *texts, *open_texts[3:]], ["-1"] * 3 + [*labels] + ["-1"] * 3
     )
     assert beside.classes_.tolist() == alone.classes_.tolist()
@@ -136,7 +125,7 @@ def test_open_texts_take_no_part(tiny_model, texts, labels, open_texts, finetune
 )
 def test_one_seed_one_result_another_seed_another(tiny_model, texts, labels, finetune, parameters):
     first, second, other = (
-        make(tiny_model, finetune, max_iter=2, **parameters).set_params(random_state=seed).fit(texts, labels)
+        make_encoder(tiny_model, finetune, max_iter=2, **parameters).set_params(random_state=seed).fit(texts, labels)
         for seed in [0, 0, 1]
     )
     np.testing.assert_array_equal(first.weight_, second.weight_)
@@ -147,7 +136,7 @@ def test_one_seed_one_result_another_seed_another(tiny_model, texts, labels, fin
 @pytest.mark.parametrize("finetune", ["head", "full"])
 def test_a_seed_repeats_a_fit_in_threads_too(tiny_model, texts, labels, finetune):
     def weight(seed):
-        return make(tiny_model, finetune, max_iter=3, random_state=seed).fit(texts, labels).weight_
+        return make_encoder(tiny_model, finetune, max_iter=3, random_state=seed).fit(texts, labels).weight_
 
     alone = [weight(seed) for seed in range(3)]
     with ThreadPoolExecutor(3) as threads:
@@ -165,7 +154,7 @@ def test_the_callers_random_state_is_left_alone(build_model, tmp_path, texts, la
         return torch.get_rng_state().tolist(), numbers.tolist(), position, random.getstate()
 
     before = states()
-    encoder = make(model, finetune, max_iter=1, random_state=0)
+    encoder = make_encoder(model, finetune, max_iter=1, random_state=0)
     encoder.fit_transform(texts, labels)
     encoder.transform(texts)
     pickle.loads(pickle.dumps(encoder)).transform(texts)
@@ -191,18 +180,18 @@ SPREAD = {"max_iter": 20, "learning_rate": 3e-3, "validation_fraction": 0.4}
 
 @pytest.mark.parametrize("finetune", MODES)
 def test_fit_transform_is_fit_and_transform(tiny_model, texts, labels, finetune):
-    encoder = make(tiny_model, finetune, cross_fit=False)
+    encoder = make_encoder(tiny_model, finetune, cross_fit=False)
     together = encoder.fit_transform(texts, labels)
     np.testing.assert_allclose(together, encoder.transform(texts), atol=1e-6)
-    alone = make(tiny_model, finetune, cross_fit=False).fit(texts, labels)
+    alone = make_encoder(tiny_model, finetune, cross_fit=False).fit(texts, labels)
     np.testing.assert_allclose(together, alone.transform(texts), atol=1e-6)
 
 
 def test_texts_that_tuned_a_model_are_spread_as_those_held_out(tiny_model, texts, labels, open_texts):
     both, truth = [*texts, *open_texts], np.array([*labels, *["-1"] * len(open_texts)])
-    encoder = make(tiny_model, "full", **SPREAD)
+    encoder = make_encoder(tiny_model, "full", **SPREAD)
     given, plain = encoder.fit_transform(both, truth), encoder.transform(both)
-    np.testing.assert_array_equal(make(tiny_model, "full", **SPREAD).fit(both, truth).transform(both), plain)
+    np.testing.assert_array_equal(make_encoder(tiny_model, "full", **SPREAD).fit(both, truth).transform(both), plain)
     np.testing.assert_allclose(np.linalg.norm(given, axis=1), 1, rtol=1e-5)
     moved = abs(given - plain).max(axis=1) > 1e-6
     assert not moved[truth == "-1"].any()
@@ -224,7 +213,7 @@ def test_texts_that_tuned_a_model_are_spread_as_those_held_out(tiny_model, texts
 def test_validation_texts_say_how_far_out_new_texts_lie(tiny_model, texts, labels):
     train, new = np.arange(32) % 8 < 5, np.arange(32) % 8 >= 5
     X, y = np.array(texts, dtype=object), np.array(labels)
-    encoder = make(tiny_model, "full", max_iter=5, learning_rate=3e-3, early_stopping=True)
+    encoder = make_encoder(tiny_model, "full", max_iter=5, learning_rate=3e-3, early_stopping=True)
     given = encoder.fit_transform(X[train], y[train], X_val=X[new], y_val=y[new])
     # All training texts are trained on, so all are moved.
     assert (abs(given - encoder.transform(X[train])).max(axis=1) > 1e-6).all()
@@ -232,7 +221,10 @@ def test_validation_texts_say_how_far_out_new_texts_lie(tiny_model, texts, label
 
 def test_cross_fitted_features_lie_farther_out_and_change_nothing_else(tiny_model, texts, labels, open_texts):
     both, truth = [*texts, *open_texts], np.array([*labels, *["-1"] * len(open_texts)])
-    encoder, plain = make(tiny_model, "head", max_iter=20), make(tiny_model, "head", max_iter=20, cross_fit=False)
+    encoder, plain = (
+        make_encoder(tiny_model, "head", max_iter=20),
+        make_encoder(tiny_model, "head", max_iter=20, cross_fit=False),
+    )
     crossed, seen = encoder.fit_transform(both, truth), plain.fit_transform(both, truth)
     np.testing.assert_array_equal(encoder.weight_, plain.weight_)
     np.testing.assert_allclose(encoder.transform(both), plain.transform(both))
@@ -245,7 +237,7 @@ def test_cross_fitted_features_lie_farther_out_and_change_nothing_else(tiny_mode
         return np.mean([features[truth == c].std(axis=0).mean() for c in np.unique(truth[known])])
 
     assert spread(crossed) > spread(seen)
-    np.testing.assert_array_equal(make(tiny_model, "head", max_iter=20).fit_transform(both, truth), crossed)
+    np.testing.assert_array_equal(make_encoder(tiny_model, "head", max_iter=20).fit_transform(both, truth), crossed)
 
 
 @pytest.mark.parametrize(
@@ -285,28 +277,14 @@ def test_the_automatic_mode_is_chosen_by_texts_per_class(tiny_model, texts, labe
     many, truth = many_texts(texts, labels, n_each)
     # Neither copies of a text nor open texts count.
     many, truth = [*many, *many[:20], *open_texts], np.append(truth, [*truth[:20], *["-1"] * len(open_texts)])
-    automatic = make(tiny_model, "auto", max_iter=2)
-    chosen = make(tiny_model, mode, max_iter=2, learning_rate=3e-3)
+    automatic = make_encoder(tiny_model, "auto", max_iter=2)
+    chosen = make_encoder(tiny_model, mode, max_iter=2, learning_rate=3e-3)
     np.testing.assert_array_equal(automatic.fit_transform(many, truth), chosen.fit_transform(many, truth))
     np.testing.assert_array_equal(automatic.transform(texts), chosen.transform(texts))
     assert (automatic.finetune_, chosen.finetune_, automatic.finetune) == (mode, mode, "auto")
     assert automatic.n_iter_ == chosen.n_iter_
     assert automatic.classes_.tolist() == ["alarm", "balance", "light", "weather"]
     assert len(automatic.groups_) == len(many)
-
-
-@pytest.mark.parametrize("finetune", MODES)
-def test_texts_are_kept_if_asked_for(tiny_model, texts, labels, open_texts, finetune):
-    given = [*texts, texts[0].upper(), *open_texts]
-    truth = np.array([*labels, labels[0], *["-1"] * len(open_texts)])
-    encoder = make(tiny_model, finetune, max_iter=1, keep_texts=True)
-    encoder.fit_transform(given, truth)
-    distinct = [*texts, *open_texts]
-    assert encoder.training_texts_.tolist() == distinct
-    assert encoder.training_labels_.tolist() == [*labels, *["-1"] * len(open_texts)]
-    np.testing.assert_allclose(encoder.training_features_, encoder.transform(distinct), atol=1e-6)
-    encoder.set_params(keep_texts=False).fit(given, truth)
-    assert not [name for name in vars(encoder) if name.startswith("training_") and name != "training_data_sha256_"]
 
 
 def test_feature_names_and_data_frames(fitted, texts):
@@ -325,7 +303,7 @@ def test_feature_names_and_data_frames(fitted, texts):
 def test_an_unfitted_encoder_says_so(tiny_model, tmp_path, use):
     arguments = {"transform": [["alarm"]], "export": [tmp_path / "folder"], "get_feature_names_out": []}[use]
     with pytest.raises(NotFittedError):
-        getattr(make(tiny_model), use)(*arguments)
+        getattr(make_encoder(tiny_model), use)(*arguments)
     assert not (tmp_path / "folder").exists()
 
 
@@ -335,7 +313,7 @@ def test_a_fit_that_was_interrupted_changes_nothing(tiny_model, texts, labels, f
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    encoder = make(tiny_model, finetune)
+    encoder = make_encoder(tiny_model, finetune)
     before = encoder.fit(texts, labels).transform(texts) if again else None
     monkeypatch.setattr(torch.optim.AdamW, "step", interrupt)
     if finetune == "none":
@@ -387,15 +365,15 @@ def test_a_fit_that_was_refused_leaves_the_earlier_one(fitted, texts):
 )
 def test_bad_parameters_are_named(tiny_model, texts, labels, bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
-        make(tiny_model).set_params(**bad).fit(texts, labels)
+        make_encoder(tiny_model).set_params(**bad).fit(texts, labels)
 
 
 def test_progress_goes_to_standard_error_and_only_if_asked(tiny_model, texts, labels, capfd, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    make(tiny_model, max_iter=1).fit_transform(texts, labels)
-    make(tiny_model, "full", max_iter=1).fit(texts, labels)
+    make_encoder(tiny_model, max_iter=1).fit_transform(texts, labels)
+    make_encoder(tiny_model, "full", max_iter=1).fit(texts, labels)
     assert tuple(capfd.readouterr()) == ("", "")
-    encoder = make(tiny_model, max_iter=1, verbose=1).fit(texts, labels)
+    encoder = make_encoder(tiny_model, max_iter=1, verbose=1).fit(texts, labels)
     shown = capfd.readouterr()
     assert shown.out == ""
     assert "embedding: 100%" in shown.err
@@ -404,129 +382,14 @@ def test_progress_goes_to_standard_error_and_only_if_asked(tiny_model, texts, la
     assert tuple(capfd.readouterr()) == ("", "")
 
 
-# Devices
-
-
-def test_a_device_that_is_missing_is_refused_before_fit_and_replaced_after(tiny_model, texts, labels):
-    missing = "cuda:7" if torch.cuda.is_available() else "cuda"
-    with pytest.raises(ValueError, match=f"device='{missing}' is not available on this machine"):
-        make(tiny_model, device=missing).fit(texts, labels)
-    encoder = make(tiny_model, device="cpu").fit(texts, labels)
-    expected = encoder.transform(texts)
-    moved = pickle.loads(pickle.dumps(encoder.set_params(device=missing)))
-    np.testing.assert_array_equal(moved.transform(texts), expected)
-
-
-# Models
-
-
-# Export
-
-
-@pytest.mark.parametrize("finetune", MODES)
-@pytest.mark.parametrize("pooling", ["auto", "mean"])
-@pytest.mark.parametrize("normalize", [True, False])
-def test_an_exported_model_encodes_alike(tiny_model, texts, labels, tmp_path, finetune, pooling, normalize):
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer import modules as models
-
-    # A model with a pooling of its own.
-    own = tmp_path / "own"
-    SentenceTransformer(
-        modules=[models.Transformer(tiny_model), models.Pooling(32, pooling_mode="max")]
-    ).save_pretrained(str(own), create_model_card=False)
-    size = {} if finetune == "none" else {"n_components": 9}
-    encoder = make(str(own), finetune, pooling=pooling, normalize=normalize, max_iter=2, **size).fit(texts, labels)
-    expected = encoder.transform(texts)
-    encoder.export(tmp_path / "exported")
-    exported = SentenceTransformer(str(tmp_path / "exported"), device="cpu")
-    np.testing.assert_allclose(exported.encode(texts), expected, atol=1e-5)
-    # Exporting takes nothing from the encoder, and what was exported is a model to start from.
-    np.testing.assert_array_equal(encoder.transform(texts), expected)
-    again = make(str(tmp_path / "exported"), "none", normalize=normalize).fit(texts)
-    np.testing.assert_allclose(again.transform(texts), expected, atol=1e-5)
-
-
-def test_export_takes_an_empty_folder_and_touches_no_other(tiny_model, texts, tmp_path):
-    encoder = make(tiny_model, "none").fit(texts)
-    (tmp_path / "empty").mkdir()
-    encoder.export(tmp_path / "empty")
-    assert (tmp_path / "empty/modules.json").is_file()
-    full = tmp_path / "full"
-    full.mkdir()
-    (full / "notes.txt").write_text("mine")
-    for taken in [full, full / "notes.txt"]:
-        with pytest.raises(FileExistsError, match="exists and is not an empty folder; export into a new folder"):
-            encoder.export(taken)
-    assert [(p.name, p.read_text()) for p in full.iterdir()] == [("notes.txt", "mine")]
-
-
-# Travel and memory
-
-
-# Which data it was trained on
-
-
-def test_the_hash_of_the_training_data_is_that_of_their_file(tiny_model, texts, labels, tmp_path):
-    file = tmp_path / "data.tsv"
-    file.write_text("".join(f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True)), encoding="utf-8")
-    wanted = hashlib.sha256(file.read_bytes()).hexdigest()
-    encoder = make(tiny_model, max_iter=1)
-    for X, y in [(texts, labels), (pd.Series(texts), pd.Series(labels, dtype=object)), (np.array(texts), list(labels))]:
-        assert encoder.fit(X, y).training_data_sha256_ == wanted
-    assert encoder.fit(texts[::-1], labels[::-1]).training_data_sha256_ != wanted
-    codes = np.unique(labels, return_inverse=True)[1]
-    lines = "".join(f"{text}\t{code}\n" for text, code in zip(texts, codes, strict=True))
-    assert encoder.fit(texts, codes).training_data_sha256_ == hashlib.sha256(lines.encode()).hexdigest()
-    encoder.set_params(finetune="none").fit(texts)
-    assert encoder.training_data_sha256_ == hashlib.sha256("".join(f"{text}\n" for text in texts).encode()).hexdigest()
-
-
-@pytest.mark.parametrize("finetune", ["none", "head", "full"])
-@pytest.mark.filterwarnings("ignore:dtype='bfloat16' is slower")
-def test_bfloat16_gives_nearly_the_same_features(tiny_model, texts, labels, finetune):
-    exact = make(tiny_model, finetune).fit(texts, labels)
-    encoder = clone(exact).set_params(dtype="bfloat16").fit(texts, labels)
-    expected, found = exact.transform(texts), encoder.transform(texts)
-    assert found.dtype == np.float32
-    assert 1e-4 < np.linalg.norm(found - expected, axis=1).max() < 0.1
-    # The weights stay in single precision: of the same ones, both kinds of features can be had, in any order.
-    if finetune != "head":  # whose layer was trained on other embeddings
-        np.testing.assert_array_equal(exact.set_params(dtype="bfloat16").transform(texts), found)
-    np.testing.assert_array_equal(exact.set_params(dtype="float32").transform(texts), expected)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(encoder)).transform(texts), found)
-
-
-def test_a_processor_that_is_slower_in_bfloat16_is_named(this_machine, monkeypatch, tiny_model, texts):
-    encoder = make(tiny_model, "none", device="cpu", dtype="bfloat16")
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": False}, raising=False)
-    with pytest.warns(UserWarning, match="no AMX; use dtype='float32' here"):
-        encoder.fit(texts)
-    for capabilities in ({"amx_bf16": True}, {"architecture": "aarch64"}):
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda found=capabilities: found, raising=False)
-        encoder.fit(texts)
-
-
-def test_without_a_layer_the_number_of_features_is_the_models(tiny_model, texts):
-    with pytest.raises(ValueError, match="n_components=5 needs a linear layer, but finetune='none' has none"):
-        make(tiny_model, "none", n_components=5).fit(texts)
-
-
 def test_the_automatic_mode_does_what_was_asked_for(tiny_model, texts, labels):
-    assert make(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, labels).transform(texts).shape[1] == 5
+    assert (
+        make_encoder(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, labels).transform(texts).shape[1] == 5
+    )
     # A single class has nothing to be separated from, so that nothing is trained, without a warning.
     many = many_texts(texts, labels, 75)[0]
-    assert make(tiny_model, "auto").fit(many, np.repeat("a", len(many))).finetune_ == "none"
+    assert make_encoder(tiny_model, "auto").fit(many, np.repeat("a", len(many))).finetune_ == "none"
     with pytest.warns(UserWarning, match="y has the single known class 'a'"):
-        make(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, np.repeat("a", len(texts)))
+        make_encoder(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, np.repeat("a", len(texts)))
     with pytest.raises(ValueError, match="SupConTextEncoder with finetune='auto'"):
-        make(tiny_model, "auto").fit(texts)
-
-
-def test_kept_labels_are_optional_and_checked(tiny_model, texts, labels):
-    encoder = make(tiny_model, "none", keep_texts=True)
-    assert encoder.fit(texts).training_labels_ is None
-    codes = np.unique(labels, return_inverse=True)[1]
-    np.testing.assert_array_equal(encoder.fit(texts, codes).training_labels_, codes)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        encoder.fit(texts, codes[:-1])
+        make_encoder(tiny_model, "auto").fit(texts)

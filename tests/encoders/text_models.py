@@ -10,6 +10,9 @@ from skellipsoid._encoders.torch.embedding_model import EmbeddingModel
 from skellipsoid._encoders.torch.stored_model import restore, store
 from skellipsoid._encoders.torch.tokens import Tokenizer
 
+#: What of an encoder is trained.
+MODES = ["head", "full", "none"]
+
 
 def read(name, max_length=None):
     """A text model of a folder or a name, with ``tokenize``, ``embed`` and its limit ``longest``."""
@@ -48,3 +51,11 @@ def embedded(backbone, texts):
     found = backbone.embed(texts).numpy()
     assert np.isfinite(found).all()
     return found
+
+
+def make_encoder(model, finetune="head", **parameters):
+    """An encoder that learns quickly; every parameter can be changed."""
+    # At the default temperature the noise of so small a model outweighs its classes.
+    chosen = {"temperature": 0.3, "batch_size": 16, "max_iter": 8, "random_state": 0, "layers": "last"}
+    chosen["learning_rate"] = 2e-2 if finetune == "head" else 3e-3
+    return SupConTextEncoder(model, finetune=finetune, **chosen | parameters)

@@ -6,8 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -24,8 +22,6 @@ from skellipsoid import (
 )
 from skellipsoid._ellipsoid import methods
 from skellipsoid._held_out.table import HeldOutTable
-from skellipsoid._traffic.equal import equal_messages
-from skellipsoid.baselines import KNNOpenSetClassifier
 from skellipsoid.metrics import open_set_f1_score
 
 N_CLASSES, WIDTH = 12, 8
@@ -292,30 +288,6 @@ def test_every_message_has_its_chance_and_copies_have_one_together(world):
     assert sums[1:100].mean() / 400 == pytest.approx(1, rel=0.05)
     low = np.argsort(base.score_samples(X[1:100]))[:20] + 1
     assert counts[low].mean() > 1.5 * counts[1:100][np.argsort(base.score_samples(X[1:100]))[-20:]].mean()
-
-
-@pytest.mark.parametrize("scale", [1e-7, 1.0, 1e8])
-def test_copies_are_messages_of_equal_features_in_any_unit(scale):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(200, 6)) + 8 * np.eye(6)[np.arange(200) % 3], np.arange(200) % 3
-    log = rng.normal(size=(300, 6)) + 4 * np.eye(6)[rng.integers(6, size=300)]
-    clf = KNNOpenSetClassifier(normalize=False).fit(scale * X, y)
-    chosen = choose_to_label(clf, scale * log, 30)
-    assert len(chosen.rows) == 30
-    again = choose_to_label(clf, scale * np.concatenate([log, log[:150], log[:150]]), 300)
-    assert again.rows.tolist() == list(range(300))
-    assert again.weights.tolist() == [3] * 150 + [1] * 150
-
-
-@given(st.integers(1, 40), st.integers(1, 5), st.integers(0, 3), st.integers(0, 10**6))
-def test_equal_messages_are_found_in_any_order_and_beside_an_outlier(n, n_features, n_copies, seed):
-    rng = np.random.default_rng(seed)
-    features = rng.normal(size=(n, n_features)).astype(np.float32)
-    features[0] = rng.choice([1e25, 1e-25])
-    which = np.concatenate([np.arange(n), rng.integers(n, size=n_copies * n)])
-    rows = rng.permutation(which)
-    found = equal_messages(features[rows])
-    assert (found[:, np.newaxis] == found).tolist() == (rows[:, np.newaxis] == rows).tolist()
 
 
 def test_messages_that_were_learned_are_not_learned_again(world):

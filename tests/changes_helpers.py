@@ -1,0 +1,47 @@
+"""What the tests of changing classes have in common."""
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.utils import Bunch
+
+from skellipsoid import EllipsoidOpenSetClassifier
+
+
+def classifier(**parameters):
+    """Keep the samples of a fit."""
+    return EllipsoidOpenSetClassifier(random_state=0, **parameters)
+
+
+def kept_of(clf):
+    """What a classifier keeps of its samples, in the units of X: rows, classes, copies, and which ones validate."""
+    kept = clf._kept
+    return Bunch(
+        rows=kept.features * clf.scale_ + clf._boundaries.mean,
+        classes=clf.classes_[kept.classes],
+        copies=kept.copies,
+        validates=kept.validates,
+        open_validates=kept.open_validates,
+    )
+
+
+def digits():
+    """900 images of 64 pixels."""
+    X, y = load_digits(return_X_y=True)
+    return X[:900].astype(np.float64), y[:900]
+
+
+def wide(n_classes=8, n_samples=12, n_features=200):
+    """More features than samples."""
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(n_classes, n_features)) * 0.6
+    y = np.repeat(np.arange(n_classes), n_samples)
+    return means[y] + rng.normal(size=(len(y), n_features)), y
+
+
+def texts_like():
+    """Unit-length features with a degenerate class and copies."""
+    X, y = wide(10, 20, 40)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    X[y == 9] = X[y == 9][0]
+    copies = np.flatnonzero(y < 4)[::3]
+    return np.concatenate([X, X[copies]]), np.append(y, y[copies])

@@ -1,0 +1,77 @@
+"""The command ``evaluate``: its report is that of Python, on models of all methods."""
+
+import re
+
+import numpy as np
+import pytest
+from command_helpers import fails
+from sklearn.pipeline import Pipeline
+
+from skellipsoid import load, predict_set, save
+from skellipsoid.baselines import KNNOpenSetClassifier
+from skellipsoid.cli import main
+from skellipsoid.metrics import asking_report, open_set_report
+
+
+@pytest.fixture
+def test_table(tmp_path, texts, labels, open_texts):
+    path = tmp_path / "test.tsv"
+    rows = [*zip(texts, labels, strict=True), *((text, "joke") for text in open_texts[:2])]
+    rows += [(text, "-1") for text in open_texts[2:]]
+    path.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows), encoding="utf-8")
+    return path
+
+
+def test_a_model_of_another_method_answers_but_has_no_scores(
+    saved, test_table, texts, labels, give_input, capsys, tmp_path
+):
+    encoder = load(saved)[0]
+    features = encoder.transform(texts)
+    other = KNNOpenSetClassifier(n_neighbors=2).fit(features, labels)
+    save(Pipeline([("enc", encoder), ("clf", other)]), tmp_path / "model")
+    give_input("\n".join(texts))
+    assert main(["predict", "--model", str(tmp_path / "model")]) == 0
+    answers = [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()]
+    assert answers == other.predict(features).tolist()
+    assert main(["evaluate", "--model", str(tmp_path / "model"), "--data", str(test_table)]) == 0
+    capsys.readouterr()
+    sentence = "--scores explains ellipsoids, but the model in .* ends in a KNNOpenSetClassifier; leave --scores out."
+    assert re.search(sentence, fails(capsys, "predict", "--scores", "--model", tmp_path / "model"))
+
+
+def test_evaluate_reports_on_a_file(saved, test_table, texts, labels, open_texts, capsys):
+    assert main(["evaluate", "--model", str(saved), "--data", str(test_table)]) == 0
+    out, err = capsys.readouterr()
+    counts, _, report = out.partition("\n\n")
+    expected = "38 texts, 6 of them open, because the model does not know the labels '-1' (4), 'joke' (2)"
+    assert counts == expected
+    predicted = load(saved).predict([*texts, *open_texts])
+    report, _, costs = report.partition("\n\nOther thresholds on these texts")
+    report, _, asked = report.partition("\n\nWith questions (predict --ask):\n")
+    truth = np.array([*labels, *["-1"] * 6])
+    known, opened = (list(map(int, re.findall(r"\d+", line.partition("100")[2]))) for line in asked.splitlines())
+    told = asking_report(truth, predict_set(load(saved), [*texts, *open_texts]))
+    names = ("served", "wrong", "asked")
+    assert known[:3] == [round(100 * told[name]) for name in names]
+    assert known[3] == pytest.approx(100 * (1 - told["missed"] - told["served"]), abs=0.51)
+    assert known[0] + known[1] + known[2] + known[4] == pytest.approx(100, abs=2)
+    assert opened[:2] == [round(100 * told[name]) for name in ("open_answered", "open_asked")]
+    assert report == open_set_report([*labels, *["-1"] * 6], predicted, zero_division=np.nan)
+    (present,) = [row for row in costs.splitlines() if row.endswith("<- this model")]
+    known = predicted[: len(labels)]
+    counts = [np.mean(known == labels), np.mean((known != labels) & (known != "-1")), np.mean(known == "-1")]
+    wanted = 100 * np.array([*counts, np.mean(predicted[len(labels) :] == "-1")])
+    assert list(map(int, present[19:].split()[:4])) == pytest.approx(wanted, abs=1)
+    assert err == ""
+
+
+def test_evaluate_draws_the_confusion_matrix(saved, test_table, tmp_path, capsys):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.close("all")  # what other tests left
+    picture = tmp_path / "confusion.png"
+    assert main(["evaluate", "--model", str(saved), "--data", str(test_table), "--plot", str(picture)]) == 0
+    assert f"The confusion matrix is in {picture}" in capsys.readouterr().out
+    pixels = plt.imread(picture)
+    assert min(pixels.shape[:2]) > 300
+    assert pixels.std() > 0.05
+    assert plt.get_fignums() == []
