@@ -82,12 +82,8 @@ REQUESTS = {
 }
 #: Requests of none of these intents.
 OPEN_REQUESTS = [
-    "tell a joke",
-    "play jazz songs",
-    "who wrote hamlet",
-    "translate bread to french",
-    "play songs by queen",
-    "who painted guernica",
+    *("tell a joke", "play jazz songs", "who wrote hamlet"),
+    *("translate bread to french", "play songs by queen", "who painted guernica"),
 ]
 
 
