@@ -13,7 +13,7 @@ from .luis import read_luis
 from .plain_files import PREFIX, read_class_folder, read_fasttext
 from .rasa import read_rasa
 
-#: Bytes of a file by which fastText is told.
+#: Bytes of a file by which fastText is recognised.
 _HEAD = 4096
 PAGE = "the page 'Coming from something else' of the guide"
 _READERS = (read_dialogflow, read_dialogflow_cx, read_rasa, read_luis)

@@ -35,7 +35,7 @@ class EliDecide(BaseEstimator):
 
     weight_decay : float, default=0.01
         L2 penalty in Adam's gradient, on every trained entry. It draws A_k towards 0, which enlarges the ellipsoids.
-        0 is the letter of the paper's text; then far more known samples are rejected.
+        0 is as the paper prints it; then far more known samples are rejected.
 
     batch_size : int, default=128
         Largest number of known samples in a step. Each step has as many pseudo-open samples.

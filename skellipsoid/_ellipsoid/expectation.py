@@ -30,7 +30,7 @@ def warn_of_expectation(classifier: Any, groups: NDArray[np.int64], codes: NDArr
         warn(f"{describe(projection)}; {REMEDY}.")
     elif np.median(counts) >= FEWEST_OF_CLASS:  # of fewer samples another warning says it
         found = f"of 100 samples of held-out classes, {100 * detected:.0f} are detected as open"
-        warn(f"{describe(projection)}: {found}; features of a text model tell more (Word counts, on {_PAGE}).")
+        warn(f"{describe(projection)}: {found}; features of an embedding model tell more (Word counts, on {_PAGE}).")
 
 
 def _detected(classifier: Any) -> float | None:

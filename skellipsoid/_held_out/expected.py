@@ -36,7 +36,7 @@ class Expected(NamedTuple):
         return cls.by(classifier) if found is None else found
 
 
-#: Of a classifier of which nothing is told.
+#: Of a classifier that has no parameters of the traffic.
 NOTHING_TOLD = Expected()
 
 

@@ -126,7 +126,7 @@ def decode_file(
 def _guessed(
     content: bytes, raw: list[bytes], path: Path, n_familiar: Callable[[list[str]], int] | None
 ) -> list[str] | None:
-    """Lines of a file in the encoding that is told or guessed; ``None`` if none is plausible."""
+    """Lines of a file in the encoding that is given or guessed; ``None`` if none is plausible."""
     import chardet
 
     telling = b"".join(line for line in raw if not line.isascii())  # English lines beside these hide their language

@@ -26,7 +26,7 @@ _N_PAIRS, _N_EXAMPLES, _WIDEST = 10, 2, 80
 
 class _Predictions(NamedTuple):
     labels: NDArray[Any]
-    margin: NDArray[np.float64]  # above the line that accepts, or below it
+    margin: NDArray[np.float64]  # above the threshold, or below it
     classes: NDArray[Any]
     open_label: Any
 

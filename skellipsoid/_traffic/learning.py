@@ -146,7 +146,7 @@ def learn_from_traffic(
 ) -> Any:
     """Learn from a log with some labels: classes, shapes, size and the threshold.
 
-    No text model is trained again. Call it again when other messages are labelled.
+    No embedding model is trained again. Call it again when other messages are labelled.
 
     - Messages of known classes join the training samples, and weigh three times as much. A new name becomes a class if
       at least five different messages have it.

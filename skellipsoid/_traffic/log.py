@@ -174,7 +174,7 @@ class Log(NamedTuple):
 
 
 def expected_traffic(held_out: HeldOutTable) -> TrafficModel:
-    """Return the model of the traffic that a classifier expects, which nothing was told of."""
+    """Return the model of the traffic that a classifier expects without a log."""
     return Log.empty().fit(held_out, held_out.expected.open_share)
 
 

@@ -178,7 +178,7 @@ class OpenShareMonitor(BaseEstimator):
             raise ValueError("All samples of the reference were learned before; pass others.")
         if len(scores) < _SMALL_REFERENCE:
             warn(
-                f"The reference has {len(scores)} samples, so that a change will be noticed late: pass several hundred "
+                f"The reference has {len(scores)} samples, so that it will detect a change late: pass several hundred "
                 "samples of traffic."
             )
         self.classes_ = classes

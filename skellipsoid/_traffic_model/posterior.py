@@ -108,7 +108,7 @@ def open_share_draws(
 ) -> Floats:
     """Draws of the open share before labels and scores are read, (n_draws, 1).
 
-    It is told; or, with labels, roughly as ``expected``; or anything.
+    It is given; or, with labels, roughly as ``expected``; or anything.
     """
     levels, doubt = ndtr(points), 1.0
     if open_share is None and len(labels.counts):

@@ -39,7 +39,7 @@ def token_means(vectors: Tensor, mask: Tensor) -> Tensor:
 
 
 class LayerMix(nn.Module):
-    """Adds the means of the token vectors after further layers to the vector of a text.
+    """Adds the means of the token vectors after intermediate layers to the vector of a text.
 
     The sum is x / ‖x‖₂ + w Σ_l (m_l − c_l) / ‖m_l − c_l‖₂, where m_l is the mean of the token vectors after layer l,
     and c_l the mean of m_l over the training texts: what they share, in the first layers most of m_l. Zeros, of texts

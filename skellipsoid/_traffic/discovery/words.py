@@ -65,7 +65,7 @@ def telling_words(
         Group of each text, −1 for none.
     n_words : int
     n_groups : int, default=None
-        Groups whose words are wanted: the first ones. From the others, such as known classes, they are told.
+        Groups whose words are wanted: the first ones. They are compared with the others, such as known classes.
 
     Returns
     -------

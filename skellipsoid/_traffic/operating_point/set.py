@@ -22,7 +22,7 @@ from ..log import Log, read_log, threshold_for
 from ..predict_set import read_asking, zones_placed
 from .offsets import check_rates, offset_of_rate
 
-#: A threshold that rejects this proportion of known samples, or accepts it of open ones, is told.
+#: A threshold that rejects this proportion of known samples, or accepts it of open ones, gets a warning.
 NEARLY_ALL = 0.8
 
 
