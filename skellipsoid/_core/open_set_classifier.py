@@ -273,14 +273,14 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         UserWarning
             Once in a search, such as ``GridSearchCV``, whose folds hold no open sample.
         """
-        answers, truth = self.predict(X), as_kind_of(as_labels(y), self.classes_, "y", "classes_")
+        predictions, truth = self.predict(X), as_kind_of(as_labels(y), self.classes_, "y", "classes_")
         weights, codes = unmasked(sample_weight, "sample_weight"), self._encode(truth)
         if (codes < len(self.classes_)).all():
             warn_in_search(
                 "The folds of this search hold no open sample, so that it prefers the model that rejects least; pass "
                 "cv=OpenSetKFold() of skellipsoid.model_selection, and scoring=open_set_f1_scorer of its metrics."
             )
-        return float(accuracy_score(codes, self._encode(answers), sample_weight=weights))
+        return float(accuracy_score(codes, self._encode(predictions), sample_weight=weights))
 
     def _encode(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Index in ``classes_`` of each label, and the number of classes for every other label."""

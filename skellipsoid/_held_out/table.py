@@ -303,19 +303,19 @@ def f1_at_fixed_shares(
     """
     known = held_out.known
     correct = _accepted(known.where(known.assigned == known.classes), scales)
-    answered = _accepted(known, scales)
+    predicted = _accepted(known, scales)
     support = np.bincount(known.classes, known.weights, minlength=held_out.n_classes)
     present = support > 0
     if not held_out.open:
-        return np.asarray((2 * correct / np.maximum(answered + support, TINY))[:, present].mean(axis=1))
+        return np.asarray((2 * correct / np.maximum(predicted + support, TINY))[:, present].mean(axis=1))
     n_known = known.weights.sum()
-    falsely_rejected = n_known - answered.sum(axis=1)
+    falsely_rejected = n_known - predicted.sum(axis=1)
     values = []
     for kind, per_known in product(held_out.open, open_per_known):
         accepted, n_open = _accepted(kind, scales), kind.weights.sum()
         n_rejected = n_open - accepted.sum(axis=1)
         weight = per_known * n_known / n_open
-        f1 = 2 * correct / np.maximum(answered + weight * accepted + support, TINY)
+        f1 = 2 * correct / np.maximum(predicted + weight * accepted + support, TINY)
         f1_open = 2 * weight * n_rejected / np.maximum(weight * (n_open + n_rejected) + falsely_rejected, TINY)
         values.append((f1[:, present].sum(axis=1) + f1_open) / (present.sum() + 1))
     return np.asarray(np.mean(values, axis=0))

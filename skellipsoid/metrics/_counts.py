@@ -20,7 +20,7 @@ class Counts(NamedTuple):
 
     Attributes
     ----------
-    correct, answered, support : ndarray of shape (n_classes + 1,)
+    correct, predicted, support : ndarray of shape (n_classes + 1,)
         Correct predictions, predictions and samples of each class: numbers, or sums of weights.
     n_false_rejections : int or float
         Known samples that are predicted open.
@@ -29,7 +29,7 @@ class Counts(NamedTuple):
     """
 
     correct: NDArray[np.int64] | NDArray[np.float64]
-    answered: NDArray[np.int64] | NDArray[np.float64]
+    predicted: NDArray[np.int64] | NDArray[np.float64]
     support: NDArray[np.int64] | NDArray[np.float64]
     n_false_rejections: float
     classes: LabelArray
@@ -62,7 +62,7 @@ def count_predictions(
 
     return Counts(
         correct=count(problem.true, is_right),
-        answered=count(problem.predicted),
+        predicted=count(problem.predicted),
         support=count(problem.true),
         n_false_rejections=count(problem.predicted, is_false_rejection)[n_known].item(),
         classes=problem.classes,
@@ -76,7 +76,7 @@ def f1_scores(counts: Counts) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     A known class that is neither a true label nor a prediction has no F1. Open has none without an open sample: its
     recall would be 0 / 0.
     """
-    denominator = counts.support + counts.answered
+    denominator = counts.support + counts.predicted
     undefined = denominator == 0
     undefined[-1] = counts.support[-1] == 0
     return quotient(2 * counts.correct, np.where(undefined, 0, denominator)), undefined

@@ -205,7 +205,7 @@ def f1_at(
     """
     problem, n_known = rows.problem, len(rows.problem.classes)
     order = np.lexsort((rows.score, problem.predicted))
-    answer, weight = problem.predicted[order], problem.weight[order]
+    predicted, weight = problem.predicted[order], problem.weight[order]
     right = weight * (problem.true == problem.predicted)[order]
     support = np.bincount(problem.true, weights=problem.weight, minlength=n_known + 2)
     support[n_known + 1] = 0.0  # predictions that are not a known class belong to none
@@ -213,11 +213,11 @@ def f1_at(
 
     def left(values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sum over the later rows of the same predicted class."""
-        return np.asarray(np.bincount(answer, weights=values).cumsum()[answer] - values.cumsum())
+        return np.asarray(np.bincount(predicted, weights=values).cumsum()[predicted] - values.cumsum())
 
     right_left, weight_left = left(right), left(weight)
-    after = 2 * right_left / (size[answer] + weight_left)
-    change = after - 2 * (right_left + right) / (size[answer] + weight_left + weight)
+    after = 2 * right_left / (size[predicted] + weight_left)
+    change = after - 2 * (right_left + right) / (size[predicted] + weight_left + weight)
     place = np.searchsorted(thresholds, rows.score[order], side="right")  # the first threshold that rejects the row
 
     def below(values: NDArray[np.float64]) -> NDArray[np.float64]:

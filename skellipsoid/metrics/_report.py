@@ -161,7 +161,7 @@ def _class_columns(counts: Counts, zero_division: ZeroDivision) -> NDArray[np.fl
     f1, no_f1 = f1_scores(counts)
     columns = []
     for what, missing, values, undefined in (
-        ("Precision", "y_pred has no", quotient(counts.correct, counts.answered), counts.answered == 0),
+        ("Precision", "y_pred has no", quotient(counts.correct, counts.predicted), counts.predicted == 0),
         ("Recall", "y_true has no", quotient(counts.correct, counts.support), counts.support == 0),
         ("F1", "y_true has no", f1, no_f1),
     ):

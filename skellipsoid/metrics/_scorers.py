@@ -30,14 +30,14 @@ class _OpenSetScorer:
         classes, open_label = known_classes(estimator), open_label_of(estimator)
         warn_of_lost_open_prediction(estimator)
         if self.response == "predict":
-            answers: tuple[Any, ...] = (estimator.predict(X),)
+            predictions: tuple[Any, ...] = (estimator.predict(X),)
         elif self.response == "score":
-            answers = (knownness(estimator, X),)
+            predictions = (knownness(estimator, X),)
         else:
-            answers = (closed_set_prediction(estimator, X), knownness(estimator, X))
+            predictions = (closed_set_prediction(estimator, X), knownness(estimator, X))
         weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
         return self.sign * self.metric(
-            y, *answers, labels=classes, open_label=open_label, **self.parameters, **weighted
+            y, *predictions, labels=classes, open_label=open_label, **self.parameters, **weighted
         )
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> Self:

@@ -274,7 +274,7 @@ class OpenSetConfusionMatrixDisplay:
                 texts = [[_write_value(value, digits) for value in row] for row in self.values_]
                 self.text_ = self._write(np.array(texts, dtype=object), text_kw)
             self._write_names(names)
-        self.ax_.set(xlabel="answer", ylabel="true class" if not coarse else "true")
+        self.ax_.set(xlabel="prediction", ylabel="true class" if not coarse else "true")
         return self
 
     def _names(self) -> list[Any]:

@@ -227,11 +227,11 @@ class EllipsoidDisplay:
         drawn = outlines if label is None else outlines[problem.classes == label]
         whole = [points[is_known], drawn[~np.isnan(drawn)].reshape(-1, 2)]
         limits = frame_around(np.concatenate(whole) if is_known.any() else points[:0], points[~is_known])
-        answers = np.append(problem.classes, np.asarray([problem.open_label]))
+        labels = np.append(problem.classes, np.asarray([problem.open_label]))
         display = cls(
             points=points,
-            y_true=answers[problem.true],
-            y_pred=answers[problem.predicted],
+            y_true=labels[problem.true],
+            y_pred=labels[problem.predicted],
             classes=problem.classes,
             outlines=outlines,
             centroids=plane.project(classifier.centroids_),

@@ -42,14 +42,14 @@ def read_predictions(display: type, estimator: Any, X: Any, *methods: str) -> di
     with_score = "score_samples" in methods
     members = (*methods, "predict_known", "offset_", "class_offsets_") if with_score else methods
     classifier, features = read_classifier(display, estimator, X, *members, remedy=", or use from_predictions")
-    answers = {method: getattr(classifier, method)(features) for method in methods}
+    found = {method: getattr(classifier, method)(features) for method in methods}
     options = {"labels": classifier.classes_, "open_label": classifier.open_label_}
     if with_score:
         options["offset"] = classifier.offset_
         if classifier.class_offsets_.any():
-            assigned = answers["predict_known"] if "predict_known" in methods else classifier.predict_known(features)
-            answers["score_samples"] = less_class_offsets(classifier, answers["score_samples"], assigned)
-    return options | {_ARGUMENTS[method]: answer for method, answer in answers.items()}
+            assigned = found["predict_known"] if "predict_known" in methods else classifier.predict_known(features)
+            found["score_samples"] = less_class_offsets(classifier, found["score_samples"], assigned)
+    return options | {_ARGUMENTS[method]: values for method, values in found.items()}
 
 
 def read_rows(

@@ -231,11 +231,11 @@ def open_region(classifier: Any, plane: Plane, limits: _Floats, resolution: int)
     silent = copy(classifier)
     for name in ("feature_names_in_", "_norm_range"):
         vars(silent).pop(name, None)
-    answers = [
+    codes = [
         np.asarray(silent.predict(plane.origin + chunk @ plane.directions) == classifier.open_label_)
         for chunk in np.split(points, range(_CHUNK, len(points), _CHUNK))
     ]
-    return np.concatenate(answers).reshape(resolution, resolution)
+    return np.concatenate(codes).reshape(resolution, resolution)
 
 
 def to_floats(features: Any) -> _Floats:

@@ -314,8 +314,8 @@ class _Trainer:
         with torch.no_grad():
             new, truth = self.learner.plain(self.held_out), self.learner.classes_of(self.held_out)
             scores = self.objective.logits(new)
-            answers = nearest_mean(self.learner, new) if scores is None else scores.argmax(1)
-            return (answers == truth).double().mean().item()
+            predictions = nearest_mean(self.learner, new) if scores is None else scores.argmax(1)
+            return (predictions == truth).double().mean().item()
 
 
 def _warmup_then_cosine(optimizer: torch.optim.Optimizer, n_steps: int) -> torch.optim.lr_scheduler.LambdaLR:

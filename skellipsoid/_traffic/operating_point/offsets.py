@@ -57,7 +57,7 @@ def rejection_offset(scores: NDArray[np.floating], rate: float) -> float:
         )
     beyond = most_beyond(len(scores), rate)
     if beyond == len(scores):
-        warn(f"A rejection rate of {rate:g} rejects every sample: all answers are open; pass a smaller rate.")
+        warn(f"A rejection rate of {rate:g} rejects every sample: all predictions are open; pass a smaller rate.")
         return finite(scores.dtype.type(np.inf))
     return finite(np.sort(scores)[max(beyond, 0)])
 
@@ -66,7 +66,7 @@ def acceptance_offset(scores: NDArray[np.floating], rate: float) -> float:
     """Smallest offset that accepts new samples at most at the ``rate``; with too few scores one above the highest."""
     beyond = most_beyond(len(scores), rate)
     if beyond == len(scores):
-        warn(f"An acceptance rate of {rate:g} accepts every sample: no answer is open; pass a smaller rate.")
+        warn(f"An acceptance rate of {rate:g} accepts every sample: no prediction is open; pass a smaller rate.")
         return finite(scores.dtype.type(-np.inf))
     # A score equal to the offset is accepted, so the offset is the next number above the first rejected score.
     first_rejected = np.sort(scores)[::-1][max(beyond, 0)]
@@ -159,9 +159,9 @@ class Fold:
         return float(np.mean(scores >= offset)) if len(scores) else float("nan")
 
     def f1(self, offset: float) -> float:
-        answers = np.where(self.scores >= offset, self.nearest, self.n_classes)
+        predicted = np.where(self.scores >= offset, self.nearest, self.n_classes)
         classes = np.arange(self.n_classes)
-        return open_set_f1_score(self.true, answers, labels=classes, open_label=self.n_classes, zero_division=0)
+        return open_set_f1_score(self.true, predicted, labels=classes, open_label=self.n_classes, zero_division=0)
 
     def best_offset(self) -> float:
         """Offset with the best F1; of equal ones the nearest to 0."""

@@ -340,7 +340,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return np.asarray(self._fitted().score_samples(X))
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Confidence of each class, as the estimator gives it; it ignores ``offset_`` and never answers open.
+        """Confidence of each class, as the estimator gives it; it ignores ``offset_`` and never predicts open.
 
         Parameters
         ----------
