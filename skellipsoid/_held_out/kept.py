@@ -117,7 +117,7 @@ def held_out_of(classifier: Any, caller: str) -> HeldOutTable:
 
 
 def held_out_rows(classifier: Any, caller: str) -> dict[str, Any]:
-    """Labels, predictions and scores of what a fitted classifier held out, as arguments of metrics and displays of scores.
+    """Labels, predictions and scores of held-out samples of a fitted classifier, as arguments of metrics and displays.
 
     The class offsets are subtracted from the scores, so that ``predict`` rejects what lies below the offset.
 

@@ -313,7 +313,7 @@ def test_a_limit_that_rejects_or_accepts_everything_is_told(traffic):
     clf, log, truth = traffic[:3]
     with pytest.warns(UserWarning, match=r"^A rejection rate of 1 rejects every sample: all predictions are open"):
         assert (set_operating_point(clf, log, truth, rejection_rate=1.0).predict(log) == -1).all()
-    with pytest.warns(UserWarning, match=r"^An acceptance rate of 1 accepts every sample: no answer is open"):
+    with pytest.warns(UserWarning, match=r"^An acceptance rate of 1 accepts every sample: no prediction is open"):
         assert (set_operating_point(clf, log, truth, open_acceptance_rate=1.0).predict(log) != -1).all()
     with pytest.warns(
         UserWarning, match=r"^The threshold rejects \d\d % of the known samples that the fit held out; pass"
