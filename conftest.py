@@ -33,6 +33,7 @@ from skellipsoid._base import BoundaryOpenSetClassifier
 from skellipsoid._core import fit_steps
 
 torch.set_num_threads(1)
+pytest.register_assert_rewrite("checks_of_answers", "checks_of_input")  # assertions of test_common.py
 
 #: Or --doctest-modules collects these too, and mistakes one for another of the same name.
 collect_ignore_glob = ["conftest.py", "*/conftest.py", "*/sitecustomize.py"]
