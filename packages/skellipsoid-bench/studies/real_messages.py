@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 from features import CACHE
 from line_tables import print_table
-from real_lines import OPEN, read, real_cases, third_bot
+from real_lines import OPEN, cases_of, read, real_cases, third_bot
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, matthews_corrcoef
 from sklearn.model_selection import StratifiedKFold
@@ -124,7 +124,7 @@ def draws_of(train):
 
 def write_cases(options):
     """Write texts, labels, features and labelled rows for the methods that run elsewhere."""
-    for name, train, messages in all_cases(options):
+    for name, train, messages in cases_of(options.cases, all_cases(options)):
         drawn = {m: [labelled(messages, m, draw).tolist() for draw in range(draws_of(train))] for m in counts_of(name)}
         sizes = np.unique(train.y, return_counts=True)[1]
         case = {
@@ -139,9 +139,7 @@ def write_cases(options):
 
 def run(options):
     """Append what is not there yet; answers of ``real_peers.py``, too."""
-    for name, train, messages in all_cases(options):
-        if name not in options.cases:
-            continue
+    for name, train, messages in cases_of(options.cases, all_cases(options)):
         done = {(row["method"], row["given"], row["draw"]) for row in rows_of() if row["case"] == name}
         counts = counts_of(name)
         found = {
@@ -243,12 +241,15 @@ def _ours(train, messages, counts, done):
                 continue
             chosen = choose_to_label(clf, messages.X, m, random_state=draw)
             ways = {
-                name: (labelled(messages, m, draw), np.ones(m)),
+                name: (labelled(messages, m, draw), None),
                 f"{name}, messages chosen by review": tuple(chosen.values()),
             }
             for way, (rows, weights) in ways.items():
-                labels, given = np.full(len(messages.y), None, dtype=object), np.ones(len(messages.y))
-                labels[rows], given[rows] = messages.y[rows], weights
+                labels, given = np.full(len(messages.y), None, dtype=object), None
+                labels[rows] = messages.y[rows]
+                if weights is not None:
+                    given = np.ones(len(messages.y))
+                    given[rows] = weights
                 learned = learn_from_traffic(clf, messages.X, labels, sample_weight=given)
                 yield way, str(m), draw, rows, learned.predict(messages.X)
 
