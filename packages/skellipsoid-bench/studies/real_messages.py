@@ -331,6 +331,11 @@ GIVEN = {
     "60": "60 labelled",
     "120": "120 labelled",
 }
+EARLIER = """in percent; means of the draws. Of an earlier version: before class frequencies and the memory of open
+messages.
+"""
+EARLIER_PEERS = """Rows without the last figure are of an earlier version of this study: SetFit with the threshold .5 as
+trained, and with open as a class with labels."""
 FIGURES = ("right", "noticed", "mcc", "f1", "f1_answered")
 
 
@@ -342,26 +347,24 @@ def report():
         if not rows:
             continue
         print(f"{title}\n{'-' * len(title)}\n")
-        is_new = all("f1_answered" in row for row in rows)
+        is_new = any("f1_answered" in row for row in rows)
         print(
             "In-scope accuracy / out-of-scope recall / Matthews correlation / F1 over open and the classes that occur"
         )
         if is_new:
-            print("/ F1 over all that occur or are answered (scikit-learn's default), percent; means of the draws.\n")
+            print("/ F1 over all that occur or are answered (scikit-learn's default), percent; means of the draws.")
+            if not all("f1_answered" in row for row in rows):
+                print(EARLIER_PEERS)
+            print()
         else:
-            print(
-                "in percent; means of the draws. Of an earlier version: before class frequencies and the memory of open"
-            )
-            print("messages; SetFit with the threshold .5, or open as a class with labels.\n")
+            print(EARLIER)
         methods = list(dict.fromkeys(row["method"] for row in rows))
         given = [name for name in GIVEN if any(row["given"] == name for row in rows)]
         costs = {row["method"]: f"{row['seconds']} / {row['mib']}" for row in rows if "seconds" in row}
         lines = [["method", *map(GIVEN.get, given), *(["seconds / MiB"] if costs else [])]]
         for method in methods:
             cost = [costs.get(method, "–")] if costs else []
-            lines.append(
-                [method, *(_cell(rows, method, name, FIGURES if is_new else FIGURES[:-1]) for name in given), *cost]
-            )
+            lines.append([method, *(_cell(rows, method, name) for name in given), *cost])
         print_table(lines)
     title = "Platforms on bot 1, messages of version 1"
     print(f"{title}\n{'-' * len(title)}\n")
@@ -373,9 +376,10 @@ def report():
     print_table(lines)
 
 
-def _cell(rows, method, given, figures):
+def _cell(rows, method, given):
     of = [row for row in rows if row["method"] == method and row["given"] == given]
-    return " / ".join(f"{np.mean([row[key] for row in of]):.1f}" for key in figures) if of else "–"
+    figures = [key for key in FIGURES if of and all(key in row for row in of)]
+    return " / ".join(f"{np.mean([row[key] for row in of]):.1f}" for key in figures) or "–"
 
 
 if __name__ == "__main__":
