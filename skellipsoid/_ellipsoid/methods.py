@@ -148,7 +148,7 @@ class ClosedForm(Method):
         chosen = None if earlier is None else earlier.chosen
         # After an earlier fit, nothing is drawn but which of very many samples are held out.
         seed = 0 if chosen else resolve_seed(self.random_state)
-        cached = check_memory(None if chosen else self.memory).cache(_prepared)
+        cached = check_memory(None if chosen else self.memory).cache(_prepare_cached)
         projection = Projection((self.expected.projected or 0) if with_held_out else 0)
         made_by = _made_by()
         with fit_progress(self.verbose):
@@ -183,7 +183,7 @@ def _sources(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
             yield f"{name}/{each.name}", each.read_bytes()
 
 
-def _prepared(
+def _prepare_cached(
     training: TrainingSamples,
     n_classes: int,
     device: str,

@@ -1,4 +1,7 @@
-"""Held-out samples: their expected F1, and the radius scale that it chooses.
+"""The table of held-out samples, and their macro F1 at fixed open shares, for radii that are multiplied by s.
+
+That F1 chooses the shrinkage of the closed form, and with a trainer the radius scale (``best_scale``). The threshold of
+the closed form is placed by the model of the traffic instead (``_traffic_model.threshold:threshold_without_log``).
 
 Known samples, scored without their sets, should lie inside the ellipsoid of the class that they are assigned to. Two
 kinds of samples that stand in for open ones should lie outside:
@@ -32,11 +35,11 @@ N_FIRST = 3
 #: Kinds of held-out samples: known; known, without their class; of synthetic classes; really open; open messages that
 #: were learned, which count as labels of a log.
 KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL, LEARNED = range(5)
-#: Open samples per known sample. The true ratio is unknown, so the expected F1 is the mean over a quarter, a half and
+#: Open samples per known sample. The true ratio is unknown, so the F1 is the mean over a quarter, a half and
 #: three quarters of open samples. With a trained encoder other means lose 0.7 to 9 points
 #: (skellipsoid-bench/TRIED.md, *Before*).
 OPEN_PER_KNOWN = (1 / 3, 1.0, 3.0)
-#: Standard error of the expected F1 of m samples, times √m, where nine in ten are right: √(0.9 · 0.1). With half of it
+#: Standard error of this F1 of m samples, times √m, where nine in ten are right: √(0.9 · 0.1). With half of it
 #: F1 gains up to 0.6 and loses 0.1, with twice it loses up to 1.5 (skellipsoid-bench/results/constants.rst).
 F1_STANDARD_ERROR = 0.3
 #: Rounding: smaller errors and denominators are taken as these.
@@ -279,7 +282,7 @@ def _double(values: "Tensor") -> NDArray[np.float64]:
     return values.cpu().numpy().astype(np.float64)
 
 
-def expected_f1(
+def f1_at_fixed_shares(
     held_out: HeldOutTable, scales: NDArray[np.float64], open_per_known: Sequence[float] = OPEN_PER_KNOWN
 ) -> NDArray[np.float64]:
     """Macro F1 over the known classes and open if all radii are multiplied by each of ``scales``.
@@ -326,7 +329,9 @@ def _accepted(samples: HeldOutTable, scales: NDArray[np.float64]) -> NDArray[np.
 
 
 def best_scale(held_out: HeldOutTable) -> tuple[float, float]:
-    """Radius scale by ``expected_f1``, and the best F1 of any candidate; (1, 0) without a distance above 0.
+    """Radius scale by ``f1_at_fixed_shares``, and the best F1 of any candidate; (1, 0) without a distance above 0.
+
+    The closed form takes the F1 alone, to compare shapes; its scale is that of ``threshold_without_log``.
 
     The single best candidate is a noisy estimate. So the scale is the geometric mean of all candidates, weighted by
     ``near_best``. Without open samples it is the smallest of the best candidates.
@@ -334,7 +339,7 @@ def best_scale(held_out: HeldOutTable) -> tuple[float, float]:
     scales = _candidate_scales(held_out)
     if not len(scales):
         return 1.0, 0.0
-    scores = expected_f1(held_out, scales)
+    scores = f1_at_fixed_shares(held_out, scales)
     best = float(scores.max())
     if not held_out.open:
         return float(scales[scores.argmax()]), best
@@ -377,5 +382,5 @@ def best_threshold(held_out: HeldOutTable) -> float:
     The mean of all candidates, weighted by ``near_best``: with few samples it is chance which candidate is best.
     """
     distances = candidates(held_out.known.distances)
-    f1 = expected_f1(held_out, distances)
+    f1 = f1_at_fixed_shares(held_out, distances)
     return -float(np.average(distances, weights=near_best(f1, F1_STANDARD_ERROR / held_out.n_independent**0.5)))

@@ -21,7 +21,8 @@ from .._core.validation import is_number
 from .._core.warn import warn
 from .._held_out.kept import held_out_of
 from .._held_out.table import N_FIRST, Floats, HeldOutTable, gap_of
-from .._traffic_model.posterior import CONFUSION, TrafficModel, Unknowns
+from .._traffic_model.posterior import TrafficModel, Unknowns
+from .._traffic_model.priors import CONFUSION
 from .._traffic_model.threshold import forecast_of
 from .._traffic_model.zones import Costs, Questions, Ranks, Zones, forecast_of_zones, least_missed, place_zones
 from .log import MEMBERS, expected_traffic

@@ -18,6 +18,28 @@ from sklearn.linear_model import LogisticRegression
 from .._held_out.expected import NOTHING_TOLD, TRAFFIC, Expected, Share
 from .._held_out.table import Floats, HeldOutTable, Integers
 from .normal_scores import NormalScores
+from .priors import (
+    CONFUSION,
+    DOUBTED,
+    EVIDENCE,
+    GAP_ERROR,
+    LEAST_APART,
+    LEAST_WIDTH,
+    LOOK_KNOWN,
+    MEAN_PLACE,
+    MEAN_WIDTH,
+    MOST_ELSEWHERE,
+    MOST_MESSAGES,
+    MOST_REAL,
+    NEARER,
+    PLACE,
+    PLACE_DEGREES,
+    SHIFT,
+    SPREAD,
+    SYNTHETIC_PART,
+    TOLD_ERROR,
+    WIDTH,
+)
 
 #: Candidates of the threshold, and the centres of the bins that they divide; the bin i ends at the candidate i.
 CANDIDATES = np.linspace(-4.5, 1.5, 61)
@@ -27,40 +49,8 @@ CENTRES = np.append(CANDIDATES, 1.6) - 0.05
 POINTS = norm.ppf(np.clip(qmc.Sobol(6, seed=0).random(2048), 1e-4, 1 - 1e-4))
 #: Below this effective sample size, draw again around the posterior, at most ``MOST_MOVES`` times; ``N_STAY`` stay.
 ENOUGH_DRAWS, MOST_MOVES, N_STAY = 500, 5, 512
-# Each prior was chosen on text, as mean and standard deviation: skellipsoid-bench/results/real_lines.rst has others.
-#: Known messages lie 0.3 to 1.4 farther out than held-out samples on four live bots, texts of the same hand 0 to 0.3:
-#: an exponential distribution of this mean, so never nearer.
-SHIFT = 0.5
-SPREAD = (0.0, 0.1)  # of the logarithm of their spread
-#: The place of open messages less the usual one, and the logarithm of their width over the usual one. Those of held-out
-#: classes lie where samples of held-out classes do, those of other domains up to 2 farther out.
-PLACE, WIDTH = (0.4, 0.4), (0.0, 0.3)
-MEAN_PLACE, MEAN_WIDTH, LEAST_WIDTH = 2.8, 0.6, 0.2
-#: Weight of the samples of synthetic classes in the usual place: it is how α acts on the threshold.
-SYNTHETIC_PART = 0.25
-#: How far the log-odds of the right class lie below those of held-out samples of the same score, less the shift: where
-#: messages lie farther out, they are also confused more often.
-CONFUSION = (-0.3, 0.6)
-#: Effective number of held-out samples in the fit of the right class on the score; largest number of messages of the
-#: traffic that real open samples of the training count as, since they were gathered otherwise.
-EVIDENCE, MOST_REAL = 200.0, 20
-#: Smallest distance of open messages below known ones; proportion of open messages that look known.
-LEAST_APART, LOOK_KNOWN = 0.6, 0.02
-#: Penalty of open messages that lie nearer than known ones: loss of log-likelihood for each standard deviation.
-NEARER = 1000.0
 LEVELS = (1e-12, 1 - 1e-12)  # of Student's t: beyond, the place of open messages would be infinite
-#: Held-out classes estimate how much likelier each gap is of an open message. This is the standard deviation of the
-#: error of its logarithm, which is one error for all that users pick.
-GAP_ERROR = 1.0
 _GAP_ERRORS = GAP_ERROR * norm.ppf(np.clip(qmc.Sobol(7, seed=1).random(len(POINTS))[:, 6:], 1e-4, 1 - 1e-4))
-#: Largest number of messages that a log counts as: the model of its scores is not the truth.
-MOST_MESSAGES = 50
-#: Labels of earlier logs together count as at most this number for the open share, which differs from week to week.
-MOST_ELSEWHERE = 10
-#: Standard deviation of the error of a given open share, in logarithms.
-TOLD_ERROR = 0.45
-#: Where labels estimate the open share, the standard deviation of its prior is multiplied by this.
-DOUBTED = 1.5
 #: Open shares are clipped to these bounds.
 SMALLEST_RATE, LARGEST_RATE = 0.001, 0.995
 CERTAINTY = 0.95  # probability that the open share lies in its interval
@@ -239,10 +229,9 @@ class Evidence(NamedTuple):
         known_shift = self.expected.known_shift
         shares = open_share_draws(self.open_share, self.labels, self.expected.open_share, points[:, 0])
         shift, spread, place, width = np.split(points[:, 1:5], 4, axis=1)
-        # Of Student's t: the place of open messages is far from the usual one now and then. Where known samples come
-        # as the training samples did, open ones come from there, too.
+        # Where known samples come as the training samples did, open ones come from there, too.
         at_usual = known_shift == 0 or self.expected.projected
-        place = (0.0 if at_usual else PLACE[0]) + PLACE[1] * student.ppf(np.clip(ndtr(place), *LEVELS), 4)
+        place = (0.0 if at_usual else PLACE[0]) + PLACE[1] * student.ppf(np.clip(ndtr(place), *LEVELS), PLACE_DEGREES)
         shift = -SHIFT * log_ndtr(-shift) if known_shift is None else np.full_like(shares, known_shift)
         mean, deviation = (0.0, 0.0) if known_shift == 0 else SPREAD  # 0: known messages are as held-out samples
         usual_place, usual_width = self.usual

@@ -99,7 +99,7 @@ def place_threshold(
     return float(normal.inverse(np.asarray(z)))
 
 
-def expected_threshold(held_out: HeldOutTable, n_classes: int) -> float:
+def threshold_without_log(held_out: HeldOutTable, n_classes: int) -> float:
     """Score below which samples are open, by the prior of the traffic alone: what a fit places its radius scale by."""
     none = np.zeros(0)
     found = fit_traffic_model(held_out, none, none.astype(np.int64), Labels.none(0), held_out.expected.open_share)

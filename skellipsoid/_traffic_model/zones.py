@@ -15,7 +15,8 @@ from sklearn.linear_model import LogisticRegression
 
 from .._held_out.table import N_FIRST, Floats, HeldOutTable, Integers
 from .normal_scores import NormalScores
-from .posterior import CANDIDATES, CENTRES, EVIDENCE, TrafficModel, bins_of
+from .posterior import CANDIDATES, CENTRES, TrafficModel, bins_of
+from .priors import EVIDENCE
 from .threshold import Figure, proportions_of_messages
 
 #: Candidates of the gap, as normal scores of the gaps of held-out known samples; the bin i ends at the candidate i.

@@ -32,7 +32,7 @@ from .._held_out.table import (
 from .._samples.folds import fold_numbers
 from .._samples.samples import joined
 from .._samples.training_samples import TrainingSamples
-from .._traffic_model.threshold import expected_threshold
+from .._traffic_model.threshold import threshold_without_log
 
 #: Number of folds of samples, and of classes, to hold out.
 N_FOLDS = 5
@@ -118,7 +118,7 @@ class ThresholdedClassifier(KeepsHeldOutMixin, BaseOpenSetClassifier):
     def _chosen(self, scored: HeldOutTable, *, is_new: bool) -> float:
         """Choose a threshold by a table of scores; ``is_new``: whether its samples were held out."""
         if self.threshold == "auto" and is_new and self._scores_as_new:
-            return expected_threshold(replace(scored, expected=Expected.by(self)), len(self.classes_))
+            return threshold_without_log(replace(scored, expected=Expected.by(self)), len(self.classes_))
         if self.threshold == "auto" and scored.is_open.any():
             return best_threshold(scored)
         return quantile(-scored.known.distances, scored.known.weights, REJECTED)

@@ -17,7 +17,7 @@ from skellipsoid._held_out.table import (
     SYNTHETIC,
     HeldOutTable,
     best_scale,
-    expected_f1,
+    f1_at_fixed_shares,
 )
 from skellipsoid._samples.samples import Samples
 
@@ -55,7 +55,7 @@ def weighted(validation):
 
 
 def f1_of(validation, scales):
-    return expected_f1(validation, np.asarray(scales, dtype=float))
+    return f1_at_fixed_shares(validation, np.asarray(scales, dtype=float))
 
 
 def chosen(*given):
@@ -92,7 +92,7 @@ def brute_force_f1(validation, scale):
 @pytest.mark.parametrize("n_open", [(), (1,), (15,), (200, 3)])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("weigh", [False, True])
-def test_expected_f1_is_that_of_scikit_learn(n_open, seed, weigh):
+def test_f1_at_fixed_shares_is_that_of_scikit_learn(n_open, seed, weigh):
     validation = some_validation(n_open=n_open, seed=seed)
     validation = weighted(validation) if weigh else validation
     scales = np.unique(

@@ -26,7 +26,7 @@ from skellipsoid._held_out.expected import TRAFFIC, Expected
 from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, SYNTHETIC, HeldOutTable, best_scale
 from skellipsoid._traffic_model import posterior
 from skellipsoid._traffic_model.posterior import Labels, fit_traffic_model
-from skellipsoid._traffic_model.threshold import expected_threshold, forecast_of
+from skellipsoid._traffic_model.threshold import forecast_of, threshold_without_log
 
 GROUPS = ("bots", "cards", "far", "shift", "home 25 %", "home 50 %", "home 75 %", "digits", "wine", "iris")
 SHARES = (0.05, 0.2, 0.5)
@@ -89,7 +89,7 @@ def former(case):
 
 def expecting(expected):
     """Give a rule: the limit of a fit that expects this traffic."""
-    return lambda case: expected_threshold(case.held._replace(expected=expected), case.n_classes)
+    return lambda case: threshold_without_log(case.held._replace(expected=expected), case.n_classes)
 
 
 def varied(name, value):
@@ -157,7 +157,7 @@ def print_forecasts(cases):
     print("of 90 %, mean width of the interval, and mean of the forecast less the truth; points.\n")
     found, none = {}, np.zeros(0)
     for case, share in itertools.product(cases, SHARES):
-        limit = expected_threshold(case.held, case.n_classes)
+        limit = threshold_without_log(case.held, case.n_classes)
         model = fit_traffic_model(case.held, none, none.astype(np.int64), Labels.none(0), share)
         told, m = forecast_of(case.held, model, limit, case.n_classes), case.messages
         is_right, accepted = m.k_assigned == m.k_truth, m.k_scores >= limit

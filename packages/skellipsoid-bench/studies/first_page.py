@@ -72,13 +72,15 @@ def both_f1(truth, answers):
 
 
 def of_questions(clf, messages):
-    """Percents of known messages (right at once or after a question, asked, wrong, handed over) and of open ones."""
-    found, is_open = predict_set(clf, messages.X), messages.y == OPEN
+    """Percents of ``predict``, and of known messages (right at once or after a question …) and of open ones."""
+    found, answers, is_open = predict_set(clf, messages.X), clf.predict(messages.X), messages.y == OPEN
     answered, asks = found.action == "answer", found.action == "ask"
     is_first, is_offered = found.classes[:, 0] == messages.y, (found.classes == messages.y[:, np.newaxis]).any(axis=1)
     served = np.where(answered, is_first, asks & is_offered)
     of_known = served, asks, answered & ~is_first, found.action == "open"
-    shares = [*(part[~is_open] for part in of_known), asks[is_open], answered[is_open]]
+    is_right = answers == messages.y
+    shares = [is_right[~is_open], is_right[is_open]]
+    shares += [*(part[~is_open] for part in of_known), asks[is_open], answered[is_open]]
     return [100 * float(part.mean()) for part in shares]
 
 
@@ -94,9 +96,11 @@ def report(f1, asked, sizes):
         for method in ("skellipsoid", *METHODS):
             rows.append([method, *(cell(f1.get((method, name, given)), place) for name in CASES for given in GIVEN)])
         print_table(rows)
-    print("Asked back (``predict_set``): percent of known messages that are served (right at once, or offered in the")
-    print("question), asked about, answered wrong, left open; and of open ones that are asked about, and answered.\n")
-    rows = [["case", "given", "served", "asked", "wrong", "left open", "open asked", "open answered"]]
+    print("``predict``: percent of known messages that are right, of open ones that are detected. Asked back")
+    print("(``predict_set``): percent of known messages that are served (right at once, or offered in the question),")
+    print("asked about, answered wrong, left open; of open ones that are asked about, and answered.\n")
+    columns = "case, given, right, detected, served, asked, wrong, left open, open asked, open answered"
+    rows = [columns.split(", ")]
     for (name, given), draws in asked.items():
         rows.append([name, GIVEN[given], *(f"{mean:.0f}" for mean in np.mean(draws, axis=0))])
     print_table(rows)

@@ -1,6 +1,8 @@
 """Promise: every committed row of results is known to its plan, so that resuming a plan runs none of them again."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from skellipsoid.baselines._threshold import AUTO_THRESHOLD_VERSION
 from skellipsoid_bench import _encoders, read_results
 from skellipsoid_bench._plan import make_plan
 from skellipsoid_bench._runner import _wanted
+from skellipsoid_bench.cli._options import build_parser
 
 FOLDER = Path(__file__).parents[1]
 DATA = FOLDER.parents[2] / "shared" / "data"
@@ -94,3 +97,20 @@ def test_every_row_is_of_a_plan_or_of_the_first_trainer():
         if path.stem not in ("timing",) and all("estimator" in row for row in rows):
             others = {row["method"] for row in rows} - named
             assert [name for name in others if not name.startswith(FIRST_TRAINER)] == [], path.name
+
+
+@pytest.mark.parametrize("page", ["packages/skellipsoid-bench/README.md", "docs/guide/benchmarks.rst"])
+def test_commands_that_take_hours_name_what_their_plans_have(page, monkeypatch):
+    monkeypatch.chdir(FOLDER)
+    text = re.sub(r"\\\n *", "", (FOLDER.parents[1] / page).read_text(encoding="utf-8"))
+    # A loop of the shell is left out.
+    commands = [line for line in re.findall(r"^ *(?:\$ )?skellipsoid-bench (run .+)", text, re.M) if "$" not in line]
+    assert len(commands) > 1
+    for command in commands:
+        options = build_parser().parse_args(shlex.split(command))
+        chosen = {name: getattr(options, name) for name in ("data", "ratios", "seeds", "encoders", "methods")}
+        listed, made = make_plan(options.plan), make_plan(options.plan, **chosen)
+        assert {each.name for each in made.methods} <= {each.name for each in listed.methods}, command
+        assert {each.name for each in made.encoders} - {each.name for each in listed.encoders} <= {"none", "full"}, (
+            command
+        )

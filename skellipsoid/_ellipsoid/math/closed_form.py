@@ -18,7 +18,7 @@ from torch import Tensor
 from ..._held_out.expected import Expected
 from ..._held_out.table import BOUNDARY_TOLERANCE, TINY, HeldOutTable, best_scale, near_best
 from ..._samples.samples import Samples
-from ..._traffic_model.threshold import expected_threshold
+from ..._traffic_model.threshold import threshold_without_log
 from .boundaries import N_NEAREST, Boundaries, Chosen, Fitted, Metric, Shapes, Shrinkage
 from .covariance import HeldOutSamples, has_background
 from .frames import choose_frame, principal_frame, rotated
@@ -26,6 +26,8 @@ from .geometry import Factors, Spheres, class_spheres
 from .left_out_shapes import LeftOutShapes
 from .table_maker import TableMaker, few_of_sets
 
+# The candidates of a are ``frames.SPHERICAL_SHRINKAGES``. All three are ascending, and b and ρ below 1, since their
+# log-odds are averaged.
 #: Candidates of ρ, the weight of the shared shape in that of a class. With 0.99 and 0.999 besides, F1 changes by +0.1
 #: to −0.4 (skellipsoid-bench/TRIED.md, *Before*).
 SHARED_SHRINKAGES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
@@ -43,7 +45,7 @@ MOST_VALIDATION = 2048
 #: are drawn. All others have their part in means and shapes. At 100,000 samples F1 falls by 0.12 at most
 #: (skellipsoid-bench/results/scale.rst).
 MOST_HELD_OUT = 2**15
-#: Expected F1s that differ by less are equal.
+#: F1s that differ by less are equal.
 TIE = 1e-9
 
 
@@ -156,7 +158,7 @@ def _choose_scale(held_out: HeldOutTable, expected: Expected) -> float:
     """Radius scale: the distance at which the expected traffic is divided best."""
     if not (held_out.known.distances > 0).any():
         return 1.0
-    threshold = -expected_threshold(replace(held_out, expected=expected), held_out.n_classes)
+    threshold = -threshold_without_log(replace(held_out, expected=expected), held_out.n_classes)
     return max(threshold, TINY) * (1 + BOUNDARY_TOLERANCE)
 
 

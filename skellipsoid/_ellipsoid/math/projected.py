@@ -20,7 +20,7 @@ from ..._held_out.table import BOUNDARY_TOLERANCE, KNOWN, OF_OTHER_CLASS, REAL, 
 from ..._samples.folds import fold_numbers
 from ..._samples.projections import Projection
 from ..._samples.samples import Integers, Samples
-from ..._traffic_model.threshold import expected_threshold
+from ..._traffic_model.threshold import threshold_without_log
 from .boundaries import Boundaries, Chosen, Fitted
 from .closed_form import Prepared, finish, prepare
 
@@ -182,7 +182,8 @@ def resized(fitted: Fitted, folds: Sequence[Fold], alpha: float, expected: Expec
         return fitted
     scale = 1.0
     if not folds[0].prepared.chosen:
-        scale = max(-expected_threshold(replace(table, expected=expected), n_classes), TINY) * (1 + BOUNDARY_TOLERANCE)
+        threshold = -threshold_without_log(replace(table, expected=expected), n_classes)
+        scale = max(threshold, TINY) * (1 + BOUNDARY_TOLERANCE)
     boundaries, chosen = fitted.boundaries, fitted.boundaries.chosen
     if chosen is not None:
         chosen = chosen._replace(scale_of_large=chosen.scale_of_large * scale)
