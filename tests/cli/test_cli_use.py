@@ -363,7 +363,7 @@ def test_the_first_use_of_a_model_is_explained(saved, monkeypatch, give_input, c
     [
         ([], "skellipsoid: error: a command is missing\n"),
         (["teach"], "skellipsoid: error: there is no command 'teach'\n"),
-        (["lern"], "skellipsoid: error: there is no command 'lern'; did you mean learn?\n"),
+        (["lear"], "skellipsoid: error: there is no command 'lear'; did you mean learn?\n"),
         (["train"], "the following arguments are required: --data, --save"),
         (["evaluate", "--model", "m"], "the following arguments are required: --data"),
         (["demo", "--data"], "argument --data: expected one argument"),
