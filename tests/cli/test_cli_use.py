@@ -282,8 +282,9 @@ def test_the_first_use_of_a_model_is_explained(saved, monkeypatch, give_input, c
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "the following arguments are required"),
-        (["teach"], "invalid choice: 'teach'"),
+        ([], "skellipsoid: error: a command is missing\n"),
+        (["teach"], "skellipsoid: error: there is no command 'teach'\n"),
+        (["lear"], "skellipsoid: error: there is no command 'lear'; did you mean learn?\n"),
         (["train"], "the following arguments are required: --data, --save"),
         (["evaluate", "--model", "m"], "the following arguments are required: --data"),
         (["demo", "--data"], "argument --data: expected one argument"),
@@ -321,6 +322,7 @@ def test_a_wrong_command_line_names_the_option(arguments, sentence, capsys):
     err = capsys.readouterr().err
     assert err.startswith("usage: skellipsoid")
     assert sentence in err
+    assert err.count("monitor") <= 1  # the list of commands, in the usage
 
 
 def test_an_error_of_load_that_is_no_sentence_is_explained(saved, monkeypatch, capsys):
