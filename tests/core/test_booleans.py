@@ -1,4 +1,4 @@
-"""A Boolean is no rate, share, cost or size, though Python counts it among the numbers."""
+"""A Boolean is no rate, proportion, cost or size, though Python counts it among the numbers."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_no_parameter_of_a_range_takes_a_boolean(estimator):
 @pytest.mark.parametrize("name", ["rejection_rate", "open_acceptance_rate", "open_share", "cost_open", "cost_reject"])
 def test_the_operating_point_takes_no_boolean(fitted, name, value):
     before = fitted.offset_
-    with pytest.raises(ValueError, match=f"^{name}=.*True.* is not a (share|cost); use [^;]*$"):
+    with pytest.raises(ValueError, match=f"^{name}=.*True.* is not a (proportion|cost); use [^;]*$"):
         set_operating_point(fitted, X, Y, **{name: value})
     assert fitted.offset_ == before
 
