@@ -1,6 +1,5 @@
-"""Parts of messages: lists that are cut after some entries, shortened values, plurals, how to install an extra."""
+"""Parts of messages: lists that are cut after some entries, shortened values, plurals."""
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +36,3 @@ def shortened(text: str, most: int) -> str:
 def cut(name: str, most: int = 60) -> str:
     """Cut a name for a message, with its blanks as they are."""
     return name if len(name) <= most else f"{name[:most]}…"
-
-
-def how_to_install(requirement: str) -> str:
-    """Say how to install an extra, or another package of this repository, from an index and from a clone."""
-    name, bracket, extra = requirement.partition("[")
-    place = "." if name == "skellipsoid" else f"./packages/{name}"
-    return f"pip install {shlex.quote(requirement)}, or in a clone pip install {shlex.quote(place + bracket + extra)}"

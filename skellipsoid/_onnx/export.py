@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skellipsoid_runtime._folder import FORMAT, FORMAT_VERSION, GRAPH, MANIFEST, TOKENIZER, TRAINING_FEATURES
+from skellipsoid_runtime._install import how_to_install
 
-from .._core.messages import how_to_install
 from .._core.open_set_classifier import BoundaryOpenSetClassifier
 from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures

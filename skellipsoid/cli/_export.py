@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from skellipsoid_runtime._folder import MANIFEST
+from skellipsoid_runtime._install import how_to_install
 
 from .._core.files import replacing
-from .._core.messages import how_to_install
 from .._core.pipelines import split_estimator
 from .._core.warn import warn
 from .._encoders.supcon import SupConTextEncoder

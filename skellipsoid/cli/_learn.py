@@ -1,6 +1,7 @@
 """The commands ``review``, which samples messages of a log to label, and ``learn``, which updates the model by them."""
 
 import argparse
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from .._text_files.read import accepted_labels, check_cells, read_file, read_row
 from .._text_files.workbooks.write_workbook import chosen_label
 from .._traffic.explain import nearest_of_classes
 from .._traffic.learning import choose_to_label, learn_from_traffic
-from .._traffic.log import MEMBERS
+from .._traffic.log import MEMBERS, SHIFTED
 from .._traffic.predict_set import first_classes, predict_set, zones_of
 from .._traffic.share import said_of_trained
 from ._ahead import check_unlabelled
@@ -54,6 +55,8 @@ def review(options: argparse.Namespace) -> None:
     check_unlabelled(options.save)  # somebody may have labelled them meanwhile
     write_chosen(options, model, names, chosen)
     print(f"{numbered(len(chosen), 'message')} of {len(texts)} are in {options.save}; {_how(options, model)}")
+    if not options.no_neighbours and not any(each.neighbor for each in chosen):
+        warn("No training text stands beside the messages, since the model keeps none; train --keep-texts keeps them.")
 
 
 def _how(options: argparse.Namespace, model: Any) -> str:
@@ -119,9 +122,13 @@ def learn(options: argparse.Namespace) -> None:
     weights = None if weights is None else np.append(weights, np.ones(len(others)))
     weights = None if options.picks else weights
     _say_unread(model, texts, options)
-    learned = learn_from_traffic(model, X, y, sample_weight=weights, picked=options.picks)
+    with warnings.catch_warnings(record=True) as notes:
+        learned = learn_from_traffic(model, X, y, sample_weight=weights, picked=options.picks)
+    for note in notes:
+        warnings.warn(note.message, note.category, stacklevel=1)
     folder = save_where_asked(learned, manifest, options)
-    print(*_told(split_estimator(learned)[1], len(others) - n_copies, folder), sep="\n")
+    has_moved = any(SHIFTED in str(note.message) for note in notes)  # with the same two figures
+    print(*_told(split_estimator(learned)[1], len(others) - n_copies, folder, has_moved=has_moved), sep="\n")
 
 
 def _say_unread(model: Any, texts: list[str], options: argparse.Namespace) -> None:
@@ -201,7 +208,7 @@ def _beside(log: list[str], reviewed: list[str]) -> tuple[list[str], int]:
     return found, n_copies
 
 
-def _told(classifier: Any, n_others: int, folder: Path) -> list[str]:
+def _told(classifier: Any, n_others: int, folder: Path, *, has_moved: bool) -> list[str]:
     """Write what was learned: counts, the proportion of open messages, and the forecasts before and after."""
     change, learned = classifier.changes_[-1], classifier.traffic_
     n_learned, others = change["n_samples"], "other " if change["n_trained"] else ""
@@ -214,7 +221,7 @@ def _told(classifier: Any, n_others: int, folder: Path) -> list[str]:
     ]
     if said := said_of_trained(change["n_trained"]):
         lines.append(said)
-    if change["rejected"] is not None:
+    if change["rejected"] is not None and not has_moved:
         lines.append(
             f"Of the labelled known messages {100 * change['rejected']:.0f} % were handed over; "
             f"{100 * change['foretold']:.0f} % of the training texts were."

@@ -31,8 +31,16 @@ class Parser(argparse.ArgumentParser):
         """End with one sentence, which names the choice that is nearest to a wrong one."""
         if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
             new = _RENAMED.get(found[1])
-            message += f"; it is now {new}" if new else _meant(found[1], re.findall(r"[\w-]+", found[2]))
+            meant = f"; it is now {new}" if new else _meant(found[1], re.findall(r"[\w-]+", found[2]))
+            message = f"there is no command {found[1]!r}{meant}" if self._is_of_commands(message) else message + meant
+        elif self._is_of_commands(message):
+            message = "a command is missing"
         super().error(message)
+
+    def _is_of_commands(self, message: str) -> bool:
+        """Whether an error is about the name of the command; the usage above it lists all names."""
+        actions = self._subparsers._group_actions if self._subparsers is not None else []
+        return any(str(action.metavar) in message for action in actions if action.metavar)
 
 
 def _meant(word: str, known: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.messages import numbered
 from .._core.pipelines import read_estimator
 from .._core.warn import silenced
 from .._ellipsoid.changes.learned import find_trained
@@ -85,7 +86,7 @@ def _learned(classifier: Any, labels: Any) -> str:
     if not n_labels:
         return ""
     low, high = (100 * classifier.traffic_[name] for name in ("low", "high"))
-    return f" Between {low:.0f} and {high:.0f} % are open, by {n_labels} labels and the log."
+    return f" Between {low:.0f} and {high:.0f} % are open, by {numbered(n_labels, 'label')} and the log."
 
 
 def _forecast(classifier: Any, given: tuple[Any, Any, Any], share: Any, former: Any) -> str | None:

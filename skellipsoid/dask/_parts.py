@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._core.messages import how_to_install
+from skellipsoid_runtime._install import how_to_install
 
 #: Kinds of collections.
 Kind = Literal["array", "dataframe", "series", "bag"]

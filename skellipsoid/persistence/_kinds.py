@@ -16,8 +16,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.preprocessing import Normalizer, StandardScaler
 
+from skellipsoid_runtime._install import how_to_install
+
 from .. import baselines
-from .._core.messages import how_to_install
 from .._core.state_rules import (
     COUNT,
     N_FEATURES,

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .._core.messages import how_to_install
+from skellipsoid_runtime._install import how_to_install
 
 
 def require_matplotlib(what: str) -> None:

@@ -1,6 +1,7 @@
 """The commands of the first hour: messages to label, and what is learned from them."""
 
 import csv
+import itertools
 import json
 import re
 import shutil
@@ -160,6 +161,26 @@ def test_a_sheet_is_learned_once(folder, log, tmp_path, capsys):
     assert main(words) == 2
     assert "All 20 labelled messages were learned before" in capsys.readouterr().err
     assert (folder / "skellipsoid.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_known_messages_that_lie_farther_out_are_said_once(quiet, folder, labels, open_texts, tmp_path, capsys):
+    """In the note, or where ``--quiet`` hides it in the result."""
+    path = tmp_path / "reviewed.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = [(" ".join(each), labels[0]) for each in itertools.permutations(open_texts, 2)]
+        csv.writer(file).writerows([("message", "label"), *rows])
+    assert main(["learn", "--model", str(folder), "--data", str(path), *["--quiet"] * quiet]) == 0
+    said = capsys.readouterr()
+    assert ("lie farther out" in said.err) is not quiet
+    assert ("Of the labelled known messages" in said.out) is quiet
+
+
+@pytest.mark.parametrize("words", [[], ["--no-neighbours"]])
+def test_review_says_why_no_training_text_stands_beside_a_message(words, folder, log, tmp_path, capsys):
+    command = ["review", "--model", str(folder), "--data", str(log[0]), "--save", str(tmp_path / "new.tsv"), *words]
+    assert main(command) == 0
+    assert ("train --keep-texts keeps them" in capsys.readouterr().err) is (not words)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

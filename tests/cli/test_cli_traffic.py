@@ -278,7 +278,8 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
     assert told.startswith(f"The threshold moves from -0.500 to {offset:.3f}{fitted}")
     if option == "labels":
         limits = f" Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % are open"
-        assert told.endswith(f".{limits}, by {sum(label is not None for label in y)} labels and the log.")
+        n_labels = sum(label is not None for label in y)
+        assert told.endswith(f".{limits}, by {n_labels} label{'s' * (n_labels > 1)} and the log.")
     else:
         assert "are open, by" not in told  # it was told
     assert len(training) == ("--data" not in options)

@@ -361,8 +361,9 @@ def test_the_first_use_of_a_model_is_explained(saved, monkeypatch, give_input, c
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "the following arguments are required"),
-        (["teach"], "invalid choice: 'teach'"),
+        ([], "skellipsoid: error: a command is missing\n"),
+        (["teach"], "skellipsoid: error: there is no command 'teach'\n"),
+        (["lear"], "skellipsoid: error: there is no command 'lear'; did you mean learn?\n"),
         (["train"], "the following arguments are required: --data, --save"),
         (["evaluate", "--model", "m"], "the following arguments are required: --data"),
         (["demo", "--data"], "argument --data: expected one argument"),
@@ -400,6 +401,7 @@ def test_a_wrong_command_line_names_the_option(arguments, sentence, capsys):
     err = capsys.readouterr().err
     assert err.startswith("usage: skellipsoid")
     assert sentence in err
+    assert err.count("monitor") <= 1  # the list of commands, in the usage
 
 
 def test_labels_that_a_terminal_would_obey_are_printed_harmless(saved, table, tmp_path, give_input, capsys):

@@ -69,7 +69,8 @@ def test_without_the_client_of_the_hub_one_sentence_says_what_to_install(hub, mo
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert refused(ImportError) == (
         f"There is no folder {NAME!r} here, and a model on the hub needs the package huggingface_hub, which is not "
-        "installed: pip install 'skellipsoid-runtime[hub]'."
+        "installed: pip install 'skellipsoid-runtime[hub]', or in a clone pip install "
+        "'./packages/skellipsoid-runtime[hub]'."
     )
 
 

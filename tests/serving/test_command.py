@@ -89,7 +89,8 @@ def test_without_its_libraries_it_names_the_extra(tmp_path):
     environment = {"PYTHONPATH": ":".join([str(tmp_path), *sys.path])}
     found = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert found.returncode == 2
-    assert "pip install 'skellipsoid-runtime[serve]'" in found.stderr
+    how = "pip install 'skellipsoid-runtime[serve]', or in a clone pip install './packages/skellipsoid-runtime[serve]'."
+    assert found.stderr.endswith(f"{how}\n")
     assert found.stderr.count("\n") == 1
 
 

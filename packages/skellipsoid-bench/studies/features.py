@@ -5,15 +5,20 @@ python studies/features.py --data-home ../../../shared/data --model FOLDER      
 """
 
 import argparse
+import ast
+import functools
+import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+import skellipsoid
 from skellipsoid import SupConTextEncoder
 from skellipsoid.datasets import load_assistant_intents
 from skellipsoid.model_selection import KnownClassSplit
 from skellipsoid_bench import datasets
+from skellipsoid_bench._encoders import model_identity
 
 FETCHERS = {
     "banking": datasets.fetch_banking77,
@@ -65,6 +70,15 @@ def embedded(name, subset, data_home=None, model=MODEL):
         np.save(partial, encoder.fit_transform(bunch.data))
         partial.replace(kept)
     return Rows(np.load(kept), np.asarray(bunch.target))
+
+
+@functools.cache
+def features_key(model=MODEL):
+    """Hash a text model and the sources of the encoders, without comments: features of others are not found."""
+    digest, folder = hashlib.sha256(model_identity(model).encode()), Path(skellipsoid.__file__).parent
+    for place in sorted((folder / "_encoders").rglob("*.py")):
+        digest.update(f"{place.relative_to(folder).as_posix()}:{ast.dump(ast.parse(place.read_bytes()))}".encode())
+    return digest.hexdigest()[:12]
 
 
 def known_classes(name, ratio, seed, data_home=None):

@@ -1,6 +1,6 @@
 r"""Where the line goes by the scores of a log and a share that is told or counted, on real messages and real shares.
 
-1. ``embed``: features of the frozen text model, once.
+1. ``embed``: features of the frozen text model, once, and again after a change of the encoders or of the model.
 2. ``score``: fit each case; keep the held-out scores, and the scores of its known and open messages.
 3. ``streams``: draw logs of 100, 300 and 1,000 messages with 2, 5, 20 and 50 % open, and place the line in all ways.
 4. ``report``: the tables.
@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from features import CACHE
+from features import CACHE, features_key
 from line_streams import constants, streams
 from line_tables import report
 from sklearn.cluster import KMeans
@@ -131,8 +131,8 @@ def with_features(cases):
 
 
 def vectors_of(name, options):
-    """Name the file of features."""
-    return options.cache / (name.replace("/", "_").rsplit(".", 1)[0] + ".layers.npy")
+    """Name the file of features, by the text model and the sources that made them."""
+    return options.cache / f"{name.replace('/', '_').rsplit('.', 1)[0]}.{features_key()}.layers.npy"
 
 
 def load(name, options):

@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 from features import CACHE
 from line_tables import print_table
-from real_lines import OPEN, read, real_cases, third_bot
+from real_lines import OPEN, cases_of, read, real_cases, third_bot
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, matthews_corrcoef
 from sklearn.model_selection import StratifiedKFold
@@ -124,7 +124,7 @@ def draws_of(train):
 
 def write_cases(options):
     """Write texts, labels, features and labelled rows for the methods that run elsewhere."""
-    for name, train, messages in all_cases(options):
+    for name, train, messages in cases_of(options.cases, all_cases(options)):
         drawn = {m: [labelled(messages, m, draw).tolist() for draw in range(draws_of(train))] for m in counts_of(name)}
         sizes = np.unique(train.y, return_counts=True)[1]
         case = {
@@ -139,9 +139,7 @@ def write_cases(options):
 
 def run(options):
     """Append what is not there yet; answers of ``real_peers.py``, too."""
-    for name, train, messages in all_cases(options):
-        if name not in options.cases:
-            continue
+    for name, train, messages in cases_of(options.cases, all_cases(options)):
         done = {(row["method"], row["given"], row["draw"]) for row in rows_of() if row["case"] == name}
         counts = counts_of(name)
         found = {
@@ -243,12 +241,15 @@ def _ours(train, messages, counts, done):
                 continue
             chosen = choose_to_label(clf, messages.X, m, random_state=draw)
             ways = {
-                name: (labelled(messages, m, draw), np.ones(m)),
+                name: (labelled(messages, m, draw), None),
                 f"{name}, messages chosen by review": tuple(chosen.values()),
             }
             for way, (rows, weights) in ways.items():
-                labels, given = np.full(len(messages.y), None, dtype=object), np.ones(len(messages.y))
-                labels[rows], given[rows] = messages.y[rows], weights
+                labels, given = np.full(len(messages.y), None, dtype=object), None
+                labels[rows] = messages.y[rows]
+                if weights is not None:
+                    given = np.ones(len(messages.y))
+                    given[rows] = weights
                 learned = learn_from_traffic(clf, messages.X, labels, sample_weight=given)
                 yield way, str(m), draw, rows, learned.predict(messages.X)
 
@@ -330,6 +331,11 @@ GIVEN = {
     "60": "60 labelled",
     "120": "120 labelled",
 }
+EARLIER = """in percent; means of the draws. Of an earlier version: before class frequencies and the memory of open
+messages.
+"""
+EARLIER_PEERS = """Rows without the last figure are of an earlier version of this study: SetFit with the threshold .5 as
+trained, and with open as a class with labels."""
 FIGURES = ("right", "noticed", "mcc", "f1", "f1_answered")
 
 
@@ -341,26 +347,24 @@ def report():
         if not rows:
             continue
         print(f"{title}\n{'-' * len(title)}\n")
-        is_new = all("f1_answered" in row for row in rows)
+        is_new = any("f1_answered" in row for row in rows)
         print(
             "In-scope accuracy / out-of-scope recall / Matthews correlation / F1 over open and the classes that occur"
         )
         if is_new:
-            print("/ F1 over all that occur or are answered (scikit-learn's default), percent; means of the draws.\n")
+            print("/ F1 over all that occur or are answered (scikit-learn's default), percent; means of the draws.")
+            if not all("f1_answered" in row for row in rows):
+                print(EARLIER_PEERS)
+            print()
         else:
-            print(
-                "in percent; means of the draws. Of an earlier version: before class frequencies and the memory of open"
-            )
-            print("messages; SetFit with the threshold .5, or open as a class with labels.\n")
+            print(EARLIER)
         methods = list(dict.fromkeys(row["method"] for row in rows))
         given = [name for name in GIVEN if any(row["given"] == name for row in rows)]
         costs = {row["method"]: f"{row['seconds']} / {row['mib']}" for row in rows if "seconds" in row}
         lines = [["method", *map(GIVEN.get, given), *(["seconds / MiB"] if costs else [])]]
         for method in methods:
             cost = [costs.get(method, "–")] if costs else []
-            lines.append(
-                [method, *(_cell(rows, method, name, FIGURES if is_new else FIGURES[:-1]) for name in given), *cost]
-            )
+            lines.append([method, *(_cell(rows, method, name) for name in given), *cost])
         print_table(lines)
     title = "Platforms on bot 1, messages of version 1"
     print(f"{title}\n{'-' * len(title)}\n")
@@ -372,9 +376,10 @@ def report():
     print_table(lines)
 
 
-def _cell(rows, method, given, figures):
+def _cell(rows, method, given):
     of = [row for row in rows if row["method"] == method and row["given"] == given]
-    return " / ".join(f"{np.mean([row[key] for row in of]):.1f}" for key in figures) if of else "–"
+    figures = [key for key in FIGURES if of and all(key in row for row in of)]
+    return " / ".join(f"{np.mean([row[key] for row in of]):.1f}" for key in figures) or "–"
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Predictions of a model that ``skellipsoid.export_onnx`` wrote, without torch: NumPy, onnxruntime and tokenizers.
 
 What ``skellipsoid`` imports from here needs NumPy alone: checks of texts and vectors (``_containers``), p-values and
-actions by scores (``_answers``), the hub (``_hub``), bounds of a tokenizer (``_rule_limits``).
+actions by scores (``_answers``), the hub (``_hub``), how to install extras (``_install``), bounds of a tokenizer
+(``_rule_limits``).
 """
 
 from typing import TYPE_CHECKING, Any
 
+from ._install import how_to_install
 from ._version import __version__
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ def __getattr__(name: str) -> Any:
         if error.name not in ("onnxruntime", "tokenizers"):
             raise
         raise ImportError(
-            f"{name} needs the package {error.name}, which is not installed: pip install 'skellipsoid-runtime[onnx]'."
+            f"{name} needs the package {error.name}, which is not installed: "
+            f"{how_to_install('skellipsoid-runtime[onnx]')}."
         ) from error
 
     return OnnxPipeline

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ._hub import check_no_revision, download, has_hash, is_hub_name, is_whole, is_whole_manifest
+from ._install import how_to_install
 from ._version import __version__
 
 MANIFEST = "skellipsoid_onnx.json"
@@ -50,7 +51,7 @@ def find(folder: str | Path, revision: str | None, token: str | bool | None) -> 
     if importlib.util.find_spec("huggingface_hub") is None:
         raise ImportError(
             f"There is no folder {name!r} here, and a model on the hub needs the package huggingface_hub, which is not "
-            "installed: pip install 'skellipsoid-runtime[hub]'."
+            f"installed: {how_to_install('skellipsoid-runtime[hub]')}."
         )
     path = download(MANIFEST, name, revision, token, _allowed_sizes(MANIFEST), is_whole_manifest)
     if path is None:

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..._core.messages import how_to_install, named, numbered, say_empty
+from skellipsoid_runtime._install import how_to_install
+
+from ..._core.messages import named, numbered, say_empty
 from ..._core.warn import LossWarning, warn
 from ..decode import read_bytes
 from ..delimited import is_header

@@ -8,8 +8,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from skellipsoid_runtime._install import how_to_install
+
 from ..._core.files import check_folder, replacing
-from ..._core.messages import how_to_install
 
 #: UTF-16 units of a cell, rows and columns of a sheet.
 _MOST_UNITS, _MOST_ROWS, _MOST_COLUMNS = 32_767, 1 << 20, 1 << 14

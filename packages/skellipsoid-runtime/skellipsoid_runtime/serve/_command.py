@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._install import how_to_install
 from .._version import __version__
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ def _serve(options: argparse.Namespace, hangups: list[int]) -> int:
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"skellipsoid-serve needs FastAPI, uvicorn and prometheus-client ({error}); run pip install "
-            "'skellipsoid-runtime[serve]'."
+            f"skellipsoid-serve needs FastAPI, uvicorn and prometheus-client ({error}); run "
+            f"{how_to_install('skellipsoid-runtime[serve]')}."
         ) from error
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     from ._app import create_app
