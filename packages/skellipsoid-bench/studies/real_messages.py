@@ -334,8 +334,7 @@ GIVEN = {
 EARLIER = """in percent; means of the draws. Of an earlier version: before class frequencies and the memory of open
 messages.
 """
-EARLIER_PEERS = """Rows without the last figure are of an earlier version of this study: SetFit with the threshold .5 as
-trained, and with open as a class with labels."""
+EARLIER_PEERS = "Rows without the last figure are of an earlier version of this study, which did not count it."
 FIGURES = ("right", "noticed", "mcc", "f1", "f1_answered")
 
 

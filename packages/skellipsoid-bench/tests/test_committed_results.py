@@ -25,7 +25,7 @@ PLANS = [
     ("mpnet", "elidecide", None),
     ("stability", "stability", None),
     ("stability", "elidecide", None),
-    ("ablations", "ablations", None),
+    ("ablations", "ablations", ["head"]),
     ("ablations", "elidecide", ["none"]),
     ("encoder_ablations", "ablations", None),
     ("full", "full", None),
