@@ -18,7 +18,10 @@ GUIDE = ["README.md", "CONTRIBUTING.md", "docs/*.rst", "docs/guide/*.rst", "pack
 MESSAGES = ["skellipsoid/**/*.py", "packages/*/skellipsoid_*/**/*.py"]
 #: A line ends with its literal or with the line, but for a backslash there.
 _LINE = re.compile(r"pip install((?: |\\\n)(?:[^`\n\\]|\\\n)+)")
-_MESSAGE = re.compile(r"pip install (?:\"\s*f?\"|'\s*f?')?'?([a-z][a-z-]*(?:\[[a-z,]+\])?)")
+#: ``how_to_install`` says how, from an index and from a clone.
+_MESSAGE = re.compile(
+    r"(pip install |how_to_install\((?=['\"]))(?:\"\s*f?\"|'\s*f?')?['\"]?([a-z][a-z-]*(?:\[[a-z,]+\])?)"
+)
 _REQUIREMENT = re.compile(r"([^\[\]<>=]+)(?:\[(.*)\])?(?:[<>=].*)?")
 
 
@@ -105,13 +108,13 @@ def guide() -> list[Line]:
     return [line for path in files for line in read(path, path.read_text(encoding="utf-8"))]
 
 
-def messages() -> list[tuple[str, Named]]:
-    """What the texts of errors say to install, by the names of an index."""
+def messages() -> list[tuple[str, Named, bool]]:
+    """Files whose errors say what to install, that, and whether by the name of an index alone."""
     files = [path for pattern in MESSAGES for path in sorted(ROOT.glob(pattern))]
     return [
-        (str(path.relative_to(ROOT)), _named(word, ROOT))
+        (str(path.relative_to(ROOT)), _named(word, ROOT), said.startswith("pip"))
         for path in files
-        for word in _MESSAGE.findall(path.read_text(encoding="utf-8"))
+        for said, word in _MESSAGE.findall(path.read_text(encoding="utf-8"))
     ]
 
 
@@ -135,7 +138,7 @@ def main(wheels: Path) -> int:
     lines = guide()
     wrong = [each for line in lines for each in problems(line)]
     every = {(each.name, each.extras): each for line in lines for each in line.named}
-    every |= {(each.name, each.extras): each for _, each in messages() if each.name in OURS and not each.extras}
+    every |= {(each.name, each.extras): each for _, each, _ in messages() if each.name in OURS and not each.extras}
     for each in every.values():
         if why := _ask_pip(wheels, each):
             wrong.append(f"{each.name}{list(each.extras) or ''}: {why}")
