@@ -300,10 +300,11 @@ def gather(
     weights = weights[given]
     if duplicates == "once":
         weights = weights / np.bincount(units, copies)[units]
-    # Equal samples are one sample, unless they are independent of each other.
-    equal = equal_samples(features, classes)[given]
-    keys = np.unique(np.stack([units, found, equal]), axis=1, return_inverse=True)[1].ravel()
-    same = in_order(keys) if len(np.unique(units)) < len(given) else np.arange(len(given))
+    same = np.arange(len(given))
+    if len(np.unique(units)) < len(given):
+        # Equal samples are one sample, unless they are independent of each other.
+        keys = np.stack([units, found, equal_samples(features, classes)[given]])
+        same = in_order(np.unique(keys, axis=1, return_inverse=True)[1].ravel())
     firsts = np.unique(same, return_index=True)[1]
     numbers = given[firsts]
     distinct = features if np.array_equal(numbers, np.arange(len(features))) else features[numbers]

@@ -63,13 +63,16 @@ def in_units(features: NDArray[Any], units: Floats | None) -> NDArray[Any]:
 
 def _deviations(features: NDArray[np.floating], classes: NDArray[np.int64], shares: Floats) -> tuple[Floats, Floats]:
     """Return standard deviations of columns, within classes and over all samples, (n_features,) each."""
-    centred = features - shares @ features.astype(np.float64, copy=False)
-    overall = shares @ np.square(centred)
-    of_classes = np.zeros(features.shape[1])
-    for number in range(classes.max() + 1):
-        own = shares[classes == number]
-        of_classes += np.square(own @ centred[classes == number]) / own.sum()
-    return np.sqrt((overall - of_classes).clip(0)), np.sqrt(overall)
+    order, counts = np.argsort(classes, kind="stable"), np.bincount(classes)
+    means, within = np.empty((2, len(counts), features.shape[1]))
+    for number, members in enumerate(np.split(order, counts.cumsum()[:-1])):
+        own = shares[members] / shares[members].sum()
+        rows = features[members].astype(np.float64)
+        means[number] = own @ rows
+        within[number] = own @ np.square(rows - means[number])
+    of_classes = np.bincount(classes, shares)
+    variances = of_classes @ within
+    return np.sqrt(variances), np.sqrt(variances + of_classes @ np.square(means - of_classes @ means))
 
 
 def _share_ends(features: NDArray[np.floating]) -> bool:

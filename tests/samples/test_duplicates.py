@@ -232,3 +232,13 @@ def test_clusters_are_counted_as_they_are_cut(decimals):
     tree = duplicates._Tree.of(pdist(rows))
     heights = [-0.5, 0.0, *np.unique(tree.heights), *np.linspace(0.01, 6, 40)]
     assert tree.n_clusters(heights) == [len(tree.cut(height).first) for height in heights]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_equal_samples_are_told_from_those_with_equal_hashes(dtype, monkeypatch):
+    """Also 0 and −0 are equal, and equal features of two classes are not."""
+    features = np.array([[0.0, 1], [2, 3], [-0.0, 1], [2, 3], [2, 4]], dtype=dtype)
+    classes = np.array([0, 1, 0, 2, 1])
+    assert duplicates.equal_samples(features, classes).tolist() == [0, 1, 0, 2, 3]
+    monkeypatch.setattr(duplicates, "_hashes", lambda table, labels: np.zeros(len(table), dtype=np.uint64))
+    assert duplicates.equal_samples(features, classes).tolist() == [0, 1, 0, 2, 3]

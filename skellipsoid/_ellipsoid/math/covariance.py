@@ -194,23 +194,37 @@ def typical_variance(classes: list[ClassAxes], freedoms: Tensor) -> Tensor:
     return spread.nan_to_num(nan=classes[0].axes.shape[2]) / classes[0].axes.shape[2]
 
 
-def without_padding(classes: list[ClassAxes]) -> tuple[Tensor, Tensor, Tensor]:
-    """Axes of all classes in their order, their values, and the class of each axis."""
+def scatters_in_order(classes: list[ClassAxes]) -> tuple[Tensor, Tensor, Tensor]:
+    """Values of the axes of all classes without padding, the class of each, and the order of both by class."""
     chosen = [own.values > 0 for own in classes]
     labels = torch.cat([own.classes.repeat_interleave(mask.sum(1)) for own, mask in zip(classes, chosen, strict=True)])
-    order = labels.argsort(stable=True)
-    axes = torch.cat([own.axes[mask] for own, mask in zip(classes, chosen, strict=True)])
     values = torch.cat([own.values[mask] for own, mask in zip(classes, chosen, strict=True)])
-    return axes[order], values[order], labels[order]
+    order = labels.argsort(stable=True)
+    return values[order], labels[order], order
+
+
+def _axes_in_order(classes: list[ClassAxes], order: Tensor) -> Tensor:
+    """Axes of all classes without padding; of many classes there is memory for one copy, or none."""
+    n_axes = classes[0].axes.shape[2]
+    if len(classes) == 1 and bool((classes[0].values > 0).all()):
+        return classes[0].axes.view(-1, n_axes)
+    places = torch.empty_like(order)
+    places[order] = torch.arange(len(order), device=order.device)
+    axes, first = classes[0].axes.new_empty(len(order), n_axes), 0
+    for own in classes:
+        found = own.axes[own.values > 0]
+        axes[places[first : first + len(found)]] = found
+        first += len(found)
+    return axes
 
 
 def factors(classes: list[ClassAxes], freedoms: Tensor, shared: float) -> Factors:
     """Inverse of Σ_k of all classes, in coordinates where Q is the identity."""
-    axes, values, labels = without_padding(classes)
+    values, labels, order = scatters_in_order(classes)
     typical = (1 - shared) * typical_variance(classes, freedoms) + shared
     weights = 1 / ((1 - shared) * values / freedoms[labels] + shared)
     starts = functional.pad(torch.bincount(labels, minlength=len(freedoms)).cumsum(0), (1, 0)).tolist()
-    return Factors(axes, weights, starts, torch.where(freedoms > 0, 1 / shared, 1 / typical))
+    return Factors(_axes_in_order(classes, order), weights, starts, torch.where(freedoms > 0, 1 / shared, 1 / typical))
 
 
 class HeldOutSamples(NamedTuple):

@@ -4,6 +4,7 @@ One eigenproblem of the within-class scatter and one singular value decompositio
 which T is the identity and B₀ is diagonal.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -82,15 +83,14 @@ class Frame:
         """Coordinates of samples, (n_samples, n_axes)."""
         return self.means[self.samples.classes[numbers]] + self.offsets[numbers].double()
 
-    def onto(self, axes: Tensor, spherical: float) -> "Frame":
-        """Change to other orthonormal axes, (n_axes, n_axes), or stretch them, (n_axes,), in double precision."""
-        chunks = row_chunks(len(self.offsets), 16 * self.n_axes)
+    def onto(self, axes: Tensor, inverse: Tensor, spherical: float) -> "Frame":
+        """Change to coordinates times ``axes``, (n_axes, n_axes), whose ``inverse`` leads back, in double precision."""
         return replace(
             self,
-            axes=_onto(self.axes, axes),
-            back=self.back / axes.unsqueeze(1) if axes.dim() == 1 else axes.T @ self.back,
-            offsets=torch.cat([_onto(self.offsets[part].double(), axes).to(self.offsets.dtype) for part in chunks]),
-            means=_onto(self.means, axes),
+            axes=self.axes @ axes,
+            back=inverse @ self.back,
+            offsets=_by_chunks(lambda part: self.offsets[part].double() @ axes, self.offsets, self.n_axes),
+            means=self.means @ axes,
             spherical=spherical,
         )
 
@@ -114,15 +114,17 @@ class Frame:
         return (1 - shrunk) * self.freedom / (self.freedom - of_set).clamp_min(1), n_remaining
 
 
-def _onto(values: Tensor, axes: Tensor) -> Tensor:
-    """Change to other axes, (n_axes, n_new_axes), or stretch them, (n_axes,)."""
-    return values * axes if axes.dim() == 1 else values @ axes
+def _by_chunks(compute: Callable[[slice], Tensor], like: Tensor, n_axes: int) -> Tensor:
+    """Compute some rows at once, (n_samples, n_axes), in the precision of ``like``: lists of them stay in memory."""
+    found = like.new_empty(len(like), n_axes)
+    for part in row_chunks(len(like), 16 * max(n_axes, like.shape[1])):
+        found[part] = compute(part)
+    return found
 
 
 def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
     """Put samples along the axes of W, the pooled within-class covariance of all but the ``degenerate`` classes."""
     features, classes = samples.features, samples.classes
-    chunks = list(row_chunks(len(features), 16 * features.shape[1]))
     means = class_means(samples)
     origin = means.mean(0)
     varies = _varying(samples)
@@ -132,7 +134,7 @@ def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
     def along(values: Tensor) -> Tensor:
         return values @ axes if is_wide else values.index_select(1, columns)
 
-    offsets = torch.cat([along(features[part].double() - means[classes[part]]).to(features.dtype) for part in chunks])
+    offsets = _by_chunks(lambda part: along(features[part].double() - means[classes[part]]), features, axes.shape[1])
     sets = LeftOutSets(samples, degenerate, offsets)
     freedom = float(sets.freedoms.sum())
     values, vectors = torch.linalg.eigh(_pooled_scatter(samples, degenerate, offsets, axes) / freedom)
@@ -153,7 +155,7 @@ def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
         n_varying=n_varying,
         freedom=freedom,
     )
-    return frame.onto(vectors, 0.0)
+    return frame.onto(vectors, vectors.T, 0.0)
 
 
 def _members(samples: Samples) -> list[ClassMembers]:
@@ -217,11 +219,12 @@ def choose_frame(frame: Frame, validation: Tensor) -> Frame:
 
 def rotated(frame: Frame, spherical: float) -> Frame:
     """Stretch and rotate a frame along the axes of W to coordinates where T is the identity and B diagonal."""
-    frame = frame.onto(frame.stretches(spherical), spherical)
-    _, values, rotation = torch.linalg.svd(frame.means, full_matrices=True)
+    stretches = frame.stretches(spherical)
+    _, values, rotation = torch.linalg.svd(frame.means * stretches, full_matrices=True)
     variances = torch.zeros_like(frame.within)
     variances[: len(values)] = values.square() / max(1, len(frame.means) - 1)
-    return replace(frame.onto(rotation.T, spherical), variances_of_means=variances)
+    onto = stretches.unsqueeze(1) * rotation.T
+    return replace(frame.onto(onto, rotation / stretches, spherical), variances_of_means=variances)
 
 
 def _entropies(frame: Frame, spherical: float, validation: Tensor, weights: Tensor) -> Tensor:

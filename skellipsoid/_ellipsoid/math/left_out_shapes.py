@@ -17,8 +17,8 @@ from .covariance import (
     background,
     factors,
     principal_axes,
+    scatters_in_order,
     typical_variance,
-    without_padding,
 )
 from .frames import Frame
 from .left_out import Chunk, Sets
@@ -100,7 +100,7 @@ class LeftOutShapes:
         return Moments(
             frame.sets.weights.totals,
             frame.sets.freedoms,
-            without_padding(self.class_axes)[1],
+            scatters_in_order(self.class_axes)[0],
             frame.variances_of_means,
             self.stretches,
             frame.spherical * frame.mean_variance,
