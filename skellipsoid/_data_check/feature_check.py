@@ -17,7 +17,8 @@ from .._core.messages import numbered
 from .._core.norms import norms
 from .._core.validation import LARGEST_VALUE, check_groups, naming_rows, read_features, with_nan
 from .._held_out.table import FEWEST_OF_CLASS
-from .._samples.duplicates import equal_samples, find_duplicates, pairwise, pieces
+from .._samples.duplicates import find_duplicates, pairwise, pieces
+from .._samples.equal import equal_samples
 from .column_check import check_columns
 from .findings import Finding, as_bunch, grouped, listed, named_class, named_groups, named_rows
 

@@ -26,7 +26,8 @@ from .._core.validation import check_squares, enumerated, naming_rows, read_feat
 from .._core.warn import warn
 from .._held_out.expected import Expected
 from .._held_out.table import FEWEST_OF_CLASS
-from .._samples.duplicates import equal_samples, find_duplicates
+from .._samples.duplicates import find_duplicates
+from .._samples.equal import equal_samples
 from .._samples.projections import Projection
 from .._samples.training_samples import TrainingSamples
 from .._samples.units import column_units

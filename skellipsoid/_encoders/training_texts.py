@@ -14,7 +14,8 @@ from .._core.characters import normalize_text
 from .._core.labels import as_kind_of, as_labels, cast_open_label, check_given, is_text
 from .._core.texts import equal_texts
 from .._core.validation import enumerated, number
-from .._samples.duplicates import find_duplicates, in_order
+from .._samples.duplicates import find_duplicates
+from .._samples.equal import in_order
 from .._samples.samples import joined
 
 

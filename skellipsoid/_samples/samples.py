@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.stats import median_abs_deviation
 
-from .duplicates import in_order
+from .equal import in_order
 
 if TYPE_CHECKING:  # metrics need no torch
     from torch import Tensor

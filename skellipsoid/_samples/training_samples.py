@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from .duplicates import FEWEST_FEATURES, equal_samples, find_duplicates, in_order
+from .duplicates import FEWEST_FEATURES, find_duplicates
+from .equal import equal_samples, in_order
 from .samples import Samples, find_scale
 
 if TYPE_CHECKING:  # most baselines need no torch

@@ -20,7 +20,7 @@ from .._ellipsoid.math.closed_form import finish, prepare
 from .._ellipsoid.methods import warn_of_few
 from .._held_out.expected import Expected
 from .._held_out.table import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOutTable
-from .._samples.duplicates import in_order
+from .._samples.equal import in_order
 from .._samples.samples import Samples, usable_scale
 from .._samples.units import column_units, in_units
 from .._torch.devices import resolve_device, resolve_seed

@@ -7,7 +7,7 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from skellipsoid import find_duplicates
-from skellipsoid._samples import duplicates
+from skellipsoid._samples import duplicates, equal
 
 N_ROWS = 60  # of each of three classes, before they are copied
 
@@ -239,6 +239,6 @@ def test_equal_samples_are_told_from_those_with_equal_hashes(dtype, monkeypatch)
     """Also 0 and −0 are equal, and equal features of two classes are not."""
     features = np.array([[0.0, 1], [2, 3], [-0.0, 1], [2, 3], [2, 4]], dtype=dtype)
     classes = np.array([0, 1, 0, 2, 1])
-    assert duplicates.equal_samples(features, classes).tolist() == [0, 1, 0, 2, 3]
-    monkeypatch.setattr(duplicates, "_hashes", lambda table, labels: np.zeros(len(table), dtype=np.uint64))
-    assert duplicates.equal_samples(features, classes).tolist() == [0, 1, 0, 2, 3]
+    assert equal.equal_samples(features, classes).tolist() == [0, 1, 0, 2, 3]
+    monkeypatch.setattr(equal, "_hashes", lambda table, labels: np.zeros(len(table), dtype=np.uint64))
+    assert equal.equal_samples(features, classes).tolist() == [0, 1, 0, 2, 3]

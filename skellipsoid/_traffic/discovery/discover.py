@@ -17,7 +17,7 @@ from ..._core.texts import texts_of
 from ..._core.validation import check_squares, number
 from ..._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from ..._encoders.text_features import TextFeatures
-from ..._samples.duplicates import equal_samples
+from ..._samples.equal import equal_samples
 from .groups import find_groups
 from .likelihood import EmbeddedClasses, Floats, fit_coordinates, mean_ratios
 from .result import DiscoveredClasses
