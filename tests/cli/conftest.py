@@ -51,12 +51,8 @@ def table(tmp_path, texts, labels):
 def saved(tiny_model, texts, labels, tmp_path_factory):
     """What ``train --save`` writes."""
     folder = tmp_path_factory.mktemp("cli") / "model"
-    pipeline = Pipeline(
-        [
-            ("enc", SupConTextEncoder(tiny_model, finetune="head", max_iter=3, random_state=0, verbose=1)),
-            ("clf", EllipsoidOpenSetClassifier(random_state=0)),
-        ]
-    )
+    encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=3, random_state=0, verbose=1)
+    pipeline = Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=0))])
     save(pipeline.fit(texts, labels), folder)
     return folder
 

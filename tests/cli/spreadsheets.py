@@ -25,32 +25,11 @@ Pouvez-vous me rappeler demain matin ?|L'écran est cassé|Je n'ai pas reçu mon
 C'est trop cher|Où se trouve la boutique la plus proche ?|La taille ne va pas, c'est trop serré
 Est-ce que c'est remboursé ?|Bonjour, j'ai un problème|Garçon de café à Nîmes|Mon numéro a changé
 À quelle heure fermez-vous ?|Je préfère payer par chèque|Oui, s'il vous plaît""",
-    "Spanish": """¿Dónde está mi pedido?|Quiero cancelar la reserva|No me llegó el paquete
-¿Cuánto cuesta el envío a España?|Buenos días, tengo un problema|La contraseña no funciona
-¿A qué hora abren mañana?|Necesito una factura|Muchas gracias|El tamaño es demasiado pequeño
-¿Puedo pagar en efectivo?|Se me rompió el teléfono|Me cobraron dos veces este año
-Quisiera hablar con una persona|¿Tienen este artículo en otro color?|Sí, así está bien|No, todavía no
-Devolución, por favor|Cambiar la dirección de envío|¿Por qué tarda tanto?""",
-    "Portuguese": """Onde está a minha encomenda?|Quero cancelar a reserva|Não recebi o pacote
-Quanto custa o envio para São Paulo?|Bom dia, tenho uma dúvida|A senha não funciona|A que horas abrem amanhã?
-Preciso da fatura deste mês|Muito obrigado|O tamanho é pequeno demais|Posso pagar com cartão de crédito?
-O telefone avariou|Fui cobrado duas vezes|Até já|Queria falar com um atendente|Vocês têm outra cor?|Sim, é isso
-Ainda não|Devolução do produto, por favor|Mudar o endereço de entrega""",
-    "Swedish": """Var är min beställning?|Jag vill avboka mitt besök|Paketet har inte kommit fram
-Vad kostar frakten till Malmö?|Hej, jag har en fråga|Lösenordet fungerar inte|När öppnar ni imorgon?
-Jag behöver en faktura|Tack så mycket|Storleken är för liten|Kan jag betala med kort?|Skärmen är sönder
-Ni har dragit pengar två gånger|Hej då|Jag vill prata med någon|Finns den i en annan färg?|Ja, det är rätt
-Nej, inte än|Ändra leveransadressen|Hur gör jag för att säga upp avtalet?""",
     "Polish": """Gdzie jest moje zamówienie?|Chcę odwołać rezerwację|Paczka nie dotarła
 Ile kosztuje wysyłka do Łodzi?|Dzień dobry, mam pytanie|Hasło nie działa|O której jutro otwieracie?
 Potrzebuję faktury|Dziękuję bardzo|Rozmiar jest za mały|Czy mogę zapłacić kartą?|Zepsuł mi się telefon
 Pobrano opłatę dwa razy|Do widzenia|Chciałbym porozmawiać z konsultantem|Czy jest inny kolor?|Tak, zgadza się
 Jeszcze nie|Zmienić adres dostawy|Zamów taksówkę na szóstą""",
-    "Czech": """Kde je moje objednávka?|Chci zrušit rezervaci|Balík nedorazil|Kolik stojí doprava do Plzně?
-Dobrý den, mám dotaz|Heslo nefunguje|V kolik zítra otevíráte?|Potřebuji fakturu|Děkuji mnohokrát
-Velikost je příliš malá|Mohu platit kartou?|Rozbil se mi telefon|Strhli jste mi to dvakrát|Na shledanou
-Chtěl bych mluvit s člověkem|Máte jinou barvu?|Ano, přesně tak|Ještě ne|Změnit adresu doručení
-Jak můžu ukončit smlouvu?""",
     "Turkish": """Siparişim nerede?|Rezervasyonumu iptal etmek istiyorum|Paket gelmedi
 İstanbul'a kargo ücreti ne kadar?|Günaydın, bir sorum var|Şifre çalışmıyor|Yarın saat kaçta açılıyorsunuz?
 Fatura lazım|Çok teşekkürler|Beden çok küçük|Kartla ödeyebilir miyim?|Telefonum bozuldu|İki kez ücret alındı
@@ -220,8 +199,8 @@ def _table(number: int, way: tuple[Any, ...], messages: list[tuple[str, str]], r
 
 
 #: What stands for true and for the months in a cell.
-_TRUE = {"German": "WAHR", "French": "VRAI", "Polish": "PRAWDA"}
-_MONTHS = {"German": "{:02}. Feb", "French": "{:02}-f\u00e9vr", "Polish": "{:02}.lut"}
+_TRUE = {"German": "WAHR", "Polish": "PRAWDA"}
+_MONTHS = {"German": "{:02}. Feb", "Polish": "{:02}.lut"}
 
 
 def as_spreadsheet(cell: str, country: str) -> str:

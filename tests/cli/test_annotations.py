@@ -26,26 +26,12 @@ def binary(text, label, answer="accept"):
 
 def task(number, text, *annotations, **data):
     """One task of Label Studio's format JSON; an annotation is its choices, ``None`` a cancelled one."""
-    given = [
-        {
-            "id": 100 * number + i,
-            "completed_by": i,
-            "result": [
-                {
-                    "value": {"choices": choices or ["joke"]},
-                    "id": "a",
-                    "from_name": "sentiment",
-                    "to_name": "text",
-                    "type": "choices",
-                    "origin": "manual",
-                }
-            ],
-            "was_cancelled": choices is None,
-            "ground_truth": False,
-            "lead_time": 4.2,
-        }
-        for i, choices in enumerate(annotations)
-    ]
+    part = {"id": "a", "from_name": "sentiment", "to_name": "text", "type": "choices", "origin": "manual"}
+    given = []
+    for i, choices in enumerate(annotations):
+        result = [part | {"value": {"choices": choices or ["joke"]}}]
+        more = {"was_cancelled": choices is None, "ground_truth": False, "lead_time": 4.2}
+        given.append({"id": 100 * number + i, "completed_by": i, "result": result, **more})
     counts = {"total_annotations": len(given), "cancelled_annotations": 0, "project": 3, "updated_by": 1}
     own = {"drafts": [], "predictions": [], "data": {"text": text, **data}, "meta": {}, "created_at": "2026-01-02"}
     return {"id": number, "annotations": given, "file_upload": "a.csv", **own, **counts, "comment_authors": []}
@@ -88,56 +74,53 @@ def feedback(text, *answers):
     return {"text": text, "label": given, **guess, "external_id": text, "metadata": "{}"}
 
 
-#: Records of a tool: those with one label, in order, then one that is left out and one with two labels.
+#: Columns of a tool, records with one label in order, then one that is left out and one with two labels.
 EXPORTS = {
     "Prodigy": (
+        ("text", "accept"),
         [prodigy(text, [label]) for text, label in ROWS],
         [prodigy(NOTES[0][0], ["joke"], "reject"), prodigy(NOTES[1][0], ["light", "alarm"])],
     ),
     "Prodigy, yes or no": (
+        ("text", "label"),
         [binary(text, label) for text, label in ROWS],
         [binary(NOTES[0][0], "joke", "ignore"), binary(NOTES[1][0], ["light", "alarm"])],
     ),
     "Label Studio": (
+        ("data.text", "annotations.sentiment"),
         [task(i, text, [label]) for i, (text, label) in enumerate(ROWS)],
         [task(8, NOTES[0][0], None), task(9, NOTES[1][0], ["light", "alarm"])],
     ),
     "Label Studio, two people": (
+        ("data.text", "annotations.sentiment"),
         [task(i, text, *[None, [label]][i % 2 :], [label]) for i, (text, label) in enumerate(ROWS)],
         [task(8, NOTES[0][0], None, None), task(9, NOTES[1][0], ["light"], ["alarm"])],
     ),
     "Label Studio, minimal": (
+        ("text", "choice"),
         [minimal(i, text, label) for i, (text, label) in enumerate(ROWS)],
         [minimal(8, NOTES[0][0], None), minimal(9, NOTES[1][0], {"choices": ["light", "alarm"]})],
     ),
     "Argilla": (
+        ("fields.text", "responses.label"),
         [record(text, label) for text, label in ROWS],
         [record(NOTES[0][0]), record(NOTES[1][0], "light", "alarm")],
     ),
     "Argilla, flat": (
+        ("text", "responses.label"),
         [flat(text, ["joke", label], ["discarded", "submitted"]) for text, label in ROWS],
         [flat(NOTES[0][0], ["joke"], ["discarded"]), flat(NOTES[1][0], ["light", "alarm"], ["submitted"] * 2)],
     ),
     "Argilla 1": (
+        ("text", "annotation"),
         [old(text, label) for text, label in ROWS],
         [old(NOTES[0][0], "joke", "Discarded"), old(NOTES[1][0], ["light", "alarm"])],
     ),
     "Argilla 1, feedback": (
+        ("text", "responses.label"),
         [feedback(text, label, label) for text, label in ROWS],
         [feedback(NOTES[0][0]), feedback(NOTES[1][0], "light", "alarm")],
     ),
-}
-#: Where the texts and labels are.
-COLUMNS = {
-    "Prodigy": ("text", "accept"),
-    "Prodigy, yes or no": ("text", "label"),
-    "Label Studio": ("data.text", "annotations.sentiment"),
-    "Label Studio, two people": ("data.text", "annotations.sentiment"),
-    "Label Studio, minimal": ("text", "choice"),
-    "Argilla": ("fields.text", "responses.label"),
-    "Argilla, flat": ("text", "responses.label"),
-    "Argilla 1": ("text", "annotation"),
-    "Argilla 1, feedback": ("text", "responses.label"),
 }
 
 
@@ -151,12 +134,11 @@ def wrote(tmp_path, records, name):
 @pytest.mark.parametrize("name", ["export.json", "export.jsonl"])
 @pytest.mark.parametrize("tool", EXPORTS)
 def test_the_export_of_a_tool_is_read_by_its_own_fields(tmp_path, tool, name):
-    kept, left_out = EXPORTS[tool]
+    (text, label), kept, left_out = EXPORTS[tool]
     path = wrote(tmp_path, [left_out[0], *kept, left_out[1]], name)
     rows, said = read(path)
     assert rows == ROWS
     assert numbers_of(path)[0] == [2, 3, 4, 5]
-    text, label = COLUMNS[tool]
     assert f"texts from column {text!r}, labels from column {label!r} (guessed" in said[0]
     several = f"1 row of {str(path)!r} has several labels, of one annotator or of several who disagree: they are"
     assert sum(line.startswith(several) for line in said) == 1
@@ -178,20 +160,15 @@ def test_rows_of_label_studio_as_csv(tmp_path):
 
 
 def test_of_two_questions_the_user_chooses_one(tmp_path):
-    records = []
-    for i, (text, label) in enumerate(ROWS):
-        one = task(i, text, [label], subject="hi there")
-        other = one["annotations"][0]["result"][0] | {"from_name": "urgency", "value": {"choices": [str(i % 2)]}}
-        one["annotations"][0]["result"].append(other | {"value": {"choices": [str(i % 2)]}})
-        records.append(one)
+    records = [task(i, text, [label], subject="hi there") for i, (text, label) in enumerate(ROWS)]
+    for i, record in enumerate(records):  # neither name is usual
+        (one,) = record["annotations"][0]["result"]
+        other = one | {"from_name": "urgency", "value": {"choices": [str(i % 2)]}}
+        record["annotations"][0]["result"] = [other, one | {"from_name": "choice"}]
     path = wrote(tmp_path, records, "export.json")
     other = r"'annotations.urgency' .such as '0'"
     message = rf"holds the labels; choose with --label-column from \d+ {other}., \d+ 'annotations.choice' .such as 'al"
-    records[0]["annotations"][0]["result"].reverse()
-    for one in records:  # neither name is usual
-        for part in one["annotations"][0]["result"]:
-            part["from_name"] = part["from_name"].replace("sentiment", "choice")
     with pytest.raises(ValueError, match=message):
-        read(wrote(tmp_path, records, "export.json"))
+        read(path)
     chosen, _ = read(path, label_column="annotations.urgency")
     assert chosen == [(text, str(i % 2)) for i, (text, _) in enumerate(ROWS)]

@@ -3,26 +3,15 @@
 import json
 import sys
 
-import numpy as np
 import pytest
-from export_helpers import MANIFEST, changed_manifest, content_of, damage, remedy, run
-from sklearn.pipeline import Pipeline
+from export_helpers import MANIFEST, changed_manifest, remedy, run
 
-from skellipsoid import EllipsoidOpenSetClassifier, load, save
 from skellipsoid.cli import main
 
 RUN = "import sys; from skellipsoid.cli import main; status = main(sys.argv[1:])\n"
 #: Lines that are odd in one way each.
 LINES = [
-    *(
-        "wake me at six",
-        "",
-        "   ",
-        "a\ttab",
-        "ünïcödé 左",
-        "\U0001f469\u200d\U0001f4bb lights off",
-        "\x1b[2J rain \u202e",
-    ),
+    *("wake me at six", "", "   ", "a\ttab", "ünïcödé 左", "\U0001f469\u200d\U0001f4bb off", "\x1b[2J rain \u202e"),
     *("balance " * 5000, "x" * 20_000, "wake me at six", "\ufeffrain", "a\x0bb\u2028c", "it; has, many | marks", "0"),
 ]
 
@@ -83,31 +72,6 @@ def test_files_are_answered_in_the_same_way(name, content, options, only_export,
     assert run(capsys, "predict", "--model", only_export, "--data", path, *options) == expected
 
 
-def test_a_run_over_many_files_goes_on_with_the_other_way(model, alone, tmp_path, capsys):
-    for i, line in enumerate(LINES[:4]):
-        (tmp_path / f"{i}.txt").write_text(f"{line}\nrain", encoding="utf-8")
-    words = ["predict", "--data", tmp_path / "*.txt", "--json", "--out"]
-    weights = content_of(model)
-    damage(model)
-    assert run(capsys, *words, tmp_path / "out", "--model", model)[0] == 0
-    assert len(list((tmp_path / "out").glob("*.jsonl"))) == 4
-    (model / "onnx").rename(tmp_path / "away")
-    for name in filter(lambda name: not name.startswith("onnx/"), weights):
-        (model / name).write_bytes(weights[name])
-    (tmp_path / "4.txt").write_text("lights off", encoding="utf-8")
-    status, out, _ = run(capsys, *words, tmp_path / "out", "--model", model)
-    assert (status, out) == (
-        0,
-        f"The predictions for 1 file are in {tmp_path / 'out'}; 4 had their predictions already\n",
-    )
-    assert run(capsys, *words, tmp_path / "whole", "--model", alone)[0] == 0
-    written = [
-        {name: text for name, text in content_of(tmp_path / name).items() if name.endswith("l")}
-        for name in ("out", "whole")
-    ]
-    assert written[0] == written[1]
-
-
 def test_who_writes_the_export_alone_decides_no_answer(model, give_input, capsys):
     """An export with other answers that says it was made of this model, with a right hash of its own."""
     answers = json.loads((model / "onnx" / MANIFEST).read_bytes())["answers"]
@@ -131,7 +95,7 @@ def test_without_onnxruntime_the_model_answers_and_there_is_no_export(model, cap
 
 
 @pytest.mark.parametrize("machine", ["one_core", "many_cores"], indirect=True)
-@pytest.mark.parametrize("wanted", ["3", "0", "no"])
+@pytest.mark.parametrize("wanted", ["3", "no"])
 def test_threads_answer_in_the_order_of_the_lines(
     wanted, machine, model, alone, texts, open_texts, give_input, capsys, monkeypatch
 ):
@@ -143,24 +107,3 @@ def test_threads_answer_in_the_order_of_the_lines(
         found.append(run(capsys, "predict", "--model", folder))
     assert found[0] == found[1]
     assert [line.partition("\t")[2] for line in found[1][1].splitlines()] == lines
-
-
-@pytest.mark.slow
-def test_the_warning_of_unlike_norms_is_the_same(exported, texts, labels, tmp_path, give_input, capsys):
-    encoder = load(exported)[0]
-    features = np.tile(100 * encoder.transform(texts), (2, 1))
-    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(features, np.tile(labels, 2))
-    save(Pipeline([("enc", encoder), ("clf", classifier)]), tmp_path / "model")
-    given = "\n".join([*texts[:10], *texts[:9]])  # the first use of the model is the twentieth text
-    found = []
-    for content in (given, "\n".join(texts[:10])):
-        give_input(content)
-        found.append(run(capsys, "predict", "--model", tmp_path / "model"))
-    assert "New samples have a Euclidean norm of 1, but training samples had 100" in found[0][2]
-    assert found[1][2] == ""
-    assert main(["export", "--model", str(tmp_path / "model")]) == 0
-    capsys.readouterr()
-    damage(tmp_path / "model")
-    for content, expected in zip((given, "\n".join(texts[:10])), found, strict=True):
-        give_input(content)
-        assert run(capsys, "predict", "--model", tmp_path / "model") == expected

@@ -3,25 +3,9 @@
 import json
 import sys
 
-import numpy as np
 import pytest
 
-from skellipsoid import load, save
 from skellipsoid.cli import main
-
-
-def test_labels_that_a_terminal_would_obey_are_printed_harmless(saved, table, tmp_path, give_input, capsys):
-    pipeline = load(saved)
-    pipeline[-1].classes_ = np.array([f"\x1b[2J{label}\u2028" for label in pipeline[-1].classes_])
-    save(pipeline, tmp_path / "model")
-    give_input("wake me at six\n")
-    assert main(["predict", "--model", str(tmp_path / "model"), "--scores"]) == 0
-    assert main(["evaluate", "--model", str(tmp_path / "model"), "--data", str(table)]) == 0
-    printed = capsys.readouterr().out
-    assert "[2Jalarm" in printed
-    assert "\x1b" not in printed
-    assert "\u2028" not in printed
-
 
 #: What a terminal obeys, or writes from the right; and what it does not.
 OBEYED = "wake\x1b[2J me\x9b2J\x07\x00\x7f at \u202exis\u2066\u200f\u061c\u2028"
@@ -47,15 +31,14 @@ def test_texts_that_a_terminal_would_obey_are_escaped_there_alone(saved, give_in
 
 def test_reports_escape_texts_and_labels_everywhere(saved, tmp_path, texts, labels, tiny_command, give_input, capsys):
     path = tmp_path / "mine.jsonl"
-    rows = [
-        {"text": f"{text} {OBEYED}", "label": f"{label}\x1b[2J\u202e"}
-        for text, label in zip(texts, labels, strict=True)
-    ]
+    rows = zip(texts, labels, strict=True)
+    rows = [{"text": f"{text} {OBEYED}", "label": f"{label}\x1b[2J\u202e"} for text, label in rows]
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     printed = []
     for words in (
         ["train", "--data", path, "--save", tmp_path / "model", "--report", "--finetune", "none"],
         ["demo", OBEYED, "--data", path, "--report"],
+        ["predict", "--model", tmp_path / "model", "--scores", "wake me at six"],
         ["evaluate", "--model", saved, "--data", path],
         ["compare", "--before", saved, "--after", tmp_path / "model", "--data", path],
         ["traffic", "--model", tmp_path / "model", "--data", path, "--save", tmp_path / "groups.tsv"],

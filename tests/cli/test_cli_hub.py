@@ -1,15 +1,11 @@
 """Promise: commands that leave a model as it is take one from the hub, those that change one do not."""
 
-import subprocess
-import sys
-
 import pytest
 from hub_helpers import TOKEN, client_of, running_hub
 
 from skellipsoid.cli import main
 
 NAME = "user/intents"
-TEXTS = "wake me at six\nplay jazz songs\n"
 
 
 @pytest.fixture
@@ -17,30 +13,6 @@ def hub(tmp_path, monkeypatch):
     with running_hub() as hub, client_of(hub, tmp_path / "cache", monkeypatch):
         monkeypatch.chdir(tmp_path)
         yield hub
-
-
-@pytest.mark.slow
-def test_predict_asks_the_hub_that_the_environment_names(saved, tmp_path, give_input, capsys, fresh_environment):
-    give_input(TEXTS)
-    assert main(["predict", "--model", str(saved)]) == 0
-    expected = capsys.readouterr().out
-    assert len(expected.splitlines()) == 2
-    with running_hub() as hub:
-        commit = hub.add(NAME, saved)
-        settings = {"HF_ENDPOINT": hub.address, "HF_HOME": str(tmp_path)}
-        for offline in ("0", "1"):  # what is in the cache needs no network
-            done = subprocess.run(
-                [*(sys.executable, "-m", "skellipsoid", "predict", "--quiet"), "--model", NAME, "--revision", commit],
-                input=TEXTS,
-                capture_output=True,
-                cwd=tmp_path,
-                env=fresh_environment() | settings | {"HF_HUB_OFFLINE": offline},
-                text=True,
-                timeout=120,
-            )
-            assert (done.returncode, done.stderr, done.stdout) == (0, "", expected)
-            assert bool(hub.downloaded()) == (offline == "0")
-            hub.requests.clear()
 
 
 @pytest.mark.parametrize("command", ["set-threshold", "remove"])

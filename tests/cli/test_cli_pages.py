@@ -249,55 +249,24 @@ def test_tables_of_a_report_are_sorted_and_its_threshold_moves(browser, tiny_com
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1440, "dark")])
-def test_pages_fit_the_screen_and_can_be_read_aloud(browser, reviewed, width, scheme, tmp_path):
+def test_pages_fit_the_screen_and_can_be_read_aloud(browser, saved, log, reviewed, width, scheme, tmp_path):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    many = {
-        "open": "-1", "classes": NAMES * 4, "numbers": False, "fewest": 5, "saves": "x", "next": "y", "notice": "z",
-        "messages": [
-            {"row": i, "digest": str(i), "text": HOSTILE[i % 10], "weight": 1, "candidates": NAMES[:3],
-             "nearest": HOSTILE[:3]}
-            for i in range(40)
-        ],
-        "run": "r",
-        "groups": [
-            {"group": i, "name": "<b> x", "rows": 3, "part_of": "a", "mixed": True, "members":
-             [{"text": text, "score": "1", "copies": 2} for text in HOSTILE]}
-            for i in range(5)
-        ],
-        "title": "report", "facts": [["data", HOSTILE[0]]], "tested": 3, "forecasts": [
-            {"name": "as fitted", "figures": {name: [50, 20, 70] for name in ("right", "wrong", "detected")}}
-        ],
-        "threshold": {"edges": [-1, 0, 1], "known": [0.2, 0.8], "open": [0.9, 0.1], "offset": 0,
-                  "curve": [[-1, 90, 10, 0, 20], [0, 80, 5, 15, 70], [1, 0, 0, 100, None]],
-                  "rows": [{"name": "a", "right": 1, "wrong": 2, "rejected": 3, "detected": 4, "is_of_model": True}]},
-        "opened": {"texts": 9, "detected": 3, "missed": [[text, "a"] for text in HOSTILE]},
-        "pairs": [["a", "<b>", 3]], "findings": HOSTILE,
-    }  # fmt: skip
-    classes = [
-        {
-            "name": name,
-            "texts": 3,
-            "right": 10 * i,
-            "wrong": 2,
-            "rejected": 3,
-            "advice": "x",
-            "missed": [[HOSTILE[i], "b"]],
-        }
-        for i, name in enumerate(NAMES)
-    ]
-    for kind, more in {"review": {}, "groups": {}, "report": {"classes": classes}}.items():
-        write_page(tmp_path / f"{kind}.html", kind, kind, many | more)
-    keys = {"review.html": ["1", "/", "Escape", "n"], "groups.html": []}
-    for path in (reviewed, *(tmp_path / f"{kind}.html" for kind in ("review", "groups", "report"))):
+    lines = [{"text": text, "label": label} for text, label in zip(HOSTILE, ["alarm", "-1"] * 5, strict=True)]
+    (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    commands = [f"traffic --model {saved} --data {log} --text-column text --save groups.html"]
+    commands += [f"evaluate --model {saved} --data test.jsonl --save-report report.html"]
+    for command in commands:
+        assert main(command.split()) == 0
+    keys = {reviewed: ["1", "/", "Escape", "n"]}
+    for path in (reviewed, tmp_path / "groups.html", tmp_path / "report.html"):
         page = opened(browser, path, viewport={"width": width, "height": 800}, color_scheme=scheme)
-        for key in ["", *keys.get(path.name, [])]:
+        for key in ["", *keys.get(path, [])]:
             if key:
                 page.keyboard.press(key)
             found = axe.run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"]})
             assert found.violations_count == 0, found.generate_report()
             assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         assert page.wrong == []
-        assert page.title() in ("40 messages to label", "review", "groups", "report")
         page.context.close()
 
 

@@ -1,7 +1,5 @@
 """Promise: predict never answers with an export that is stale, damaged or of another hand."""
 
-import errno
-import os
 import shutil
 
 import pytest
@@ -10,49 +8,22 @@ from export_helpers import MANIFEST, STALE, changed_manifest, content_of, damage
 from skellipsoid import export_onnx, load
 
 
-def changed(name, model, table, tmp_path, texts):
-    """Words of a command that changes a model."""
-    sheet = tmp_path / "sheet.tsv"
-    sheet.write_text(
-        "message\tlabel\n" + "".join(f"{text} please\talarm\n" for text in texts[:3]) + "tell a joke\t-1\n", "utf-8"
-    )
-    (tmp_path / "more.tsv").write_text("".join(f"{text} to french\ttranslate\n" for text in texts[:6]), "utf-8")
-    return {
-        "add": ["add", "--model", model, "--data", tmp_path / "more.tsv"],
-        "remove": ["remove", "--model", model, "--labels", "light"],
-        "merge": ["merge", "--model", model, "--labels", "light", "weather", "--into", "other"],
-        "set-threshold": ["set-threshold", "--model", model, "--rejection-rate", "0.2"],
-        "learn": ["learn", "--model", model, "--data", sheet],
-        "train": ["train", "--data", table, "--save", model, "--overwrite", "--finetune", "none"],
-    }[name]
-
-
 def outdated(model, texts=" and holds its texts", again=None):
     """The note of a command that leaves an export of an earlier model."""
     again = again or f"run skellipsoid export --model {model} again"
     return f"skellipsoid: The export in {str(model / 'onnx')!r} is of an earlier model{texts}; {again}, or remove it.\n"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "merge",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("add", "remove", "set-threshold", "learn", "train")),
-    ],
-)
-def test_a_changed_model_answers_itself_until_it_is_exported_again(
-    name, model, table, tmp_path, texts, give_input, capsys, tiny_command
-):
+def test_a_changed_model_answers_itself_until_it_is_exported_again(model, texts, give_input, capsys):
     before = content_of(model / "onnx")
-    assert tiny_command([*map(str, changed(name, model, table, tmp_path, texts))]) == 0, capsys.readouterr()
+    status, _, err = run(capsys, "merge", "--model", model, "--labels", "light", "weather", "--into", "other")
+    assert (status, err.count(outdated(model))) == (0, 1)
     assert content_of(model / "onnx") == before
-    assert capsys.readouterr().err.count(outdated(model)) == 1
     answers = [f"{label}\t{text}" for text, label in zip(texts, load(model).predict(texts), strict=True)]
-    for _ in range(2):
-        give_input("\n".join(texts))
-        status, out, err = run(capsys, "predict", "--model", model)
-        assert (status, out.splitlines()) == (0, answers)
-        assert err == f"skellipsoid: The export in {str(model / 'onnx')!r} {STALE}, {remedy(model)}"
+    give_input("\n".join(texts))
+    status, out, err = run(capsys, "predict", "--model", model)
+    assert (status, out.splitlines()) == (0, answers)
+    assert err == f"skellipsoid: The export in {str(model / 'onnx')!r} {STALE}, {remedy(model)}"
     assert run(capsys, "export", "--model", model)[0] == 0
     damage(model)
     give_input("\n".join(texts))
@@ -81,38 +52,29 @@ def test_the_note_of_a_stale_export_says_what_it_is(changes, holds, again, model
 
 
 @pytest.mark.parametrize(
-    ("name", "part"),
+    ("name", "damage", "part"),
     [
-        ("model.onnx", "The file 'model.onnx' of the model in {} is damaged (its SHA-256 differs), so the model"),
-        ("tokenizer.json", "The file 'tokenizer.json' of the model in {} is damaged (its SHA-256 differs), so the"),
-        (MANIFEST, f"{MANIFEST}' is damaged (its SHA-256 differs), so the model itself is loaded"),
+        ("model.onnx", "some bytes", "The file 'model.onnx' of the model in {} is damaged (its SHA-256 differs), so"),
+        ("tokenizer.json", "half", "The file 'tokenizer.json' of the model in {} is damaged (it has {} bytes, but"),
+        ("tokenizer.json", "gone", "The model in {} lacks its file 'tokenizer.json' (No such file or directory), so"),
+        (MANIFEST, "some bytes", f"{MANIFEST}' is damaged (its SHA-256 differs), so the model itself is loaded"),
+        (MANIFEST, "half", f"{MANIFEST}' is damaged ("),
     ],
 )
-@pytest.mark.parametrize("damage", ["some bytes", "half", "gone"])
-def test_in_place_of_a_damaged_export_the_model_answers(name, part, damage, model, give_input, capsys):
+def test_in_place_of_a_damaged_export_the_model_answers(name, damage, part, model, give_input, capsys):
     path = model / "onnx" / name
     content = path.read_bytes()
+    half = content[: len(content) // 2]
     path.unlink()
     if damage != "gone":
         changed = content.replace(b"offset", b"offzet") if name == MANIFEST else content[:-3] + b"  }"
-        path.write_bytes(changed if damage == "some bytes" else content[: len(content) // 2])
+        path.write_bytes(changed if damage == "some bytes" else half)
     give_input("wake me at six\n")
     status, out, err = run(capsys, "predict", "--model", model)
-    assert (status, out) == (0, "alarm\twake me at six\n")
-    if (name, damage) == (MANIFEST, "gone"):
-        assert err == ""  # what holds no manifest is no export
-        return
-    if damage == "gone":
-        part = f"The model in {{}} lacks its file '{name}' ({os.strerror(errno.ENOENT)}), so the model"
-    elif damage == "half" and name == MANIFEST:
-        part = f"{MANIFEST}' is damaged ("
-    elif damage == "half":
-        n_bytes = len(content) // 2, len(content)
-        part = part.replace("its SHA-256 differs", "it has {} bytes, but must have {}".format(*n_bytes))
-    assert part.format(repr(str(model / "onnx"))) in err
+    assert (status, out, err.count("\n")) == (0, "alarm\twake me at six\n", 1)
+    assert part.format(repr(str(model / "onnx")), len(half)) in err
     # Of a manifest that cannot be read, nothing says who wrote it.
     assert err.endswith(remedy(model, is_ours=(name, damage) != (MANIFEST, "half")))
-    assert err.count("\n") == 1
 
 
 @pytest.mark.slow
@@ -147,7 +109,7 @@ def test_a_command_that_writes_nothing_leaves_the_export_in_use(model, give_inpu
     assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
 
 
-@pytest.mark.parametrize("content", [b"[]", b"null", b"{}", b'{"made_of": 3}', b'{"made_of": [1]}', b"\xff"], ids=repr)
+@pytest.mark.parametrize("content", [b"[]", b"{}", b'{"made_of": [1]}', b"\xff"], ids=repr)
 def test_a_manifest_of_another_form_is_a_note(content, model, give_input, capsys):
     (model / "onnx" / MANIFEST).write_bytes(content)
     give_input("wake me at six\n")

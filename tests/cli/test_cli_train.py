@@ -5,8 +5,7 @@ import os
 import pickle
 import re
 import shutil
-import subprocess
-import sys
+import signal
 
 import numpy as np
 import pytest
@@ -32,20 +31,12 @@ def test_train_keeps_a_model_of_all_texts(tiny_model, table, texts, labels, tmp_
     at = next(i for i, row in enumerate(rows) if row.startswith("predict --ask, of 100:"))
     rows, forecast, questions = rows[:7], rows[8 : at - 1], rows[at + 1 :]
     assert forecast[0].startswith("What to expect of users' messages, each with an interval of 90 %.")
-    told = [re.findall(r"(\d+) \((\d+)-(\d+)\)", row) for row in forecast[-4:]]
-    assert [row.split("  ")[0] for row in forecast[-4:]] == [
-        "as fitted",
-        *(f"threshold for {n} % open" for n in (5, 20, 50)),
-    ]
-    figures = np.array(told, dtype=int)  # (n_thresholds, right wrong rejected detected, mean low high)
-    assert figures.shape == (4, 4, 3)
-    assert ((figures[..., 1] <= figures[..., 0]) & (figures[..., 0] <= figures[..., 2])).all()
-    assert (abs(figures[:, :3, 0].sum(axis=1) - 100) <= 2).all()
-    assert (np.diff(figures[1:, 2, 0]) >= 0).all()  # more is rejected where more is open
-    assert [row[:24] for row in questions] == [row[:24] for row in forecast[-4:]]
-    asked = np.array([re.findall(r"(\d+) \((\d+)-(\d+)\)", row) for row in questions], dtype=int)
-    assert asked.shape == (4, 2, 3)  # (n_thresholds, known open, mean low high)
-    assert ((asked[..., 1] <= asked[..., 0]) & (asked[..., 0] <= asked[..., 2])).all()
+    names = ["as fitted", *(f"threshold for {n} % open" for n in (5, 20, 50))]
+    for part, n_figures in ((forecast[-4:], 4), (questions, 2)):
+        assert [row.split("  ")[0] for row in part] == names
+        told = np.array([re.findall(r"(\d+) \((\d+)-(\d+)\)", row) for row in part], dtype=int)
+        assert told.shape == (4, n_figures, 3)  # (n_thresholds, n_figures, mean low high)
+        assert ((told[..., 1] <= told[..., 0]) & (told[..., 0] <= told[..., 2])).all()
     assert "\r" not in err
     loaded = load(folder)
     assert loaded.classes_.tolist() == ["alarm", "balance", "light", "weather"]
@@ -60,26 +51,24 @@ def test_train_keeps_a_model_of_all_texts(tiny_model, table, texts, labels, tmp_
     assert right + wrong + rejected == 100
     assert rejected == pytest.approx(100 * np.mean(held_out.score[~held_out.is_open] < 0), abs=1)
     assert detected == pytest.approx(100 * np.mean(held_out.score[held_out.is_open] < 0), abs=0.5)
-    assert [int(row[19:].split()[2]) for row in rows[2:]] == sorted(int(row[19:].split()[2]) for row in rows[2:])
 
 
 def test_train_takes_a_csv_file_and_every_option(tiny_model, texts, labels, open_texts, tmp_path, capsys):
     path = tmp_path / "requests.csv"
     rows = [*zip(texts, labels, strict=True), *((text, "oos") for text in open_texts)]
     path.write_text("text,label\n" + "".join(f'"{text}, ok",{label}\n' for text, label in rows), encoding="utf-8")
-    models = []
-    for name, finetune, seed in [("a", "none", 5), ("b", "none", 5), ("c", "full", 5), ("d", "head", 6)]:
+    scores = []
+    for name, finetune, seed in [("a", "none", 5), ("b", "none", 5), ("c", "head", 6)]:
         options = ["--finetune", finetune, "--seed", seed, "--open-label", "oos", "--quiet"]
         assert train(tiny_model, path, "--save", tmp_path / name, *options) == 0
-        models.append(load(tmp_path / name))
-        assert models[-1]["enc"].finetune == finetune
-        assert models[-1]["enc"].random_state == models[-1]["clf"].random_state == seed
-        assert models[-1].classes_.tolist() == ["alarm", "balance", "light", "weather"]
-        assert models[-1][-1].open_label_ == "oos"
+        model = load(tmp_path / name)
+        assert (model["enc"].finetune, model["enc"].random_state, model["clf"].random_state) == (finetune, seed, seed)
+        assert model.classes_.tolist() == ["alarm", "balance", "light", "weather"]
+        assert model[-1].open_label_ == "oos"
+        scores.append(model.score_samples(texts))
     assert capsys.readouterr().err == ""
-    first, second, *others = [model.score_samples(texts) for model in models]
-    np.testing.assert_array_equal(first, second)
-    assert not any(np.array_equal(first, other) for other in others)
+    np.testing.assert_array_equal(scores[0], scores[1])
+    assert not np.array_equal(scores[0], scores[2])
 
 
 def test_a_kept_model_says_what_it_was_trained_on(tiny_model, texts, labels, tmp_path, capsys):
@@ -101,22 +90,6 @@ def test_a_kept_model_says_what_it_was_trained_on(tiny_model, texts, labels, tmp
     assert "false rejection rate" in card
 
 
-def test_the_rejection_rate_holds_on_texts_that_were_held_out(tiny_model, table, texts, tmp_path, capsys):
-    offsets = {}
-    for rate in (0.25, 0.75):
-        folder = tmp_path / str(rate)
-        assert train(tiny_model, table, "--save", folder, "--rejection-rate", rate, "--finetune", "head") == 0
-        # A fifth of eight texts of each of four intents are held out, two of each.
-        found = capsys.readouterr().out.splitlines()[0]
-        share = found.removeprefix("Threshold: of 8 known texts that a first model was trained without, ")
-        assert float(share.partition("%")[0]) <= 100 * rate
-        model = load(folder)
-        offsets[rate] = model["clf"].offset_
-        assert len(model["clf"].groups_) == len(texts)
-        np.testing.assert_array_equal(model.predict(texts) == "-1", model.score_samples(texts) < offsets[rate])
-    assert offsets[0.25] < offsets[0.75]
-
-
 def test_of_few_texts_nothing_is_promised(tiny_model, texts, labels, tmp_path, capsys):
     path, folder = tmp_path / "few.tsv", tmp_path / "model"
     names = sorted(set(labels))[:2]
@@ -130,23 +103,6 @@ def test_of_few_texts_nothing_is_promised(tiny_model, texts, labels, tmp_path, c
     said = capsys.readouterr().out
     assert "There is no forecast" in said
     assert "±" not in said
-
-
-def test_what_may_be_wrong_with_the_texts_is_said_before_training(tiny_model, texts, labels, tmp_path, capsys):
-    path = tmp_path / "odd.tsv"
-    lines = [f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True)]
-    path.write_text(
-        "".join(["\ntext\tlabel\n\n", *lines, "tell a joke\tOOS\n", "wake me at six\tAlarm\n"]), encoding="utf-8"
-    )
-    assert train(tiny_model, path, "--save", tmp_path / "model", "--open-label", "oos") == 0
-    err = capsys.readouterr().err.splitlines()
-    assert err[0] == f"skellipsoid: lines 1, 3 of {str(path)!r} are empty and are left out."
-    assert err[1] == f"Look at these texts of {str(path)!r}:"
-    assert err[2].startswith("The open label 'oos' occurs nowhere, but 'OOS' does, in line 36")
-    assert err[3].startswith("The labels 'alarm' (8 rows) and 'Alarm' (1 row) differ only in case")
-    assert err[3].endswith("; write 'alarm' in line 37.")
-    # What its label says is done: nothing is changed.
-    assert {"Alarm", "OOS"} < set(load(tmp_path / "model").classes_)
 
 
 def test_a_run_that_fails_or_is_interrupted_leaves_no_folder(tiny_model, table, tmp_path, capsys, monkeypatch):
@@ -199,8 +155,10 @@ def test_overwrite_replaces_a_model_and_nothing_else(tiny_command, table, tmp_pa
     assert "--overwrite replaces the model in the folder of --save; name the folder" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("appears", ["a model", "a file", "a folder of the user's"])
-@pytest.mark.parametrize("options", [[], ["--overwrite"]])
+@pytest.mark.parametrize(
+    ("appears", "options"),
+    [("a model", []), ("a model", ["--overwrite"]), ("a file", []), ("a folder", ["--overwrite"])],
+)
 def test_a_folder_that_appears_during_the_training_costs_no_training(
     tiny_command, table, tmp_path, capsys, monkeypatch, appears, options
 ):
@@ -235,46 +193,15 @@ def test_a_folder_that_appears_during_the_training_costs_no_training(
         assert (folder if appears == "a file" else folder / "notes.txt").read_text() == "mine"
 
 
-# The text model that is named
-
-
-_TERMINATED = """
-import os, sys, time
-from skellipsoid.cli import main
-
-def slowly(descriptor):
-    print("saving", flush=True)
-    time.sleep(60)
-
-os.fsync = slowly
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
-@pytest.mark.parametrize("exists", [False, True])
-def test_a_termination_during_the_save_leaves_what_was_there(
-    table, saved, tiny_model, tmp_path, fresh_environment, exists
-):
-    folder = tmp_path / "models/mine"
-    folder.parent.mkdir()
-    if exists:
-        shutil.copytree(saved, folder)
-    before = {path: path.read_bytes() for path in folder.parent.rglob("*") if path.is_file()}
-    words = ["train", "--data", table, "--save", folder, "--overwrite", "--model-name", tiny_model, "--quiet"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", _TERMINATED, *map(str, words)],
-        env={**fresh_environment(), "TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert "saving" in process.stdout.readline()
-        process.terminate()
-        assert process.wait(30) == 143
-    assert {path: path.read_bytes() for path in folder.parent.rglob("*") if path.is_file()} == before
-    assert [path.name for path in folder.parent.iterdir()] == ["mine"] * exists
+def test_a_termination_during_the_save_leaves_what_was_there(saved, tmp_path, monkeypatch):
+    folder = shutil.copytree(saved, tmp_path / "model")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: signal.raise_signal(signal.SIGTERM))
+        assert main(["remove", "--model", str(folder), "--labels", "light", "--quiet"]) == 143
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert [*tmp_path.iterdir()] == [folder]
 
 
 def test_no_note_of_train_names_a_parameter_of_python(tiny_model, tmp_path, capsys):
@@ -294,17 +221,16 @@ def test_a_rejection_rate_needs_texts_to_hold_out(tiny_model, tmp_path, capsys):
     assert not (tmp_path / "model").exists()
 
 
+UNUSABLE = r"The embedding model '.*text model' cannot be used \(\w+Error: "
+
+
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("tokenizer_config.json", b"[]", r"The embedding model '.*text model' cannot be used \(\w+Error: "),
-        ("config.json", b'{"model_type": []}', r"The embedding model '.*text model' cannot be used \(\w+Error: "),
-        (
-            "pytorch_model.bin",
-            pickle.dumps([1]),
-            r"The folder '.*text model' holds no embedding model that can be loaded \(W",
-        ),
-        ("pytorch_model.bin", b"abc", r"The embedding model '.*text model' cannot be used \(\w+Error: "),
+        ("tokenizer_config.json", b"[]", UNUSABLE),
+        ("config.json", b'{"model_type": []}', UNUSABLE),
+        ("pytorch_model.bin", pickle.dumps([1]), r"The folder '.*text model' holds no embedding model that can be l"),
+        ("pytorch_model.bin", b"abc", UNUSABLE),
     ],
 )
 def test_a_damaged_text_model_is_one_sentence(tiny_model, table, tmp_path, capsys, name, content, sentence):

@@ -47,21 +47,6 @@ def test_each_command_that_reads_a_file_names_options_that_it_has(odd, said, sav
     assert len(raised) >= 3
 
 
-@pytest.mark.parametrize("command", ["set-threshold", "learn", "add", "remove", "merge"])
-def test_a_folder_that_exists_is_no_place_for_a_changed_model(command, saved, tmp_path, capsys):
-    words = {
-        "set-threshold": ["--open-share", "0.2"],
-        "learn": ["--data", "no.csv"],
-        "add": ["--data", "no.csv"],
-        "remove": ["--labels", "light"],
-        "merge": ["--labels", "light", "--into", "lamp"],
-    }[command]
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "mine.txt").touch()
-    assert main([command, "--model", str(saved), *words, "--save", str(tmp_path / "other")]) == 2
-    assert "other' exists; pass a new folder to --save." in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("way", ["file", "rows", "input"])
 def test_predict_says_that_a_file_is_empty(way, saved, tmp_path, capsys, give_input):
     (tmp_path / "empty.csv").write_text("", encoding="utf-8")

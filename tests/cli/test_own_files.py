@@ -1,6 +1,5 @@
 """Files that people have: many columns, any delimiter, Excel, JSON, parquet; which columns are taken, what is said."""
 
-import contextlib
 import csv
 import json
 
@@ -8,22 +7,12 @@ import pytest
 from file_helpers import ROWS, guessed, numbers_of, read, texts_of, write, written
 from operator_helpers import calls
 
-from skellipsoid import load
-
 TICKETS = [("id", "created", "message", "category")] + [
     (str(17 + i), f"2024-03-0{i + 1}", text, label) for i, (text, label) in enumerate(ROWS)
 ]
 
 
 # Delimiters, quotes, encodings
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "|", "\t"])
-@pytest.mark.parametrize("name", ["mine.csv", "mine.txt", "mine"])
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_any_delimiter_and_line_end(tmp_path, delimiter, name, end):
-    path = write(tmp_path, written(TICKETS, delimiter, lineterminator=end), name)
-    assert read(path) == (ROWS, guessed("'message'", "'category'"))
 
 
 def test_a_header_of_two_columns_is_no_text(tmp_path):
@@ -44,6 +33,7 @@ def test_what_excel_and_pandas_write(tmp_path):
     path = write(tmp_path, semicolons.encode("cp1252"))
     western = f"{str(path)!r} is not UTF-8 and is read as Windows-1252; if letters are wrong, save it as UTF-8 (in "
     assert read(path) == (ROWS, [f"{western}Excel: 'CSV UTF-8'), or name its encoding with --encoding.", *said])
+    assert read(write(tmp_path, 'text, label\nhi, "a"\n"so, hi", b\n')) == ([("hi", "a"), ("so, hi", "b")], [])
     frame = pandas.DataFrame(TICKETS[1:], columns=TICKETS[0])
     frame.to_csv(path)  # with its index
     assert read(path) == (ROWS, said)
@@ -51,24 +41,12 @@ def test_what_excel_and_pandas_write(tmp_path):
     assert read(path) == (ROWS, said)
 
 
-def test_quoted_cells_may_hold_lines_and_delimiters(tmp_path):
-    rows = [("two\nlines, and a comma", "alarm"), ('say "hi";', "greet"), ("a\ttab", "greet")]
-    for delimiter in ",;|":
-        text = written([("text", "label"), *rows], delimiter, lineterminator="\n")
-        assert read(write(tmp_path, text)) == (rows, [])
-    # Between tabs quotes are used where the plain form does not fit.
-    assert read(write(tmp_path, written([("text", "label"), *rows], "\t"), "mine.tsv")) == (rows, [])
-    assert read(write(tmp_path, 'text, label\nhi, "a"\n"so, hi", b\n')) == ([("hi", "a"), ("so, hi", "b")], [])
-
-
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
         (b"PK\x03\x04rest", "is a damaged workbook; take a complete copy of it"),
-        (b"\x1f\x8brest", "is compressed; unpack it first"),
         (b"PAR1rest", "is a parquet file; give it a name that ends in .parquet"),
-        ("text,label\n".encode("utf-16-le"), "^Line 1 of .* holds a zero byte, which no text does; remove it, or"),
-        (b"text,label\r\n\rwake\0 me,alarm\n", "^Line 3 of .* holds a zero byte"),
+        (b"text,label\r\n\rwake\0 me,alarm\n", "^Line 3 of .* holds a zero byte, which no text does; remove it, or"),
         ("text,label\nwake me,al\0arm\n".encode("utf-16"), "^Line 2 of .* holds a zero byte"),
         ("text,label\n".encode("utf-16") + b"x", "begins as UTF-16 text, but is damaged at byte 24; save it as UTF-8"),
     ],
@@ -93,54 +71,35 @@ def test_a_header_of_unusual_names_is_told_by_the_rows_below(tmp_path):
         assert read(write(tmp_path, written(rows_))) == (rows_, [])
 
 
-@pytest.mark.parametrize("last", [("customerMessage", "intent"), ("a", "b")])
-def test_five_thousand_columns_are_looked_through_a_few_times(tmp_path, last):
-    names = [f"feature_{i}" for i in range(5000)]
-    rows = [[*"0" * 5000, text, label] for text, label in ROWS * 2]
-    path = write(tmp_path, written([[*names, *last], *rows]))
+def test_a_thousand_columns_are_looked_through_a_few_times(tmp_path):
+    names = [f"feature_{i}" for i in range(1000)]
+    path = write(tmp_path, written([[*names, "a", "b"], *([*"0" * 1000, text, label] for text, label in ROWS * 2)]))
 
-    def read_or_refuse():
-        with contextlib.nullcontext() if last[1] == "intent" else pytest.raises(ValueError, match="is not clear which"):
-            assert read(path)[0] == ROWS * 2
+    def refuse():
+        with pytest.raises(ValueError, match="is not clear which"):
+            read(path)
 
-    counts, _ = calls(read_or_refuse)
+    counts, _ = calls(refuse)
     assert counts["max"] < 50  # each looks at all columns
-    assert counts.total() < 300 * 5000
+    assert counts.total() < 300 * 1000
 
 
-@pytest.mark.parametrize(
-    ("names", "options", "sentence"),
-    [
-        (
-            ["text", "label", "intent"],
-            {},
-            "is not clear which column of .* holds the labels; choose with --label-column f",
-        ),
-        (
-            ["title", "team", "intent"],
-            {"text_column": "heading"},
-            "^--text-column 'heading' is no column of .*: 1 'title'",
-        ),
-        (
-            ["text", "label", "label"],
-            {"label_column": "label"},
-            "'label' is the name of columns 2 and 3 of .*; pass the n",
-        ),
-        (["text", "label", "intent"], {"label_column": "4"}, "^--label-column '4' is no column of "),
-        (
-            ["text", "label", "x"],
-            {"text_column": "1", "label_column": "text"},
-            "both name column 'text'; name two columns",
-        ),
-    ],
-)
+UNCLEAR = [
+    (["text", "label", "intent"], {}, "which column of .* holds the labels; choose with --label-column f"),
+    (["title", "team", "intent"], {"text_column": "heading"}, "^--text-column 'heading' is no column of .*: 1 'title'"),
+    (["text", "label", "label"], {"label_column": "label"}, "'label' is the name of columns 2 and 3 of .*; pass the n"),
+    (["text", "label", "intent"], {"label_column": "4"}, "^--label-column '4' is no column of "),
+    (["text", "label", "x"], {"text_column": "1", "label_column": "text"}, "both name column 'text'; name two columns"),
+]
+
+
+@pytest.mark.parametrize(("names", "options", "sentence"), UNCLEAR)
 def test_what_is_not_clear_is_one_sentence_with_the_columns(tmp_path, names, options, sentence):
     path = write(tmp_path, written([names, *([text, label, label] for text, label in ROWS)]))
     with pytest.raises(ValueError, match=sentence) as caught:
         read(path, **options)
-    assert ("(such as 'wake me, please'), 2 " in str(caught.value)) == (
-        "both" not in sentence and "name of" not in sentence
-    )
+    lists_columns = "both" not in sentence and "name of" not in sentence
+    assert ("(such as 'wake me, please'), 2 " in str(caught.value)) == lists_columns
 
 
 # What is missing, and numbers
@@ -164,13 +123,7 @@ def test_rows_without_a_text_or_a_label_are_left_out_and_numbered(tmp_path):
     assert "(lines 3, 4, 5, 6, 7 and 3 more)" in said[0]
 
 
-@pytest.mark.parametrize(
-    "marker",
-    [
-        *("NaN", "nan", "NA", "N/A", "<NA>", "NULL", "Null", '""', "''", "\u200b", r"\N"),
-        *("#N/A N/A", "#NV", "#VALUE!", "#REF!", "(blank)", "(Leer)"),
-    ],
-)
+@pytest.mark.parametrize("marker", ["NaN", "N/A", "<NA>", "Null", '""', "\u200b", r"\N", "#NV", "#REF!", "(Leer)"])
 def test_what_programs_write_for_a_missing_label_is_no_class(tmp_path, marker):
     path = write(tmp_path, f"hi\tgreet\nho\t{marker}\nhe\tgreet\nhu\t\nbye\tNone\n", "mine.tsv")
     rows, said = read(path, "1", "2")
@@ -201,18 +154,16 @@ def test_labels_that_pandas_lost_are_left_out(tmp_path, written_):
     ("names", "clear"),
     [
         (("message", "channel"), False),
-        (("text", "ticket_status"), False),
         (("channel", "text"), False),
+        (("id", "text"), False),
         (("message", "team"), True),
-        (("id", "message", "channel"), False),
         (("id", "message", "team"), False),
-        (("Nachricht", "Nr", "Kategorie"), True),
         (("id", "message", "channel", "category"), True),
     ],
 )
 def test_a_table_without_a_label_column_is_no_training_on_another(tmp_path, names, clear):
-    cells = {"id": range(40), "Nr": range(40), "channel": ["mail", "phone"] * 20, "ticket_status": ["new", "old"] * 20}
-    cells |= {"category": ["a", "b"] * 20, "Kategorie": ["a", "b"] * 20, "team": ["a", "b"] * 20}
+    cells = {"id": range(40), "channel": ["mail", "phone"] * 20}
+    cells |= {"category": ["a", "b"] * 20, "team": ["a", "b"] * 20}
     texts = [f"{text} {i}" for i, (text, _) in enumerate(ROWS * 10)]
     rows = list(zip(*(cells.get(name, texts) for name in names), strict=True))
     path = write(tmp_path, written([names, *rows]))
@@ -221,38 +172,10 @@ def test_a_table_without_a_label_column_is_no_training_on_another(tmp_path, name
         return
     with pytest.raises(ValueError, match=r"^It is not clear which column of .* holds the labels; choose with --label"):
         read(path)
-    label = names[-1] if names[0] != "channel" else "channel"
-    assert len(read(path, label_column=label)[0]) == 40
+    assert len(read(path, label_column=names[0] if "text" in names else names[-1])[0]) == 40
 
 
 # The commands
-
-
-@pytest.fixture
-def tickets(tmp_path, texts, labels):
-    """A file with a number and a date before each text."""
-    rows = [(i, f"2024-03-{i % 28 + 1:02} 10:00", *row) for i, row in enumerate(zip(texts, labels, strict=True))]
-    return write(tmp_path, written([("id", "created", "message", "category"), *rows]), "tickets.csv")
-
-
-@pytest.mark.parametrize("command", ["train", "demo", "evaluate"])
-def test_the_commands_take_such_a_file_and_say_what_they_took(tickets, saved, tiny_command, tmp_path, capsys, command):
-    more = {
-        "train": ["--save", tmp_path / "m"],
-        "demo": ["alarm", "--save", tmp_path / "m"],
-        "evaluate": ["--model", saved],
-    }
-    words = [command, "--data", *map(str, [tickets, *more[command]])]
-    assert tiny_command(words) == 0
-    said = f"skellipsoid: {str(tickets)!r}: {guessed(repr('message'), repr('category'))[0]}\n"
-    assert capsys.readouterr().err.startswith(said)
-    if command != "evaluate":
-        assert load(tmp_path / "m").classes_.tolist() == ["alarm", "balance", "light", "weather"]
-        words.append("--overwrite")
-    assert tiny_command([*words, "--text-column", "message", "--label-column", "4"]) == 0
-    assert str(tickets) not in capsys.readouterr().err
-    assert tiny_command([*words, "--text-column", "text"]) == 2
-    assert "skellipsoid: --text-column 'text' is no column of " in capsys.readouterr().err
 
 
 # Encodings
@@ -261,35 +184,18 @@ def test_the_commands_take_such_a_file_and_say_what_they_took(tickets, saved, ti
 @pytest.mark.parametrize(
     ("encoding", "texts"),
     [
-        ("cp1251", ["где моя карта", "выключи свет"]),
-        ("koi8_r", ["где моя карта", "выключи свет"]),
         ("gb18030", ["我的卡在哪里", "关灯"]),
         ("big5", ["我的卡在哪裡", "關燈"]),
         ("shift_jis", ["カードはどこですか", "電気を消して"]),
-        ("mac_roman", ["où est ma carte à puce", "éteins la lumière"]),
         ("utf-16", ["où est ma carte", "關燈"]),
     ],
 )
 def test_an_encoding_that_is_not_utf_8_can_be_named(tmp_path, encoding, texts):
-    content = "".join(f"{text}\tname\n" for text in texts * 20).encode(encoding)
-    path = write(tmp_path, content, "mine.tsv")
-    assert read(path, encoding=encoding)[0] == [(text, "name") for text in texts * 20]
-    if encoding == "mac_roman":  # few lines, and another Latin reading
-        with pytest.raises(ValueError, match=r"its encoding is not clear: line 1 is .*; pass one of these options, or"):
-            read(path)
-    else:
-        assert read(path)[0] == [(text, "name") for text in texts * 20]
+    path = write(tmp_path, "".join(f"{text}\tname\n" for text in texts * 20).encode(encoding), "mine.tsv")
+    assert read(path, encoding=encoding)[0] == read(path)[0] == [(text, "name") for text in texts * 20]
 
 
 # Tools of annotation
-
-
-def test_half_an_emoji_is_replaced_and_named(tmp_path):
-    path = write(tmp_path, '{"text": "hi \\ud83d there", "label": "greet\\ude00"}\n' * 2, "mine.jsonl")
-    found, said = read(path)
-    assert found == [("hi \ufffd there", "greet\ufffd")] * 2
-    assert said[0].startswith("Lines 1, 2 of ")
-    assert "half an emoji" in said[0]
 
 
 def test_a_column_of_no_file_is_refused(tiny_command, capsys):
@@ -322,18 +228,6 @@ def test_a_line_above_a_table_is_not_its_only_column(tmp_path):
 def test_the_columns_of_dialogflow_are_known(tmp_path):
     rows = [("Intent Display Name", "Language", "Phrase"), *((label, "en", text) for text, label in ROWS)]
     assert read(write(tmp_path, written(rows)))[0] == list(ROWS)
-
-
-def test_texts_and_numbers_of_rows_are_no_texts_and_labels(tmp_path):
-    path = write(tmp_path, written([("id", "text"), *((i, f"{text} {i}") for i, (text, _) in enumerate(ROWS * 3))]))
-    with pytest.raises(
-        ValueError, match=r"is not clear which column of .* holds the labels; choose with --label-column"
-    ):
-        read(path)
-    with pytest.raises(
-        ValueError, match="with 1 field, but a text and a label are needed, with a tab, comma, semicolon"
-    ):
-        read(write(tmp_path, "text\nwake me\n"))
 
 
 def test_rows_that_a_line_break_has_cut_are_no_empty_cells(tmp_path):

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from file_helpers import read, texts_of
-from spreadsheets import LANGUAGES, Case, messages_of, real_messages, saved_csv, tables, written
+from spreadsheets import Case, messages_of, real_messages, saved_csv, tables, written
 
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._text_files.match_log import LabelledLog, digest
@@ -19,9 +19,8 @@ from skellipsoid.datasets import make_open_blobs
 ASKS = "its encoding is not clear"
 ENCODINGS = [
     *(("German", name) for name in ("cp1252", "mac_roman", "cp850")),
-    *((language, name) for language in ("French", "Spanish", "Swedish") for name in ("cp1252", "mac_roman")),
-    *[("Portuguese", "cp1252"), ("Polish", "cp1250"), ("Czech", "cp1250"), ("Turkish", "cp1254")],
-    *[("Russian", "cp1251"), ("Russian", "koi8_r"), ("English with quotes", "cp1252")],
+    *[("Polish", "cp1250"), ("Turkish", "cp1254"), ("English with quotes", "cp1252")],
+    *[("Russian", "cp1251"), ("Russian", "koi8_r")],
 ]
 
 
@@ -99,8 +98,6 @@ def test_quotes_between_tabs_are_those_of_the_file_where_they_are_needed(tmp_pat
         (b'<?xml version="1.0"?>\n<svg xmlns="x">', "is an SVG image"),
         (b"SQLite format 3\0", "is an SQLite database; export its table as CSV"),
         (b"BZh91AY&SY", "is compressed; unpack it first"),
-        (b"\xfd7zXZ\0\0", "is compressed; unpack it first"),
-        (b"\x28\xb5\x2f\xfd\x04", "is compressed; unpack it first"),
         (rb"{\rtf1\ansi hello}", "is a document of the Rich Text Format; save it as plain text"),
     ],
 )
@@ -134,7 +131,7 @@ def classifier():
     return EllipsoidOpenSetClassifier(random_state=0).fit(X, names[y])
 
 
-@pytest.mark.parametrize(("country", "seed"), [("German", 0), ("French", 1), ("Polish", 2)])
+@pytest.mark.parametrize(("country", "seed"), [("German", 0), ("Polish", 2)])
 def test_from_a_log_through_a_spreadsheet_to_what_is_learned(classifier, tmp_path, country, seed):
     rng = random.Random(seed)
     messages = [text for text, _ in rng.sample(real_messages(), 30) + messages_of(country, 20, rng)]
@@ -170,7 +167,8 @@ def test_from_a_log_through_a_spreadsheet_to_what_is_learned(classifier, tmp_pat
 
 
 def test_familiar_cells_tell_the_encoding(tmp_path):
-    rows = [(text, "balík") for text in LANGUAGES["Czech"][:6]]
+    texts = ["Kde je moje objednávka?", "Chci zrušit rezervaci", "Balík nedorazil", "Kolik stojí doprava do Plzně?"]
+    rows = [(text, "balík") for text in [*texts, "Dobrý den, mám dotaz", "Heslo nefunguje"]]
     path = tmp_path / "mine.csv"
     path.write_bytes(written([("text", "label"), *((text, "příkaz") for text, _ in rows)], ";").encode("cp1250"))
     with pytest.raises(ValueError, match=rf"{ASKS}: line 2 is .*příkaz' \(--encoding cp1250\) or .*--encoding cp1252"):
