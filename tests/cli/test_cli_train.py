@@ -90,6 +90,22 @@ def test_a_kept_model_says_what_it_was_trained_on(tiny_model, texts, labels, tmp
     assert "false rejection rate" in card
 
 
+def test_the_rejection_rate_holds_on_texts_that_were_held_out(tiny_model, table, texts, tmp_path, capsys):
+    offsets = {}
+    for rate in (0.25, 0.75):
+        folder = tmp_path / str(rate)
+        assert train(tiny_model, table, "--save", folder, "--rejection-rate", rate, "--finetune", "head") == 0
+        # A fifth of eight texts of each of four intents are held out, two of each.
+        found = capsys.readouterr().out.splitlines()[0]
+        share = found.removeprefix("Threshold: of 8 known texts that a first model was trained without, ")
+        assert float(share.partition("%")[0]) <= 100 * rate
+        model = load(folder)
+        offsets[rate] = model["clf"].offset_
+        assert len(model["clf"].groups_) == len(texts)
+        np.testing.assert_array_equal(model.predict(texts) == "-1", model.score_samples(texts) < offsets[rate])
+    assert offsets[0.25] < offsets[0.75]
+
+
 def test_of_few_texts_nothing_is_promised(tiny_model, texts, labels, tmp_path, capsys):
     path, folder = tmp_path / "few.tsv", tmp_path / "model"
     names = sorted(set(labels))[:2]
