@@ -41,11 +41,14 @@ def folder(saved, tmp_path):
 def commands(folder, tmp_path, tiny_model, table):
     """Commands that change the model, by name."""
     (tmp_path / "new.tsv").write_text("play jazz songs\tmusic\nplay songs by queen\tmusic\n", encoding="utf-8")
-    found = {
-        "add": ["add", "--data", tmp_path / "new.tsv", "--model", folder],
-        "remove": ["remove", "--labels", "alarm", "--model", folder],
-        "train": ["train", "--data", table, "--model-name", tiny_model, "--save", folder, "--overwrite"],
+    changes = {
+        "add": ["add", "--data", tmp_path / "new.tsv"],
+        "set-threshold": ["set-threshold", "--rejection-rate", "0.4"],
+        "remove": ["remove", "--labels", "alarm"],
+        "merge": ["merge", "--labels", "light", "weather", "--into", "both"],
     }
+    found = {name: [*words, "--model", folder] for name, words in changes.items()}
+    found["train"] = ["train", "--data", table, "--model-name", tiny_model, "--save", folder, "--overwrite"]
     return {name: [*map(str, words), "--quiet"] for name, words in found.items()}
 
 
@@ -89,16 +92,19 @@ def state(folder):
     return classifier.classes_.tolist(), classifier.offset_, [change["what"] for change in classifier.changes_]
 
 
-def test_of_two_changes_at_once_one_is_done_and_the_other_refused(folder, saved, commands, start, capsys):
-    results = finish(start(commands["remove"]), start(commands["add"]))
+@pytest.mark.parametrize(("one", "other"), [("add", "set-threshold"), ("remove", "merge")])
+def test_of_two_changes_at_once_one_is_done_and_the_other_refused(
+    one, other, folder, saved, tmp_path, commands, start, capsys
+):
+    results = finish(start(commands[one]), start(commands[other]))
     (_, done, _), (_, out, err) = sorted(results)
     assert (sorted(result[0] for result in results), out) == ([0, 2], "")
-    assert done.startswith(("Added", "Removed"))
+    assert done.startswith(("Added", "The threshold moves", "Removed", "Merged"))
     assert err == (
         f"skellipsoid: The model in {str(folder)!r} was changed meanwhile, and this change is not written; run the "
         "command again, to change the model as it is now.\n"
     )
-    winner, loser = ("remove", "add")[:: -1 if results[0][0] else 1]
+    winner, loser = (one, other) if not results[0][0] else (other, one)
     both = state(folder)
     # The model is what the one that is done makes of the first model, and the other one can follow.
     shutil.rmtree(folder)
@@ -110,8 +116,17 @@ def test_of_two_changes_at_once_one_is_done_and_the_other_refused(folder, saved,
     capsys.readouterr()
 
 
-def test_a_training_that_replaces_a_model_and_a_change_of_it(folder, commands, start):
+@pytest.mark.parametrize("first", ["train", "add"])
+def test_a_training_that_replaces_a_model_and_a_change_of_it(first, folder, commands, start):
     training, change = start(commands["train"]), start(commands["add"])
+    if first == "train":
+        ((status, out, _),) = finish(training)
+        assert (status, "The model is in" in out) == (0, True)
+        ((status, out, err),) = finish(change)
+        assert (status, out) == (2, "")
+        assert "was changed meanwhile" in err
+        assert "music" not in state(folder)[0]
+        return
     assert finish(change)[0][0] == 0
     changed = (folder / "skellipsoid.json").read_bytes()
     ((status, out, err),) = finish(training)
