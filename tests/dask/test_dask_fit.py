@@ -104,20 +104,6 @@ def test_left_out_scores_are_those_of_all_samples(samples):
     np.testing.assert_allclose(ratio[0], 1, rtol=1e-4)
 
 
-def test_classes_of_which_fewer_are_drawn_count_as_in_all_data(fit, large_classifier):
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], [6000, 300, 300])
-    X = 4 * np.eye(3)[y] + rng.normal(size=(len(y), 3)) * np.array([1.0, 1.5, 1.5])[y][:, np.newaxis]
-    wanted, found = clone(large_classifier).fit(X, y), fit(large_classifier, X, y, samples_per_class=300, rows=1000)
-    new = 4 * np.eye(3)[y] + rng.normal(size=(len(y), 3)) * np.array([1.0, 1.5, 1.5])[y][:, np.newaxis]
-    p_values = found.known_p_value(new)
-    assert len(found.held_out_scores_) < 600
-    assert np.mean(p_values <= 0.1) == pytest.approx(0.1, abs=0.03)
-    assert np.abs(found.known_p_value(new) - wanted.known_p_value(new)).max() < 0.08
-    assert found.held_out_.weight.tolist() == [1.0] * len(found.held_out_.weight)
-    assert np.mean(found.predict(new) == wanted.predict(new)) > 0.97
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_moments_of_parts_are_merged_exactly(dtype):
     rng = np.random.default_rng(0)

@@ -1,6 +1,5 @@
 """The training loop, and what depends on the machine."""
 
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -50,28 +49,6 @@ def test_a_flat_score_ends_no_training_whose_loss_falls():
     assert run(losses, [1.0] * 8, waits_while_flat=True).n_iter == 3
 
 
-def test_the_best_epoch_is_kept_even_if_it_improves_by_less_than_tol():
-    kept = []
-    history = run([0] * 9, [0.50, 0.52, 0.51, 0.9], tol=0.1, keep_best=lambda: kept.append("copy"))
-    assert history.scores == [0.50, 0.52, 0.51]
-    assert len(kept) == 2  # the first epoch and the better one
-
-
-def test_the_bar_is_shown_on_request_where_somebody_watches(capsys, monkeypatch):
-    run([3, 2, 1], max_iter=3, verbose=1)  # to a file
-    assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    run([3, 2, 1], max_iter=3)
-    assert capsys.readouterr() == ("", "")
-    run([3, 2, 1], [0.1, 0.2, 0.3], max_iter=3, verbose=1)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "some model" in err
-    assert "3/3" in err
-    assert "loss=1.0000" in err
-    assert "held-out score=0.3000" in err
-
-
 @pytest.mark.parametrize(("n_rows", "batch_size"), [(1, 1), (10, 3), (10, 10), (10, 99), (97, 16), (128, 128)])
 def test_batches_cover_every_row_once(n_rows, batch_size):
     rng = np.random.default_rng(0)
@@ -98,16 +75,6 @@ def test_seeds():
     fresh = {resolve_seed(None) for _ in range(8)}
     assert len(fresh) > 1
     assert all(0 <= seed < 2**31 for seed in fresh)
-
-
-def test_seeded_torch_gives_the_state_back():
-    before = torch.random.get_rng_state()
-    drawn = []
-    for _ in range(2):
-        with seeded_torch(3, torch.device("cpu")):
-            drawn.append(torch.rand(4))
-    assert torch.equal(*drawn)
-    assert torch.equal(torch.random.get_rng_state(), before)
 
 
 def test_threads_do_not_share_the_seeded_state():
@@ -178,31 +145,6 @@ class ThreadsOfOperators(TorchDispatchMode):
     def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
         self.found.add(torch.get_num_threads())
         return operator(*args, **(kwargs or {}))
-
-
-def in_thread(function):
-    """Call a function in a thread that begins now."""
-    found = []
-    thread = threading.Thread(target=lambda: found.append(function()))
-    thread.start()
-    thread.join()
-    return found[0]
-
-
-def test_the_setting_is_that_of_this_thread_and_comes_back(two_threads):
-    before = settings()
-    with one_thread_each():
-        inside = settings()
-        with one_thread_each():
-            pass
-        assert settings() == inside != before
-        assert inside[0] == 1
-        # Also of a thread that uses torch for the first time meanwhile.
-        assert in_thread(settings) == before
-    assert settings() == before
-    with pytest.raises(KeyboardInterrupt), one_thread_each():
-        raise KeyboardInterrupt
-    assert settings() == before == in_thread(settings)
 
 
 @pytest.mark.parametrize("many", [True, False])

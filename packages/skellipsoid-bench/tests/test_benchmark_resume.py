@@ -240,23 +240,6 @@ class Another(GaussianNB):
         return super().fit(X, y)
 
 
-def test_a_result_is_replaced_whole_and_the_file_stays_locked(tmp_path, blobs_file, monkeypatch):
-    path = tmp_path / "r.jsonl"
-    plan = {"data": [blobs_file], "ratios": [0.5], "methods": [Another()]}
-    for name, value in (("path", path), ("data", blobs_file)):
-        monkeypatch.setattr(Another, name, value)
-    first = run(path, **plan, seeds=[0, 1, 2])
-    monkeypatch.setattr(Another, "answers_version", 2, raising=False)
-    monkeypatch.setattr(Another, "predict", nearly_constant)
-    second = run(path, **plan, seeds=[1, 3], rerun=True)
-    found = read_results(path)
-    assert [record["seed"] for record in found] == [0, 1, 2, 3]
-    assert [found[0], found[2]] == [first[0], first[2]]
-    assert [found[1], found[3]] == second
-    assert second[0]["f1"] < first[1]["f1"]
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_a_parameter_that_is_newer_than_a_result_must_have_its_default(tmp_path, blobs_file):
     path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0]}
     (first,) = run(path, **plan, methods=[GaussianNB()])

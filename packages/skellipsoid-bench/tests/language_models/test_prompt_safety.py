@@ -5,7 +5,6 @@ import os
 import pickle
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -124,23 +123,6 @@ def test_a_damaged_cache_never_answers_differently(serve, tmp_path):
             else:
                 n_again += clf.last_call_["n_requests"] > 0
     assert n_again > 20, (n_again, n_refused)
-
-
-@pytest.mark.parametrize("entry", [b"", "text", None, 5, b"0" * 32 + b'["light", 0, 0, 0]', b"x" * 20])
-def test_a_damaged_answer_is_asked_again(serve, tmp_path, entry):
-    server = serve()
-    cache = tmp_path / "answers.sqlite"
-    fitted(server, cache=cache).predict(NEW)
-    with sqlite3.connect(cache) as connection:
-        key = connection.execute("SELECT key FROM checked").fetchone()[0]
-        if entry is None:  # the answer to another question
-            entry = connection.execute("SELECT entry FROM checked WHERE key != ?", [key]).fetchone()[0]
-        connection.execute("UPDATE checked SET entry = ? WHERE key = ?", [entry, key])
-    connection.close()
-    for n_asked in (1, 0):
-        clf = fitted(server, cache=cache)
-        assert clf.predict(NEW).tolist() == ANSWERS
-        assert clf.last_call_["n_requests"] == n_asked
 
 
 def test_the_key_is_sent_and_kept_nowhere(serve, tmp_path, monkeypatch):
