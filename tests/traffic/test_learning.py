@@ -16,8 +16,6 @@ from skellipsoid import (
     learn_from_traffic,
     set_operating_point,
 )
-from skellipsoid._ellipsoid import methods
-from skellipsoid._held_out.table import HeldOutTable
 from skellipsoid.metrics import open_set_f1_score
 
 N_CLASSES, WIDTH = 12, 8
@@ -173,28 +171,6 @@ def test_labelled_messages_are_scored_without_themselves(world, monkeypatch):
     known = np.flatnonzero(y[:60] != -1)
     # A sample lies nearer to a mean that it is a part of.
     assert (np.array([without[i] for i in known]) < learned.score_samples(X[known])).mean() > 0.7
-
-
-def test_held_out_samples_are_scored_once_for_all_parts(world, monkeypatch):
-    base, log = world
-    X, y = log(300, 0.2, 14)
-    prepare, fits = methods.prepare, []
-
-    def learned(*, everywhere):
-        def watched(*given):
-            fits.append(prepare(*given[:5], everywhere or given[5]))
-            return fits[-1]
-
-        fits.clear()
-        with monkeypatch.context() as patch:
-            patch.setattr(methods, "prepare", watched)
-            return quietly(learn_from_traffic, base, X, with_labels(y, 60))
-
-    wanted, found = learned(everywhere=True), learned(everywhere=False)
-    assert [isinstance(prepared.held_out, HeldOutTable) for prepared in fits] == [True] + 5 * [False]
-    np.testing.assert_allclose(found.class_margins(X), wanted.class_margins(X), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found._learned.scores, wanted._learned.scores, rtol=1e-9, atol=1e-9)
-    assert found.offset_ == pytest.approx(wanted.offset_, rel=1e-9)
 
 
 @pytest.mark.parametrize(
