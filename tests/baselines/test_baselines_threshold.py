@@ -7,22 +7,10 @@ from skellipsoid import ScoreOpenSetClassifier, baselines
 from skellipsoid.baselines import (
     KNNOpenSetClassifier,
     MahalanobisClassifier,
-    MaxLogitClassifier,
-    PLDAClassifier,
-    SoftmaxOpenSetClassifier,
 )
 from skellipsoid.metrics import open_set_f1_score
 
 NAMES = [*baselines.__all__]
-THRESHOLDED = [
-    MahalanobisClassifier(),
-    MahalanobisClassifier(covariance="class"),
-    MahalanobisClassifier(covariance="relative"),
-    PLDAClassifier(),
-    KNNOpenSetClassifier(normalize=False),
-    MaxLogitClassifier(),
-    SoftmaxOpenSetClassifier(),
-]
 
 
 def ring(rows=40, seed=0, n_classes=6):
@@ -52,17 +40,6 @@ def test_every_method_is_far_better_than_a_constant_answer(name):
     assert (clf.predict(new) == truth[: len(new)]).mean() > 0.4
 
 
-@pytest.mark.parametrize("classifier", THRESHOLDED, ids=str)
-def test_auto_finds_a_threshold_between_known_and_open(classifier):
-    X, y, _ = ring(rows=60)
-    new, truth, opened = ring(rows=100, seed=1)
-    rows, truth = np.append(new, opened, axis=0), np.append(truth, np.full(len(opened), -1))
-    clf = classifier.set_params(threshold="auto").fit(X, y)
-    assert open_set_f1_score(truth, clf.predict(rows), labels=clf.classes_) > 0.85
-    again = clf.threshold_
-    assert classifier.fit(X, y).threshold_ == again
-
-
 def test_no_row_is_scored_by_a_fit_that_saw_it_or_its_group():
     X, y, _ = ring(rows=12)
     seen = []
@@ -85,20 +62,6 @@ def test_no_row_is_scored_by_a_fit_that_saw_it_or_its_group():
         scored |= tested
     assert len(scored) == len(X)
     assert min(len(fitted) for fitted, _ in seen) < 0.7 * len(X)  # classes are left out, too
-
-
-class Nearest(ScoreOpenSetClassifier):
-    """Its score depends on the number of classes, as log-sum-exp and softmax do."""
-
-    def __init__(self, *, threshold="auto", shift=0.0, factor=0.0, random_state=0):
-        self.threshold, self.shift, self.factor, self.random_state = threshold, shift, factor, random_state
-
-    def fit_scores(self, X, classes, sample_weight):
-        self.means_ = np.array([X[classes == k].mean(axis=0) for k in range(classes.max() + 1)])
-
-    def class_scores(self, X):
-        distances = np.linalg.norm(X[:, np.newaxis] - self.means_, axis=2)
-        return self.shift * len(self.means_) - distances * (1 + self.factor * len(self.means_))
 
 
 def test_held_out_distances_of_more_columns_than_rows_are_like_those_of_new_rows(monkeypatch):

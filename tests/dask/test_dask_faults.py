@@ -62,14 +62,6 @@ def blocks(rows, folder=None, at=1):
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed_while_it_scores(cluster, samples, fitted, calls):
-    X = samples[0]
-    found = skellipsoid.dask.predict(fitted, blocks(X, calls)).compute()
-    np.testing.assert_array_equal(found, fitted.predict(X))
-    check_killed(calls, 1)
-
-
-@pytest.mark.slow
 def test_a_worker_that_is_killed_in_a_pass_of_the_fit(cluster, samples, large_classifier, calls):
     X, y, groups = samples
     at = 2

@@ -48,14 +48,11 @@ def check_equal(found, wanted, X):
     assert found.scale_ == pytest.approx(wanted.scale_)
 
 
-@pytest.mark.parametrize("with_groups", [False, True])
-def test_with_all_samples_drawn_it_is_the_fit_in_memory(with_groups, fit, cluster, samples, large_classifier):
+def test_with_all_samples_drawn_it_is_the_fit_in_memory(cluster, samples, large_classifier):
     X, y, groups = samples
-    groups = groups if with_groups else None
     wanted = clone(large_classifier).fit(X, y, groups=groups)
-    groups = None if groups is None else in_blocks(groups, 300)
     parts = in_blocks(X, 300), in_blocks(y, 300)
-    found = skellipsoid.dask.fit(large_classifier, *parts, groups=groups, samples_per_class=len(X))
+    found = skellipsoid.dask.fit(large_classifier, *parts, groups=in_blocks(groups, 300), samples_per_class=len(X))
     check_equal(found, wanted, X)
     np.testing.assert_allclose(found.held_out_scores_, wanted.held_out_scores_, atol=1e-5)
     np.testing.assert_allclose(found.known_p_value(X), wanted.known_p_value(X), atol=2 / len(X))

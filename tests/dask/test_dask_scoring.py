@@ -1,7 +1,5 @@
 """Promise: answers and scores of Dask collections are those of the same data in memory, and the model travels once."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -84,40 +82,6 @@ def test_nothing_is_computed_until_it_is_asked_for(call, fitted):
     for method in METHODS:
         assert call(method, fitted, X).shape == (100,)
     assert call("transform", StandardScaler().fit(np.zeros((2, 12))), X).shape == (100, 12)
-
-
-class Loads(BaseEstimator):
-    """A model that counts how often a process reads it."""
-
-    def __init__(self, model):
-        self.model, self.classes_ = model, model.classes_
-
-    def __sklearn_is_fitted__(self):
-        return True
-
-    def fit(self, X, y):
-        return self
-
-    def predict(self, X):
-        return self.model.predict(X)
-
-    def __reduce__(self):
-        return _loaded, (pickle.dumps(self.model),)
-
-
-def _loaded(content):
-    import builtins
-
-    builtins._skellipsoid_loads = getattr(builtins, "_skellipsoid_loads", 0) + 1
-    return Loads(pickle.loads(content))
-
-
-def test_a_folder_is_a_model_too(call, cluster, samples, fitted, tmp_path):
-    skellipsoid.save(fitted, tmp_path / "model")
-    X = da.from_array(samples[0], chunks=(300, -1))
-    lazy = call("predict", tmp_path / "model", X)
-    assert len(pickle.dumps(dict(lazy.__dask_graph__()))) < 150_000 + samples[0].nbytes
-    np.testing.assert_array_equal(lazy.compute(), fitted.predict(samples[0]))
 
 
 def test_a_folder_that_is_changed_before_it_is_computed_is_refused(call, cluster, samples, fitted, tmp_path):

@@ -132,8 +132,6 @@ class TestKnownClassSplit:
             ([True, False], r"test_rows has the type bool and the shape \(2,\), but must be a mask over the 8 rows"),
             ([8], "row numbers from 0 to 7"),
             ([-1], "row numbers from 0 to 7"),
-            ([], "row numbers from 0 to 7"),
-            ([0.5], "row numbers from 0 to 7"),
             (np.arange(7), "No training sample is left for the known classes"),
         ],
     )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, baselines
+from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._base import explain_out_of_memory, resolve_device, resolve_seed
 from skellipsoid._torch.threads import map_parts, one_thread_each
 from skellipsoid._torch.training_loop import run_epochs, shuffled_batches
@@ -105,20 +105,6 @@ def two_threads(this_machine):
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(1)
-
-
-def settings():
-    """Threads of OpenMP and of MKL that the operators of this thread use."""
-    told = torch.__config__.parallel_info().splitlines()
-    return torch.get_num_threads(), [line for line in told if "mkl_get_max_threads" in line]
-
-
-METHODS = [
-    EllipsoidOpenSetClassifier(random_state=0),
-    EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=2), random_state=0),
-    baselines.MahalanobisClassifier(),
-    baselines.BallClassifier(),
-]
 
 
 def test_the_number_of_threads_does_not_change_a_fit(two_threads, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid_bench import Cell, make_table
+from skellipsoid_bench import make_table
 from skellipsoid_bench._identity import answers_of
 
 OTHER = {"method": "mine", "estimator": "mine:Classifier"}
@@ -21,19 +21,6 @@ def records(make_record):
         make_record(ratio=ratio, seed=i, f1=f1, **OTHER) for ratio, each in theirs.items() for i, f1 in enumerate(each)
     ]
     return found
-
-
-def test_cells_are_mean_and_standard_deviation_beside_the_paper(records):
-    table = make_table(records)
-    assert table.cells["head", "banking", "ellipsoid", 0.25, "f1"] == Cell(72.0, 2.0, 3, 77.75, 1)
-    assert table.cells["head", "banking", "ellipsoid", 0.5, "accuracy"] == Cell(91.0, 1.0, 3, 82.90, 1)
-    assert table.cells["head", "banking", "mine", 0.25, "f1"] == Cell(71.0, 1.0, 3, None, 2)
-    mine = table.cells["head", "banking", "mine", 0.5, "f1"]
-    assert (mine.mean, mine.n_seeds, mine.rank) == (79.5, 2, 2)
-    assert mine.std == pytest.approx(np.sqrt(0.5))
-    average = table.cells["head", "banking", "ellipsoid", None, "f1"]
-    assert average[:3] == (76.5, None, 3)
-    assert average.paper == pytest.approx((77.75 + 83.74) / 2)
 
 
 def test_markdown(records):

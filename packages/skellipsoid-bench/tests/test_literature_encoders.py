@@ -1,11 +1,8 @@
 """Text encoders of the literature: what their features are, what each parameter does, and how they travel."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import SupConTextEncoder, load, save
@@ -37,13 +34,6 @@ def make(kind, model, **parameters):
     return kind(model, **chosen | {"random_state": 0} | parameters)
 
 
-def separation(features, labels):
-    """Mean cosine of texts of one class, less that of texts of two."""
-    rows = features / np.linalg.norm(features, axis=1, keepdims=True)
-    same = labels[:, None] == labels
-    return (rows @ rows.T)[same].mean() - (rows @ rows.T)[~same].mean()
-
-
 @pytest.fixture(scope="module", params=ENCODERS, ids=lambda kind: kind.__name__)
 def kind(request):
     return request.param
@@ -71,20 +61,7 @@ def test_features_are_the_activated_layer_of_the_mean_token_vector(fitted, kind,
 
 # What each parameter does
 
-#: What all have is tried on one of them each.
-SHARED = [
-    ("finetune", "full"),
-    ("learning_rate", 1e-2),
-    ("batch_size", 8),
-    ("max_iter", 3),
-    ("early_stopping", True),
-    ("duplicates", "each"),
-    ("max_length", 4),
-    ("open_label", "alarm"),
-    ("random_state", 1),
-]
 CHANGES = [
-    *((ENCODERS[i % len(ENCODERS)], name, value) for i, (name, value) in enumerate(SHARED)),
     (DAADBTextEncoder, "scale", 8.0),
     (CLABTextEncoder, "contrastive_weight", 0.5),
     (CLABTextEncoder, "n_positives", 2),
@@ -114,32 +91,7 @@ def test_every_parameter_acts(kind, tiny_model, texts, labels, name, value):
 # Which texts are trained on
 
 
-def test_given_validation_texts_decide_and_are_not_trained_on(kind, tiny_model, texts, labels):
-    stopping = {"early_stopping": True, "n_iter_no_change": 3, "max_iter": 30, "learning_rate": 0.1}
-    watched = make(kind, tiny_model, **stopping).fit(texts[:20], labels[:20], X_val=texts[20:], y_val=labels[20:])
-    scores = watched.validation_scores_
-    assert len(scores) == watched.n_iter_
-    assert all(score * 12 == pytest.approx(round(score * 12)) for score in scores)
-    assert watched.stop_reason_ == ("n_iter_no_change" if watched.n_iter_ < 30 else "max_iter")
-    assert len(watched.groups_) == 20
-    with pytest.raises(ValueError, match="X_val is given, but is not used with early_stopping=False"):
-        make(kind, tiny_model).fit(texts, labels, X_val=texts, y_val=labels)
-
-
 # How a fitted encoder travels
-
-
-@pytest.mark.parametrize("finetune", ["head", "full"])
-def test_a_saved_encoder_comes_back(kind, tiny_model, texts, labels, tmp_path, finetune):
-    encoder = make(kind, tiny_model, finetune=finetune, max_iter=1).fit(texts, labels)
-    save(encoder, tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    assert type(loaded) is kind
-    assert loaded.get_params() == encoder.get_params()
-    np.testing.assert_array_equal(loaded.transform(texts), encoder.transform(texts))
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(loaded)).transform(texts), encoder.transform(texts))
-    assert not hasattr(clone(loaded), "weight_")
-    assert "embedding model" in (tmp_path / "model/README.md").read_text()
 
 
 @pytest.mark.parametrize(("encoder", "classifier"), PIPELINES)

@@ -164,19 +164,6 @@ def test_the_momentum_encoder_is_a_copy_of_the_text_model(tiny_model, texts):
         assert copied.plain(np.arange(4)).abs().max() > 0.1
 
 
-@pytest.mark.parametrize("weight", [0.0, 1.0])
-def test_the_weight_divides_the_loss_between_both_heads(objective, weight):
-    made = objective("KNNCL", contrastive_weight=weight)
-    list(made.losses(np.arange(0, 40, 3)))
-    (loss,) = made.losses(np.arange(0, 40, 3))
-    loss.backward()
-    moved = [
-        bool(head[-1].weight.grad is not None and head[-1].weight.grad.any())
-        for head in (made.classifier, made.contrast)
-    ]
-    assert moved == [weight == 0, weight == 1]
-
-
 # DA-ADB
 
 

@@ -16,14 +16,6 @@ def mean_loss(distances, negatives, radius, settings):
     return float(radius_loss(distances, negatives, torch.tensor(radius, dtype=torch.float64), settings).mean())
 
 
-def learn(distances, negative=None, settings=ADB, seed=0):
-    distances = torch.tensor(distances, dtype=torch.float64)
-    negatives = None if negative is None else torch.full_like(distances, negative)
-    classes, weights = torch.zeros(len(distances), dtype=torch.long), torch.ones_like(distances)
-    rng = np.random.default_rng(seed)
-    return float(learn_radii(lambda: (distances, negatives), classes, weights, 1, settings, rng)[0][0])
-
-
 @pytest.mark.parametrize(("radius", "loss"), [(1.0, 1.0), (2.0, 2 / 3), (2.5, 5 / 6)])
 def test_adb_loss_of_three_distances(radius, loss):
     assert mean_loss([1, 2, 3], None, radius, ADB) == pytest.approx(loss)

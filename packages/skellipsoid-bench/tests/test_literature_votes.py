@@ -2,39 +2,15 @@
 
 from itertools import pairwise
 
-import numpy as np
 import pytest
 import torch
 
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid_bench.literature._torch.dynamic_ensemble import (
-    EnsembleSettings,
     Perturbations,
-    Vote,
     ascend,
 )
-from skellipsoid_bench.literature._torch.layers import LayerHeads, LayerRows, layer_list, visit_layers
-
-
-def settings(**changed):
-    defaults = {
-        "normalize": False,
-        "learning_rate": 3e-3,
-        "weight_decay": 0.01,
-        "batch_size": 16,
-        "max_iter": 3,
-        "early_stopping": False,
-        "validation_fraction": 0.25,
-        "n_iter_no_change": 5,
-        "tol": 0.0,
-        "cross_fit": False,
-        "verbose": 0,
-        "redundancy": 0.1,
-        "adversarial_steps": 2,
-        "adversarial_norm": 0.4,
-        "adversarial_rate": 0.15,
-    }
-    return EnsembleSettings(**defaults | changed)
+from skellipsoid_bench.literature._torch.layers import layer_list, visit_layers
 
 
 @pytest.fixture
@@ -42,33 +18,7 @@ def backbone(tiny_model):
     return TextBackbone.load(tiny_model, pooling="mean")
 
 
-@pytest.fixture
-def codes(labels):
-    return np.unique(labels, return_inverse=True)[1]
-
-
 # Layers
-
-
-def test_heads_start_at_the_identity_and_classify_each_layer_alone():
-    heads = LayerHeads(3, 4, 2)
-    means = torch.randn(5, 3, 4)
-    torch.testing.assert_close(heads(means), means)
-    logits = heads.logits(means)
-    assert logits.shape == (3, 5, 2)
-    torch.testing.assert_close(logits[1], means[:, 1] @ heads.class_weight[1].T)
-
-
-def test_rows_are_the_mean_token_vectors_of_all_layers(backbone, texts):
-    rows = LayerRows(backbone, texts)
-    with torch.no_grad():
-        means = rows.plain(np.array([3, 0]))
-        ids = torch.tensor([backbone.tokenize([texts[3]])[0]])
-        states = backbone.transformer(input_ids=ids, output_hidden_states=True).hidden_states
-    assert means.shape == (2, 2, 32)
-    torch.testing.assert_close(means[0], torch.stack([state[0].mean(0) for state in states[1:]]), atol=1e-5, rtol=0)
-    with torch.no_grad():
-        torch.testing.assert_close(means[:, -1], backbone.pooled(rows.table, np.array([3, 0])))
 
 
 @pytest.fixture
@@ -93,25 +43,6 @@ def test_layers_after_the_last_text_has_left_do_not_run_and_no_hook_stays(deep, 
 
 
 # Votes
-
-
-def voted(n_layers, thresholds, exponent, answers):
-    """Votes of texts by the answers of their layers, as many as each needs."""
-    vote, running = Vote(len(answers), n_layers, np.array(thresholds), exponent), np.arange(len(answers))
-    for layer in range(n_layers):
-        if len(running):
-            given = np.array([answers[row][layer] for row in running])
-            running = running[~vote.add(layer, running, given)]
-    assert not len(running)
-    return vote
-
-
-def test_a_text_is_decided_by_enough_votes_of_the_layers_answer():
-    # Needed votes: 1 at the first layer, √2, √3, 2 for class 0; twice that for class 1.
-    vote = voted(4, [1.0, 2.0, 1.5], 0.5, [[0], [1, 0, 0], [2, 2, 2]])
-    assert vote.answers.tolist() == [0, 0, 2]
-    assert vote.exit_layers.tolist() == [1, 3, 3]
-    assert vote.votes.tolist() == [[1, 0, 0], [2, 1, 0], [0, 0, 3]]
 
 
 # Adversarial embeddings

@@ -63,11 +63,3 @@ def test_every_answer_is_a_label(server):
     assert clf.last_call_["constraint"] == "grammar"
     assert clf.last_call_["prompt_tokens"] > 2 * 50
     assert 2 <= clf.last_call_["completion_tokens"] <= 2 * 8
-
-
-def test_a_text_that_is_too_long_is_one_sentence_and_loses_nothing(server, tmp_path):
-    clf = fitted(server, constraint="grammar", max_retries=0, n_concurrent=1, cache=tmp_path / "answers.sqlite")
-    with pytest.raises((ValueError, ConnectionError), match=r"HTTP (400|500): .*; 1 of 2 answers are kept|are kept"):
-        clf.predict(["wake me", "lamp " * 600])
-    assert clf.predict(["wake me"]).shape == (1,)
-    assert clf.last_call_["n_from_cache"] == 1
