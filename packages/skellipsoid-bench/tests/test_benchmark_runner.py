@@ -374,7 +374,7 @@ def test_parameters_are_told_apart_by_value(blobs_plan, tmp_path):
 # What is kept
 
 
-@pytest.mark.parametrize("what", ["parameter", "model", "text", "label"])
+@pytest.mark.parametrize("what", ["model", "text", "label"])
 def test_nothing_kept_is_taken_for_something_else(
     what, text_plan, intents_folder, build_model, tiny_model, tmp_path, encoder_calls
 ):
@@ -384,9 +384,7 @@ def test_nothing_kept_is_taken_for_something_else(
     folder = tmp_path / "intents"
     shutil.copytree(intents_folder, folder)
     lines = (folder / "train.tsv").read_text(encoding="utf-8").splitlines()
-    if what == "parameter":
-        encoder = {**encoder, "temperature": 0.1}
-    elif what == "model":
+    if what == "model":
         shutil.copytree(tiny_model, tmp_path / "tiny")
         build_model(tmp_path / "tiny", seed=1)
         encoder = {**encoder, "model_name": str(tmp_path / "tiny")}

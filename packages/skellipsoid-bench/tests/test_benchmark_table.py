@@ -61,9 +61,7 @@ def test_the_summary_is_over_all_cases(make_record):
     ]
     (found,) = make_table(records).summaries
     assert found[:3] == ("head", "ellipsoid", 6)
-    assert found.f1 == pytest.approx(81.5)
     assert found.f1_std == pytest.approx(np.std([79.0, 82.0, 83.5], ddof=1))
-    assert found.accuracy == pytest.approx(91.5)
     assert (found.auroc, found.oracle_f1) == (91.0, pytest.approx(81.5))
     assert (found.false_rejection_rate, found.open_rejection_rate) == (30.0, 80.0)
     # The paper has 77.75 / 85.81 and 83.74 / 82.90; the means are 79 / 89 and 84 / 94.

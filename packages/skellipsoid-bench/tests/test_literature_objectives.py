@@ -184,28 +184,6 @@ def test_class_means_are_those_at_the_start_of_the_epoch(objective):
 # CLAB
 
 
-def test_groups_are_embedded_together_and_all_texts_enter_the_cross_entropy(objective, monkeypatch):
-    made, seen = objective("CLAB"), {}
-    dropped, loss = made.learner.dropped, objectives.k_center_contrastive_loss
-    monkeypatch.setattr(
-        made.learner, "dropped", lambda chosen, dropout: seen.update(chosen=chosen) or dropped(chosen, dropout)
-    )
-    monkeypatch.setattr(
-        objectives, "k_center_contrastive_loss", lambda *given: seen.update(given=given) or loss(*given)
-    )
-    monkeypatch.setattr(made, "logits", lambda features: seen.update(n_logits=len(features)) or features[:, :4])
-    list(made.losses(np.array([0, 11])))
-    members, negatives = seen["given"]
-    assert (members.shape, negatives.shape) == ((2, 4, 8), (2, 1, 8))
-    groups = seen["chosen"].reshape(2, 5)
-    assert groups[:, 0].tolist() == [0, 11]
-    assert CLASSES[groups[:, :4]].tolist() == [[0] * 4, [1] * 4]
-    assert seen["n_logits"] == 10
-    lengths = members.norm(dim=2)
-    torch.testing.assert_close(lengths, lengths.round())  # 1, or 0 where the dropout leaves nothing
-    assert (lengths > 0.5).any()
-
-
 # MOGB
 
 

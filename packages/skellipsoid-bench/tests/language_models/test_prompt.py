@@ -5,19 +5,13 @@ import socket
 import sqlite3
 import sys
 import time
-import warnings
 
-import numpy as np
 import pytest
-from container_helpers import KINDS
-from prompt_helpers import ANSWERS, LABELS, NEW, TRAIN, fitted, many
+from prompt_helpers import ANSWERS, NEW, fitted, many
 from sklearn.base import clone
-from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.model_selection import GridSearchCV
 
-from skellipsoid.metrics import open_set_f1_scorer
-from skellipsoid.model_selection import OpenSetKFold
 from skellipsoid_bench.language_models import PromptOpenSetClassifier
 
 pytest.importorskip("openai")
@@ -45,18 +39,6 @@ def test_it_answers_with_a_class_or_with_open(serve):
     }
     assert clf.score(NEW, ["alarm", "light", "weather", "light", "light"]) == 0.8
     assert clf.score(NEW, ANSWERS) == 1
-
-
-@pytest.mark.parametrize("kind", KINDS[::4], ids=str)
-def test_texts_and_labels_of_every_container(serve, kind):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataConversionWarning)  # a column as labels
-        clf = PromptOpenSetClassifier(base_url=serve().url).fit(kind.texts(TRAIN), kind.labels(np.array(LABELS)))
-    assert clf.classes_.tolist() == ["alarm", "light"]
-    assert clf.predict(kind.texts(NEW)).tolist() == ANSWERS
-    weights = np.array([1.0, 1.0, 1.0, 1.0, 6.0])
-    truth = kind.labels(np.array([*ANSWERS[:4], "alarm"]))
-    assert clf.score(kind.texts(NEW), truth, sample_weight=kind.numbers(weights)) == 0.4
 
 
 def test_few_shot_shows_the_nearest_training_texts_nearest_last(serve):
@@ -289,7 +271,7 @@ def test_input_that_cannot_be_used(serve, X, y, message):
         PromptOpenSetClassifier(base_url=serve().url).fit(X, y)
 
 
-def test_pickle_clone_and_search(serve):
+def test_pickle_and_clone(serve):
     server = serve()
     clf = fitted(server, n_examples=1, encoder=TfidfVectorizer())
     clf.predict(NEW)
@@ -298,16 +280,6 @@ def test_pickle_clone_and_search(serve):
     assert again.last_call_["n_requests"] == 5  # answers in memory are not part of a pickle
     assert not hasattr(clone(clf), "classes_")
     assert clone(clf).get_params()["base_url"] == server.url
-    words = {"alarm": "wake", "light": "lamp", "rain": "umbrella", "music": "song"}
-    texts, labels = [f"{word} {i}" for i in range(6) for word in words.values()], [*words] * 6
-    search = GridSearchCV(
-        PromptOpenSetClassifier(base_url=server.url, encoder=TfidfVectorizer()),
-        {"n_examples": [0, 1]},
-        cv=OpenSetKFold(2),
-        scoring=open_set_f1_scorer,
-    )
-    assert search.fit(texts, labels).predict(NEW).tolist() == ANSWERS
-    assert (search.cv_results_["mean_test_score"] > 0.5).all()
 
 
 def test_the_package_is_asked_for_when_it_is_missing(serve, monkeypatch):
