@@ -81,7 +81,6 @@ def test_legends_stay_in_the_figure_in_letters_of_any_size(shifted, size, width)
     [
         (lambda: ScoreHistogramDisplay.from_predictions([0, -1], [np.inf, 0]), "score holds inf in 1 of 2 rows"),
         (lambda: ScoreHistogramDisplay.from_predictions([0, -1], [1, 0], bins=0), "bins=0 is not allowed"),
-        (lambda: TradeOffDisplay.from_predictions([0, -1], [0, 0], [1, 0], x="f1"), "x='f1' is not allowed"),
         (
             lambda: TradeOffDisplay.from_predictions([0, -1], [0, 0], [1, 0], kind="F1"),
             "kind='F1' is not allowed: pass 'trade_off' or 'f1' or 'oscr'",
@@ -89,10 +88,6 @@ def test_legends_stay_in_the_figure_in_letters_of_any_size(shifted, size, width)
         (
             lambda: OpenSetConfusionMatrixDisplay.from_predictions([0, -1], [0, 3], labels=[0, 1]),
             "y_pred holds 3 in row 1, which is neither among labels nor the open label -1",
-        ),
-        (
-            lambda: OpenSetConfusionMatrixDisplay.from_predictions([0, -1], [0, 0], normalize="row"),
-            "normalize='row' is not allowed",
         ),
         (
             lambda: OpenSetConfusionMatrixDisplay.from_predictions([0, -1], [0, 0], display_labels=["a"]),

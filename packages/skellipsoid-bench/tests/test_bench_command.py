@@ -84,10 +84,6 @@ def test_from_a_plan_to_a_table_and_pictures(folder, capsys):
             "The plan 'no.toml' cannot be read (",
         ),
         (
-            ["table", "--results", "no.jsonl"],
-            "'no.jsonl' cannot be read (",
-        ),
-        (
             ["plot", "stability", "--results", "one.jsonl", "--save", "x.png"],
             "--parameter goes with plot stability",
         ),

@@ -89,8 +89,6 @@ def test_a_saved_one_comes_back(fitted, texts, open_texts, tmp_path):
 @pytest.mark.parametrize(
     ("X", "y", "sentence"),
     [
-        ([], [], "X is empty"),
-        (["a text", None], ["a", "b"], r"X\[1\] is None"),
         (["a text", "b"], None, "DEClassifier requires y to be passed"),
         (["a text", "b"], ["-1", "-1"], "All 2 texts have the open label"),
     ],

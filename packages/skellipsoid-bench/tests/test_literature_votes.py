@@ -1,13 +1,10 @@
 """DE's engine: heads behind all layers, adversarial embeddings, early exit and votes."""
 
-from itertools import pairwise
-
 import pytest
 import torch
 
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid_bench.literature._torch.dynamic_ensemble import (
-    Perturbations,
     ascend,
 )
 from skellipsoid_bench.literature._torch.layers import layer_list, visit_layers
@@ -42,9 +39,6 @@ def test_layers_after_the_last_text_has_left_do_not_run_and_no_hook_stays(deep, 
     assert not any(layer._forward_hooks or layer._forward_pre_hooks for layer in layers)
 
 
-# Votes
-
-
 # Adversarial embeddings
 
 
@@ -56,24 +50,6 @@ def test_a_step_goes_along_the_gradient_and_stays_within_the_norm():
     far = torch.tensor([[[3.0, 4.0]]]).requires_grad_()
     (0 * far).sum().backward()
     torch.testing.assert_close(ascend(far, 0.15, 0.5), torch.tensor([[[0.3, 0.4]]]))
-
-
-def test_the_pieces_of_a_pass_meet_their_own_changes():
-    changes = Perturbations(4.0, 0.15, torch.Generator().manual_seed(0))
-    masks = [torch.ones(2, 3, dtype=torch.long), torch.ones(1, 5, dtype=torch.long)]
-    start = torch.get_rng_state()
-    passes = []
-    for _ in range(3):
-        changed = changes.next_pass()
-        made = [changed(torch.zeros(*mask.shape, 4), mask) for mask in masks]
-        (made[0].sum() - made[1].sum()).backward()
-        passes.append([change.detach() for change in made])
-        changes.ascend()
-    assert torch.equal(torch.get_rng_state(), start)
-    for before, after in pairwise(passes):
-        assert (after[0] - before[0] > 0).all()
-        assert (after[1] - before[1] < 0).all()
-        torch.testing.assert_close((after[1] - before[1]).norm(), torch.tensor(0.15))
 
 
 def test_a_model_without_a_list_of_layers_is_refused(backbone):
