@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_blobs
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
@@ -65,14 +64,11 @@ class TestInterface:
             make()
 
 
-class TestWithScikitLearn:
-    X, y = make_blobs(120, centers=6, cluster_std=0.3, random_state=0)
-
-    def test_cross_val_predict_on_texts_with_open_rows(self):
-        words = {"card": "lost my card", "loan": "a loan please", "-1": "tell me a joke"}
-        y = np.repeat(list(words), 6)
-        texts = [f"{words[name]} {i}" for i, name in enumerate(y)]
-        model = make_pipeline(CountVectorizer(), LogisticRegression())
-        predicted = cross_val_predict(model, texts, y, cv=RealOpenKFold(3))
-        assert set(predicted) == {"card", "loan"}
-        np.testing.assert_array_equal(predicted[y != "-1"], y[y != "-1"])
+def test_cross_val_predict_on_texts_with_open_rows():
+    words = {"card": "lost my card", "loan": "a loan please", "-1": "tell me a joke"}
+    y = np.repeat(list(words), 6)
+    texts = [f"{words[name]} {i}" for i, name in enumerate(y)]
+    model = make_pipeline(CountVectorizer(), LogisticRegression())
+    predicted = cross_val_predict(model, texts, y, cv=RealOpenKFold(3))
+    assert set(predicted) == {"card", "loan"}
+    np.testing.assert_array_equal(predicted[y != "-1"], y[y != "-1"])

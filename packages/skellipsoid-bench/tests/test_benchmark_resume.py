@@ -4,6 +4,7 @@ import json
 import sys
 from contextlib import nullcontext
 
+import numpy as np
 import pytest
 from filelock import FileLock
 from sklearn.naive_bayes import GaussianNB
@@ -161,3 +162,59 @@ def test_the_same_run_twice_is_refused(tmp_path, make_record):
         read_results(path, path)
     with pytest.raises(OSError, match=r"none\.jsonl' cannot be read \(.*\); pass a file that skell"):
         read_results(tmp_path / "none.jsonl")
+
+
+class Holder(GaussianNB):
+    """Classifier that holds anything."""
+
+    def __init__(self, held=None):
+        super().__init__()
+        self.held = held
+
+
+class Opaque:
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        raise TypeError("not today")
+
+
+def make_function(factor):
+    def times(value):
+        return factor * value
+
+    return times
+
+
+def test_a_name_that_stands_for_something_else_is_refused(blobs_plan, tmp_path, blobs_file):
+    blobs_plan |= {"seeds": [0], "methods": [GaussianNB()]}
+    run(tmp_path / "r.jsonl", **blobs_plan)
+    changed = [{"name": "GaussianNB", "estimator": GaussianNB(), "params": {"var_smoothing": 1e-3}}]
+    with pytest.raises(ValueError, match=r"^The results hold blobs 50% known, seed 0, features, GaussianNB, but of"):
+        run(tmp_path / "r.jsonl", **{**blobs_plan, "methods": changed})
+    with np.load(blobs_file) as stored:
+        np.savez(tmp_path / "blobs.npz", **{**stored, "X_test": stored["X_test"] + 1})
+    with pytest.raises(ValueError, match="but of other data than today"):
+        run(tmp_path / "r.jsonl", **{**blobs_plan, "data": [tmp_path / "blobs.npz"]})
+
+
+def test_parameters_are_told_apart_by_value(blobs_plan, tmp_path):
+    blobs_plan["seeds"] = [0]
+    zeros = np.zeros((40, 40))
+    other = zeros.copy()
+    other[20, 20] = 1
+    path = tmp_path / "r.jsonl"
+    first = run(path, **blobs_plan, methods=[Holder(zeros)])
+    assert run(path, **blobs_plan, methods=[Holder(zeros.copy())]) == first
+    with pytest.raises(ValueError, match="but of other parameters of the method"):
+        run(path, **blobs_plan, methods=[Holder(other)])
+    path = tmp_path / "functions.jsonl"
+    first = run(path, **blobs_plan, methods=[Holder(make_function(2))])
+    assert run(path, **blobs_plan, methods=[Holder(make_function(2))]) == first
+    with pytest.raises(ValueError, match="but of other parameters of the method"):
+        run(path, **blobs_plan, methods=[Holder(make_function(3))])
+    with pytest.raises(ValueError, match=r"^A value of the type function cannot be stored"):
+        run(path, **blobs_plan, methods=[Holder(lambda: 1)])
+    with pytest.raises(ValueError, match=r"^A value of the type Opaque cannot be stored \(not today\), so that no"):
+        run(path, **blobs_plan, methods=[Holder(Opaque())])

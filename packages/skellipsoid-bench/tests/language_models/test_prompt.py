@@ -229,13 +229,19 @@ def test_a_server_that_dies_half_way_loses_nothing(serve, short_waits, tmp_path,
     assert len(server.requests) - n_before == 14
 
 
-@pytest.mark.parametrize("content", [b"my notes, which must stay\n" * 100, b"SQLite format 3\x00 damaged" * 50])
-def test_a_file_of_something_else_is_no_cache(serve, tmp_path, content):
-    path = tmp_path / "notes.txt"
-    path.write_bytes(content)
-    with pytest.raises(OSError, match=r"^The cache '.*notes\.txt' cannot be used \(.*\); pass the path of a file that"):
-        fitted(serve(), cache=path).predict(NEW)
-    assert path.read_bytes() == content
+def test_a_file_of_something_else_and_a_missing_folder_are_no_cache(serve, tmp_path):
+    damaged, other = tmp_path / "damaged.sqlite", tmp_path / "other.db"
+    damaged.write_bytes(b"SQLite format 3\x00 damaged" * 50)
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE answers (x)")
+    connection.close()
+    for path, message in ((damaged, "; pass the path of a file that"), (other, "it belongs to another program")):
+        before = path.read_bytes()
+        with pytest.raises(OSError, match=rf"^The cache '.*' cannot be used \(.*{message}"):
+            fitted(serve(), cache=path).predict(NEW)
+        assert path.read_bytes() == before
+    with pytest.raises(OSError, match="unable to open database file"):
+        fitted(serve(), cache=tmp_path / "no" / "folder.db").predict(NEW)
 
 
 @pytest.mark.parametrize(
@@ -301,16 +307,3 @@ def test_predict_before_fit_and_bad_texts(serve):
     with pytest.raises(ValueError, match="y holds numbers"):
         clf.score(NEW, [1, 2, 3, 4, 5])
     assert not server.requests
-
-
-def test_another_database_and_a_missing_folder_are_no_cache(serve, tmp_path):
-    path = tmp_path / "other.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE answers (x)")
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(OSError, match="it belongs to another program"):
-        fitted(serve(), cache=path).predict(NEW)
-    assert path.read_bytes() == before
-    with pytest.raises(OSError, match="unable to open database file"):
-        fitted(serve(), cache=tmp_path / "no" / "folder.db").predict(NEW)
