@@ -31,10 +31,6 @@ def fit():
     return run
 
 
-def fit_closed_form(samples, real_open, alpha, expected, seed, given=None):
-    return finish(prepare(samples, real_open, seed, given), alpha, expected)
-
-
 def in_blocks(rows, size):
     return da.from_array(rows, chunks=(size,) + (-1,) * (rows.ndim - 1))
 
@@ -48,19 +44,6 @@ def check_equal(found, wanted, X):
     assert found.scale_ == pytest.approx(wanted.scale_)
 
 
-def test_with_all_samples_drawn_it_is_the_fit_in_memory(cluster, samples, large_classifier):
-    X, y, groups = samples
-    wanted = clone(large_classifier).fit(X, y, groups=groups)
-    parts = in_blocks(X, 300), in_blocks(y, 300)
-    found = skellipsoid.dask.fit(large_classifier, *parts, groups=in_blocks(groups, 300), samples_per_class=len(X))
-    check_equal(found, wanted, X)
-    np.testing.assert_allclose(found.held_out_scores_, wanted.held_out_scores_, atol=1e-5)
-    np.testing.assert_allclose(found.known_p_value(X), wanted.known_p_value(X), atol=2 / len(X))
-    numbers = wanted.groups_[y != "-1"]
-    np.testing.assert_array_equal(found.groups_, numbers - numbers[0])  # the open samples came first
-    assert not hasattr(large_classifier, "classes_")
-
-
 def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(fit, samples, large_classifier):
     X, y, _ = samples
     found = fit(large_classifier, X, y, samples_per_class=50)
@@ -69,7 +52,8 @@ def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(fit, s
     assert found.column_units_ is not None
     rows = ((X[known].astype(np.float64) - X[known].mean(0, dtype=np.float64)) / divisor).astype(np.float32)
     whole = Samples.of(torch.from_numpy(rows), torch.from_numpy(np.unique(y[known], return_inverse=True)[1]))
-    wanted = fit_closed_form(whole, torch.empty(0, X.shape[1]), 0.6, Expected(), 0, found._boundaries.chosen)
+    prepared = prepare(whole, torch.empty(0, X.shape[1]), 0, found._boundaries.chosen)
+    wanted = finish(prepared, 0.6, Expected())
     new = torch.from_numpy((X - found._boundaries.mean) / divisor).double()
     margins = wanted.boundaries.prepared(torch.device("cpu"), torch.float64).scorer.all(new)[0]
     np.testing.assert_allclose(found.class_margins(X.astype(np.float64)), margins, atol=1e-4)
@@ -130,6 +114,10 @@ def test_dataframes_keep_the_names_of_their_features(samples, large_classifier, 
     wanted = clone(large_classifier).fit(frame.drop(columns=["label", "user"]), frame["label"], groups=frame["user"])
     assert found.feature_names_in_.tolist() == wanted.feature_names_in_.tolist()
     check_equal(found, wanted, frame.drop(columns=["label", "user"]))
+    np.testing.assert_allclose(found.held_out_scores_, wanted.held_out_scores_, atol=1e-5)
+    numbers = wanted.groups_[y != "-1"]
+    np.testing.assert_array_equal(found.groups_, numbers - numbers[0])  # the open samples came first
+    assert not hasattr(large_classifier, "classes_")
     skellipsoid.save(found, tmp_path / "model")
     loaded = skellipsoid.load(tmp_path / "model")
     assert (loaded.predict(frame[wanted.feature_names_in_]) == found.predict(frame[wanted.feature_names_in_])).all()

@@ -32,26 +32,19 @@ def check_equal(found, wanted):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_array_is_scored_as_in_memory(method, call, cluster, samples, fitted):
-    X = samples[0]
-    lazy = call(method, fitted, da.from_array(X, chunks=(300, -1)))
-    found = lazy.compute()
-    assert lazy.shape == (len(X),)
-    assert found.dtype == lazy.dtype
-    check_equal(found, getattr(fitted, method)(X))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_a_dataframe_keeps_its_index(method, call, cluster, samples, large_classifier):
+def test_an_array_and_a_dataframe_are_scored_as_in_memory(method, call, cluster, samples, fitted):
     frame = pd.DataFrame(samples[0], columns=[f"x{i}" for i in range(12)])
     frame.index += 1000
-    clf = clone(large_classifier).fit(frame, samples[1])
+    clf = clone(fitted).fit(frame, samples[1])
     lazy = call(method, clf, dd.from_pandas(frame, npartitions=4))
     found = lazy.compute()
     assert found.dtype == lazy.dtype
     assert found.index.equals(frame.index)
     assert found.name == method
     check_equal(found.to_numpy(), getattr(clf, method)(frame))
+    lazy = call(method, fitted, da.from_array(samples[0], chunks=(300, -1)))
+    assert (lazy.shape, lazy.dtype) == ((len(frame),), found.dtype)
+    check_equal(lazy.compute(), getattr(fitted, method)(samples[0]))
 
 
 def test_texts_of_a_series_and_of_a_bag_are_scored(
