@@ -14,18 +14,18 @@ from skellipsoid.datasets import make_open_blobs
 from skellipsoid_runtime._containers import to_numpy
 
 
-def run(losses, scores=None, *, n_iter_no_change=2, tol=0.0, keep_best=None, max_iter=None, verbose=0, **more):
+def run(losses, scores=None, **more):
     """Run epochs that give these losses and scores."""
     losses, scores = iter(losses), None if scores is None else iter(scores)
     return run_epochs(
         lambda: next(losses),
-        max_iter=100 if max_iter is None else max_iter,
-        n_iter_no_change=n_iter_no_change,
-        tol=tol,
+        max_iter=100,
+        n_iter_no_change=2,
+        tol=0.0,
         score=None if scores is None else lambda: next(scores),
-        keep_best=keep_best,
+        keep_best=None,
         label="some model",
-        verbose=verbose,
+        verbose=0,
         **more,
     )
 

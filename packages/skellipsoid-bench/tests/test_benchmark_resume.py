@@ -71,32 +71,17 @@ def test_two_benchmarks_do_not_write_one_file(tmp_path, blobs_file):
     assert len(run(path, **plan, methods=[GaussianNB()])) == 1  # the lock went with its owner
 
 
-#: A user's module, and the one beside it that it takes a number from.
 class Own(GaussianNB):
     """A method of a user."""
 
 
-@pytest.fixture
-def changed_answers(monkeypatch):
-    """Let the method answer otherwise, and say so: ``changed_answers(answer)``."""
-
-    def change(answer):
-        monkeypatch.setattr(Own, "answers_version", 2, raising=False)
-        monkeypatch.setattr(Own, "predict", answer, raising=False)
-
-    return change
-
-
-def nearly_constant(method, X):
-    return GaussianNB.predict(method, 0 * X)
-
-
-def test_results_of_other_answers_are_said_and_replaced_on_request(changed_answers, tmp_path, blobs_file):
+def test_results_of_other_answers_are_said_and_replaced_on_request(monkeypatch, tmp_path, blobs_file):
     path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0, 1], "methods": [Own()]}
     first = run(path, **plan)
     assert "answers_version" not in first[0]
     assert run(path, **plan, rerun=True) == first
-    changed_answers(nearly_constant)
+    monkeypatch.setattr(Own, "answers_version", 2, raising=False)
+    monkeypatch.setattr(Own, "predict", lambda method, X: GaussianNB.predict(method, 0 * X))
     said = r"^Results of another answers_version than that of today: 2, of Own; pass rerun=True"
     with pytest.warns(UserWarning, match=said):
         assert run(path, **plan) == first

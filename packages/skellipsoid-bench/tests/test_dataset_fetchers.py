@@ -141,14 +141,6 @@ def test_a_damaged_file_is_replaced(server, tmp_path):
     assert files_below(tmp_path) == set(FILES)
 
 
-# A folder that holds the files -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def without_pooch(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-
-
 # What is read ------------------------------------------------------------------------------------------------------
 
 
@@ -173,7 +165,8 @@ def test_the_bot_is_downloaded_from_its_own_addresses(bot, tmp_path):
     assert bot.requests == ["elsewhere/sofmattress_train.csv", "elsewhere/sofmattress_test.csv"]
 
 
-def test_missing_file_without_pooch(server, tmp_path, without_pooch):
+def test_missing_file_without_pooch(server, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ImportError, match=r"needs pooch: pip install 'skellipsoid-bench\[datasets\]', or get "):
         fetch_banking77(data_home=tmp_path)
 
