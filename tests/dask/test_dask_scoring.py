@@ -43,8 +43,9 @@ def test_an_array_and_a_dataframe_are_scored_as_in_memory(method, call, cluster,
     assert found.name == method
     check_equal(found.to_numpy(), getattr(clf, method)(frame))
     lazy = call(method, fitted, da.from_array(samples[0], chunks=(300, -1)))
+    found = lazy.compute()
     assert (lazy.shape, lazy.dtype) == ((len(frame),), found.dtype)
-    check_equal(lazy.compute(), getattr(fitted, method)(samples[0]))
+    check_equal(found, getattr(fitted, method)(samples[0]))
 
 
 def test_texts_of_a_series_and_of_a_bag_are_scored(
