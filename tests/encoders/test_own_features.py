@@ -71,14 +71,6 @@ def encode(folder, texts, **options):
     return SentenceTransformer(str(folder), device="cpu").encode(texts, show_progress_bar=False, **options)
 
 
-def layers(folder):
-    """Weights of the linear layers after the transformer."""
-    from sentence_transformers import SentenceTransformer
-
-    model = SentenceTransformer(str(folder), device="cpu")
-    return [module.linear.weight for module in model if hasattr(module, "linear")]
-
-
 def unit(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
@@ -93,23 +85,7 @@ def make(folder, finetune="none", **options):
     return SupConTextEncoder(folder, finetune=finetune, **chosen)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_frozen_features_are_those_of_sentence_transformers(write, texts, kind):
-    folder = write(kind)
-    expected = encode(folder, texts)
-    encoder = make(folder).fit(texts)
-    assert_close(encoder.transform(texts), unit(expected))
-    if not np.allclose(np.linalg.norm(expected, axis=1), 1):
-        assert_close(make(folder, normalize=False).fit(texts).transform(texts), expected)
-    # What is the mean of all token vectors needs no module, and nothing else is it.
-    mean = make(folder, pooling="mean", prompt="").fit(texts).transform(texts)
-    is_mean = kind in ("mean", "mean of unit length", "mean_sqrt_len_tokens")
-    assert (mean.shape == expected.shape and np.allclose(mean, unit(expected), atol=1e-4)) == is_mean
-
-
-@pytest.mark.parametrize(
-    "modes", [["mean"], [], ["cls"], ["mean_sqrt_len"], ["mean", "max"], ["weightedmean"]], ids=str
-)
+@pytest.mark.parametrize("modes", [["cls"], ["mean", "max"]], ids=str)
 def test_older_files_of_a_pooling_are_read(write, texts, tmp_path, modes):
     folder = shutil.copytree(write("mean of unit length"), tmp_path / "model")
     chosen = {f"pooling_mode_{mode}_tokens": True for mode in modes if mode != "cls"}
@@ -122,11 +98,13 @@ def test_older_files_of_a_pooling_are_read(write, texts, tmp_path, modes):
 @pytest.mark.parametrize(
     ("kind", "finetune"),
     # A head follows all modules, whatever they are.
-    [(kind, "head" if i % 4 == 0 else "none") for i, kind in enumerate(KINDS) if i % 4 < 3],
+    [(kind, "head" if i % 4 == 0 else "none") for i, kind in enumerate(KINDS)],
 )
 def test_features_stay_in_a_pickle_a_saved_and_an_exported_model(write, texts, labels, tmp_path, kind, finetune):
     encoder = make(write(kind), finetune).fit(texts, labels)
     expected = encoder.transform(texts)
+    if finetune == "none":
+        assert_close(expected, unit(encode(write(kind), texts)))
     save(encoder, tmp_path / "saved")
     for other in (load(tmp_path / "saved"), pickle.loads(pickle.dumps(encoder))):
         np.testing.assert_array_equal(other.transform(texts), expected)
@@ -151,31 +129,12 @@ def test_a_head_begins_with_the_vectors_before_unit_length(write, texts, labels)
     np.testing.assert_array_equal(cut.weight_, whole.weight_)
 
 
-def test_full_fine_tuning_trains_the_layers_of_the_model_too(write, texts, labels, tmp_path):
-    folder = write("dense layers")
-    encoder = make(folder, "full", early_stopping=True, validation_fraction=0.3).fit(texts, labels)
-    assert encoder.weight_.shape == (8, 8)
-    expected = encoder.transform(texts)
-    encoder.export(tmp_path / "exported")
-    assert_close(encode(tmp_path / "exported", texts), expected)
-    before, after = layers(folder), layers(tmp_path / "exported")
-    assert len(before) == 2
-    assert not any(torch.equal(one, other) for one, other in zip(before, after, strict=False))
-    save(encoder, tmp_path / "saved")
-    np.testing.assert_array_equal(load(tmp_path / "saved").transform(texts), expected)
-
-
 @pytest.mark.parametrize(
     "kind",
     [
         "prompt left out of weightedmean",
-        *(
-            pytest.param(kind, marks=pytest.mark.slow)
-            for kind in (
-                *("two poolings, norm, dropout", "cls", "residual", "dense of tokens", "truncated"),
-                "last token behind a prompt",
-            )
-        ),
+        pytest.param("residual", marks=pytest.mark.slow),
+        pytest.param("last token behind a prompt", marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.usefixtures("one_registry")
@@ -206,7 +165,7 @@ def test_a_model_of_means_needs_no_sentence_transformers_once_it_is_fitted(write
 # The prompt
 
 
-@pytest.mark.parametrize("kind", ["cls", "mean behind a prompt", "prompt left out of mean"])
+@pytest.mark.parametrize("kind", ["mean behind a prompt", "prompt left out of mean"])
 def test_a_prompt_is_chosen(write, texts, labels, kind):
     folder = write(kind)
     for prompt in ("", "dim the lights "):

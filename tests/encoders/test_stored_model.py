@@ -1,10 +1,7 @@
 """Text models as plain data: of every usual architecture, they come back as they were."""
 
 import copy
-import inspect
-import os
 import pickle
-import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -17,8 +14,7 @@ from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 from torch import nn
 
-from skellipsoid import SupConTextEncoder, load, save
-from skellipsoid._encoders.torch.stored_model import CLASSES, _declared_settings
+from skellipsoid import SupConTextEncoder, save
 from skellipsoid._torch.devices import kept_torch_state
 
 TEXTS = ["wake me at six", "Wake ME", "", "what is the weather ☔ déjà 漢字", "rain " * 100]
@@ -94,38 +90,6 @@ def test_a_model_of_every_usual_architecture_comes_back_as_it_was(tiny_model, na
     assert again.stored() == model.stored()
 
 
-def test_every_setting_that_the_classes_read_is_kept():
-    """Model classes read settings that their configuration does not declare; new ones would be lost."""
-    import transformers
-
-    # Of heads for other tasks, and what stands beside the text model in the same file.
-    others = re.compile(r"summary_\w+|cls_dropout|num_labels|classifier_dropout|hidden_dropout")
-    assert set(ARCHITECTURES) == CLASSES
-    for name in CLASSES:
-        kind = getattr(transformers, name)
-        assert issubclass(kind, transformers.PreTrainedModel)
-        assert not kind.config_class.sub_configs  # of one part
-        source = inspect.getsource(inspect.getmodule(getattr(transformers, name)))
-        read = set(re.findall(r"(?:get|has)attr\((?:self\.)?config, \"(\w+)\"", source))
-        kept = _declared_settings(getattr(transformers, name).config_class)
-        assert not [setting for setting in read - kept if not others.fullmatch(setting)]
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda m: [m.Pooling(32, pooling_mode="cls"), m.Normalize()],
-        lambda m: [m.Pooling(32, pooling_mode=("max", "mean")), m.LayerNorm(64), m.Dropout(0.3)],
-        lambda m: [m.Pooling(32), m.Dense(32, 7), m.Dense(7, 5, bias=False, activation_function=nn.Identity())],
-    ],
-)
-def test_modules_after_the_transformer_come_back(tiny_model, make):
-    model = small_model("BertModel", tiny_model, make(modules()), 9, lowers=True, prompt="a ")
-    again = carried(model)
-    np.testing.assert_array_equal(embedded(again), embedded(model))
-    assert (again.longest, again.lowers, again.prompt) == (9, True, "a ")
-
-
 class Own(nn.Module):
     """A module that only its author has."""
 
@@ -178,31 +142,6 @@ def test_building_beside_a_training_leaves_the_random_state_and_no_file(tiny_mod
     with ThreadPoolExecutor(1) as pool, kept_torch_state():  # which a training holds to its end
         pool.submit(lambda: embedded(pickle.loads(content))).result(timeout=60)
         assert torch.equal(state, torch.get_rng_state())
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
-def test_load_predict_save_and_pickle_write_no_temporary_files(tiny_model, texts, labels, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=2, random_state=0).fit(texts, labels)
-    save(encoder, tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.transform(texts), encoder.transform(texts))
-    copy = pickle.loads(pickle.dumps(loaded))
-    np.testing.assert_array_equal(copy.transform(texts), encoder.transform(texts))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
-
-
-def test_a_loaded_encoder_does_not_import_sentence_transformers(tiny_model, texts, tmp_path, warm_python):
-    encoder = SupConTextEncoder(tiny_model, finetune="none").fit(texts)
-    save(encoder, tmp_path / "model")
-    done = warm_python(
-        "import sys, skellipsoid\n"
-        "skellipsoid.load(sys.argv[1]).transform(['wake me at six'])\n"
-        "print([name for name in sys.modules if name.startswith('sentence_transformers')])",
-        tmp_path / "model",
-    )
-    assert (done.stderr, done.stdout) == ("", "[]\n")
 
 
 def modules():

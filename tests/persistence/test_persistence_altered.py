@@ -5,13 +5,12 @@ import hashlib
 import numpy as np
 import pytest
 import safetensors.numpy
-from persistence_helpers import MANIFEST, alterations, read_manifest, write_manifest
+from persistence_helpers import MANIFEST, read_manifest, write_manifest
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, explain, load, save
-from skellipsoid.model_selection import OpenSetKFold
+from skellipsoid import EllipsoidOpenSetClassifier, load, save
 from skellipsoid.persistence import _folder
 
 
@@ -27,14 +26,6 @@ def steps(rows, tmp_path_factory):
     """Folder of a scaler, a projection to three features and a classifier."""
     folder = tmp_path_factory.mktemp("altered") / "steps"
     save(make_pipeline(StandardScaler(), PCA(3), EllipsoidOpenSetClassifier(random_state=0)).fit(*rows), folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def tuned(rows, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("altered") / "tuned"
-    inner = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0))
-    save(TunedOperatingPointCV(inner, rejection_rate=0.1, cv=OpenSetKFold(2)).fit(*rows), folder)
     return folder
 
 
@@ -57,10 +48,6 @@ def setting(step, group, name, value):
     return lambda steps: steps[step][group].__setitem__(name, value)
 
 
-def without(step, name):
-    return lambda steps: steps[step]["state"].pop(name)
-
-
 def changing(*path, remove=None, **columns):
     """Change or remove columns of the boundaries."""
 
@@ -76,11 +63,6 @@ def changing(*path, remove=None, **columns):
 
 
 ALTERED = {
-    "no offset": (without(2, "offset_"), "offset_ of the EllipsoidOpenSetClassifier is missing"),
-    "an offset that is none": (
-        setting(2, "state", "offset_", float("nan")),
-        "offset_ of .* is nan, but must be a",
-    ),
     "no axes": (
         changing("shapes", "factors", remove="axes"),
         "axes of factors of shapes of _boundaries is missing",
@@ -102,10 +84,6 @@ ALTERED = {
     "another array": (
         changing("shapes", radii={"array": "_boundaries.centroids"}),
         "radii of shapes of _boundaries of the EllipsoidOpenSetClassifier is an array of float64, but must be an array",
-    ),
-    "labels backwards": (
-        setting(2, "state", "classes_", {"array": "classes_", "flipped": [0]}),
-        "classes_ of .* is an array of int64, but must be an array of different, exact labels in ascending order",
     ),
     "labels of another kind": (
         setting(2, "state", "classes_", {"strings": list("abcd"), "dtype": "<U1"}),
@@ -145,25 +123,18 @@ def test_the_versions_of_scikit_learn_are_named_where_they_differ(altered, steps
         load(steps)
 
 
-@pytest.mark.parametrize("names", [("enc", "clf"), ("clf", "enc")])
-def test_steps_of_a_text_pipeline_must_fit_together(saved, names, monkeypatch):
+def test_steps_of_a_text_pipeline_must_fit_together(saved, monkeypatch):
     manifest = read_manifest(saved)
-    described = {step["name"]: step for step in manifest["model"]["steps"]}
-    if names == ("enc", "clf"):
-        described["clf"]["name"] = "again"
-        more = [{**described["enc"], "name": f"more{i}"} for i in range(100)]
-        manifest["model"]["steps"] = [described["enc"], *more, described["clf"]]
-        sentence = "the step 'more0' takes texts, but is not the first one"
-    else:
-        manifest["model"]["steps"] = [described[name] for name in names]
-        sentence = "the step 'enc' takes texts, but is not the first one"
+    encoder, classifier = manifest["model"]["steps"]
+    more = [{**encoder, "name": f"more{i}"} for i in range(100)]
+    manifest["model"]["steps"] = [encoder, *more, classifier]
     write_manifest(saved, manifest)
     monkeypatch.setattr(_folder, "_read_parts", None)  # no file is read
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match="the step 'more0' takes texts, but is not the first one"):
         load(saved)
 
 
-@pytest.mark.parametrize("change", ["infinite", "short", "gone"])
+@pytest.mark.parametrize("change", [lambda radii: radii * np.inf, lambda radii: radii[:-1]], ids=["infinite", "short"])
 def test_arrays_that_were_changed_with_their_checksum_are_refused(altered, steps, change):
     altered(lambda described: None)
     manifest = read_manifest(steps)
@@ -171,42 +142,13 @@ def test_arrays_that_were_changed_with_their_checksum_are_refused(altered, steps
     path = steps / manifest["parts"] / name
     content = path.read_bytes()
     arrays, radii = safetensors.numpy.load(content), "_boundaries.shapes.radii"
-    if change == "gone":
-        del arrays[radii]
-    else:
-        arrays[radii] = arrays[radii][:-1] if change == "short" else arrays[radii] * np.inf
+    arrays[radii] = change(arrays[radii])
     path.write_bytes(safetensors.numpy.save(arrays))
     manifest["sha256"][name] = hashlib.sha256(path.read_bytes()).hexdigest()
     write_manifest(steps, manifest)
     with pytest.raises(ValueError, match="radii"):
         load(steps)
     path.write_bytes(content)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["steps", "tuned"])
-def test_a_change_anywhere_is_refused_at_load_or_does_no_harm(name, request, rows):
-    folder = request.getfixturevalue(name)
-    content = (folder / MANIFEST).read_bytes()
-    manifest = read_manifest(folder)
-    refusals, n_good = [], 0
-    for changed in alterations(manifest["model"]):
-        write_manifest(folder, manifest | {"model": changed})
-        try:
-            loaded = load(folder)
-        except ValueError as error:
-            refusals.append(str(error))
-            continue
-        # Whatever comes back from load is used without an error.
-        if hasattr(loaded, "predict"):
-            loaded.predict(rows[0])
-            loaded.score_samples(rows[0])
-            explain(loaded, rows[0])
-        n_good += 1
-    (folder / MANIFEST).write_bytes(content)
-    assert len(refusals) > 150
-    assert all("does not describe an estimator of this package" in refusal for refusal in refusals)
-    assert n_good > 10
 
 
 def test_text_models_are_counted_wherever_they_are(saved, monkeypatch):
