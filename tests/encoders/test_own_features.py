@@ -3,22 +3,17 @@
 import json
 import pickle
 import shutil
+from functools import cache
 
 import numpy as np
 import pytest
 import torch
 from sklearn.pipeline import make_pipeline
+from text_models import written
 from torch import nn
 
 from skellipsoid import SupConTextEncoder, baselines, check_training_texts, export_onnx, load, save
 from skellipsoid_runtime import OnnxPipeline
-
-
-def modules():
-    from sentence_transformers.sentence_transformer import modules
-
-    return modules
-
 
 MODES = ("cls", "lasttoken", "max", "mean", "mean_sqrt_len_tokens", "weightedmean")
 #: What follows the transformer, of 32 features.
@@ -44,23 +39,15 @@ PROMPTS = {kind: "set the lamp: " for kind in KINDS if "prompt" in kind}
 @pytest.fixture(scope="module")
 def write(tiny_model, tmp_path_factory):
     """Write a model of sentence-transformers: ``write(kind)``; gives the folder."""
-    written = {}
 
+    @cache
     def make(kind):
-        from sentence_transformers import SentenceTransformer
-
-        if kind not in written:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(0)
-                parts = [modules().Transformer(tiny_model), *KINDS[kind](modules())]
-            settings = {"truncate_dim": 5} if kind == "truncated" else {}
-            if kind in PROMPTS:
-                settings = {"prompts": {"ours": PROMPTS[kind], "query": "q: "}, "default_prompt_name": "ours"}
-            model = SentenceTransformer(modules=parts, device="cpu", **settings)
-            folder = tmp_path_factory.mktemp("own") / "model"
-            model.save_pretrained(str(folder), create_model_card=False)
-            written[kind] = str(folder)
-        return written[kind]
+        settings = {"truncate_dim": 5} if kind == "truncated" else {}
+        if kind in PROMPTS:
+            settings = {"prompts": {"ours": PROMPTS[kind], "query": "q: "}, "default_prompt_name": "ours"}
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return written(tmp_path_factory.mktemp("own") / "model", tiny_model, KINDS[kind], **settings)
 
     return make
 
@@ -83,16 +70,6 @@ def assert_close(found, expected, atol=1e-6):
 def make(folder, finetune="none", **options):
     chosen = {"random_state": 0, "max_iter": 2, "layers": "last"} | options
     return SupConTextEncoder(folder, finetune=finetune, **chosen)
-
-
-@pytest.mark.parametrize("modes", [["cls"], ["mean", "max"]], ids=str)
-def test_older_files_of_a_pooling_are_read(write, texts, tmp_path, modes):
-    folder = shutil.copytree(write("mean of unit length"), tmp_path / "model")
-    chosen = {f"pooling_mode_{mode}_tokens": True for mode in modes if mode != "cls"}
-    chosen |= {"pooling_mode_cls_token": "cls" in modes, "word_embedding_dimension": 32}
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps(chosen))
-    encoder = make(str(folder)).fit(texts)
-    assert_close(encoder.transform(texts), encode(folder, texts))
 
 
 @pytest.mark.parametrize(
@@ -123,20 +100,9 @@ def test_a_head_begins_with_the_vectors_before_unit_length(write, texts, labels)
         width = encode(folder, texts[:1]).shape[1]
         np.testing.assert_allclose(encoder.weight_, np.eye(width), atol=1e-6)
         assert_close(encoder.transform(texts), unit(encode(folder, texts)), 1e-5)
-    # As of the model without its last module.
-    cut = make(write("first token of unit length"), "head").fit(texts, labels)
-    whole = make(write("cls"), "head").fit(texts, labels)
-    np.testing.assert_array_equal(cut.weight_, whole.weight_)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "prompt left out of weightedmean",
-        pytest.param("residual", marks=pytest.mark.slow),
-        pytest.param("last token behind a prompt", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("kind", ["prompt left out of weightedmean", pytest.param("residual", marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("one_registry")
 def test_an_exported_graph_has_the_same_features(write, texts, labels, tmp_path, kind):
     pipe = make_pipeline(make(write(kind), "head"), baselines.BallClassifier()).fit(texts, labels)
@@ -179,26 +145,11 @@ def test_a_prompt_is_chosen(write, texts, labels, kind):
 
 
 def test_modules_that_are_not_supported_are_named(tiny_model, texts, tmp_path):
-    from sentence_transformers import SentenceTransformer
-
-    parts = modules()
-    for number, after in enumerate(
-        (
-            [parts.CNN(32, 8), parts.Pooling(24)],
-            [parts.LSTM(32, 8), parts.Pooling(16)],
-            [parts.WordWeights(["lamp"], {"lamp": 2.0}), parts.Pooling(32)],
-            [parts.WeightedLayerPooling(32, 2, 0), parts.Pooling(32)],
-        )
-    ):
-        folder = tmp_path / str(number)
-        model = SentenceTransformer(modules=[parts.Transformer(tiny_model), *after], device="cpu")
-        model.save_pretrained(str(folder), create_model_card=False)
-        sentence = (
-            f"cannot embed texts by its own modules: .* module '{type(after[0]).__name__}'; allowed are Pooling, "
-        )
-        with pytest.raises(ValueError, match=sentence + ".*; use pooling='mean', or another embedding model.$"):
-            make(str(folder)).fit(texts)
-        assert make(str(folder), pooling="mean").fit(texts).transform(texts).shape == (32, 32)
+    folder = written(tmp_path / "own", tiny_model, lambda m: [m.CNN(32, 8), m.Pooling(24)])
+    sentence = "cannot embed texts by its own modules: .* module 'CNN'; allowed are Pooling, .*; use pooling='mean', or"
+    with pytest.raises(ValueError, match=sentence):
+        make(folder).fit(texts)
+    assert make(folder, pooling="mean").fit(texts).transform(texts).shape == (32, 32)
 
 
 def test_settings_that_give_other_features_are_refused(write, texts, tmp_path):

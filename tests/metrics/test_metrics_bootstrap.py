@@ -58,18 +58,6 @@ def test_stratified_resamples_keep_the_class_sizes(problem, by_class):
     assert (len(set(sizes)) == 1) == by_class
 
 
-def test_same_seed_same_interval_and_nothing_global_is_touched(problem):
-    y_true, _, score = problem
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    intervals = [
-        bootstrap_interval(open_set_auroc, y_true, score, n_resamples=50, random_state=seed)
-        for seed in (5, 5, np.random.default_rng(5), np.random.RandomState(5), 6, None)
-    ]
-    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
-    assert intervals[0] == intervals[1] == intervals[2]
-    assert len(set(intervals)) == 4
-
-
 def test_undefined_metrics():
     y_true, y_pred = [0, 0, 0, 0, -1, -1], [0, 0, 0, 0, -1, 0]
     with pytest.raises(ValueError, match=r"^The metric is NaN on \d+ of 200 resamples, .* pass stratify=y_true"):

@@ -148,7 +148,6 @@ def test_scorers_warn_where_the_open_answer_is_lost(blobs):
     X, y = blobs
     classifier = EllipsoidOpenSetClassifier(random_state=0)
     for wrapper in (
-        CalibratedClassifierCV(classifier, cv=2),
         make_pipeline(StandardScaler(), CalibratedClassifierCV(classifier, cv=2)),
         StackingClassifier([("open", make_pipeline(classifier)), ("closed", LogisticRegression())]),
     ):

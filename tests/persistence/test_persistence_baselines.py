@@ -21,8 +21,6 @@ from skellipsoid_bench._text_classifier import TextOpenSetClassifier
 OTHERS = [
     ("CLABClassifier", {"normalize": False}),
     ("DOCClassifier", {"threshold": "auto"}),
-    ("KNNOpenSetClassifier", {"normalize": False, "threshold": "auto"}),
-    ("LOFOpenSetClassifier", {"contamination": "auto", "duplicates": "off"}),
     ("LOFOpenSetClassifier", {"scope": "all"}),
     ("MOGBClassifier", {"split_purity": 0.0, "radius": "mean"}),
     ("MOGBClassifier", {"min_size": 1000}),  # no ball is left
@@ -30,7 +28,6 @@ OTHERS = [
     ("MahalanobisClassifier", {"covariance": "relative", "threshold": -3}),
     ("OpenMaxClassifier", {"tail_size": 0}),  # infinite locations
     ("SoftmaxOpenSetClassifier", {"threshold": "auto", "open_label": 99}),
-    ("SoftmaxOpenSetClassifier", {"threshold": float("-inf")}),
 ]
 #: Those that take features, also of another distribution.
 CLASSES = {
@@ -135,25 +132,17 @@ def test_logits_of_a_classifier_that_is_kept_are_kept(rows, tmp_path, name):
 
 
 ARRAYS = [
-    ("BallClassifier", {}, "radii_", -1, "radii_"),
-    ("KNNOpenSetClassifier", {}, "_row_classes", -1, "_row_classes"),
-    ("LOFOpenSetClassifier", {}, "_starts", 3, "_starts .* must rise from 0 to 100"),
-    (
-        "MahalanobisClassifier",
-        {"covariance": "class"},
-        "_axis_starts",
-        7,
-        "_axis_starts .* must rise from 0 to 20",
-    ),
-    ("OpenMaxClassifier", {}, "tail_scales_", -1, "tail_scales_"),
-    ("PLDAClassifier", {}, "between_variances_", -1, "between_variances_"),
-    ("ADBClassifier", {}, "centroids_", np.nan, "centroids_"),
+    ("BallClassifier", "radii_", -1, "radii_"),
+    ("KNNOpenSetClassifier", "_row_classes", -1, "_row_classes"),
+    ("LOFOpenSetClassifier", "_starts", 3, "_starts .* must rise from 0 to 100"),
+    ("OpenMaxClassifier", "tail_scales_", -1, "tail_scales_"),
+    ("ADBClassifier", "centroids_", np.nan, "centroids_"),
 ]
 
 
-@pytest.mark.parametrize(("name", "parameters", "key", "value", "sentence"), ARRAYS, ids=str)
-def test_arrays_that_could_not_score_are_refused(rows, tmp_path, name, parameters, key, value, sentence):
-    clf = make(name, **parameters).fit(*rows)
+@pytest.mark.parametrize(("name", "key", "value", "sentence"), ARRAYS)
+def test_arrays_that_could_not_score_are_refused(rows, tmp_path, name, key, value, sentence):
+    clf = make(name).fit(*rows)
     getattr(clf, key)[0] = value
     with pytest.raises(ValueError, match=f"load would refuse it .*{sentence}"):
         save(clf, tmp_path / "model")
@@ -188,7 +177,7 @@ def test_state_that_could_not_score_is_refused(rows, tmp_path, name, parameters,
 ALTERED = [
     make_pipeline(StandardScaler(), PCA(3), EllipsoidOpenSetClassifier(random_state=0)),
     TunedOperatingPointCV(EllipsoidOpenSetClassifier(random_state=0), rejection_rate=0.1, cv=OpenSetKFold(2)),
-    *(make(name, **parameters) for name, parameters in [*CASES[: len(NAMES)], *OTHERS[7:9]]),
+    *(make(name, **parameters) for name, parameters in CASES[: len(NAMES)]),
 ]
 
 

@@ -1,12 +1,11 @@
 """Promise: every kind of damage is named in one sentence, and load changes nothing in the folder."""
 
-import json
 import os
 import resource
 import time
 
 import pytest
-from persistence_helpers import MANIFEST, part, read_manifest, snapshot, write_manifest
+from persistence_helpers import MANIFEST, part, read_manifest, setting, snapshot, write_manifest
 
 from skellipsoid import load, save
 from skellipsoid.persistence._folder import manifest_bytes
@@ -55,49 +54,32 @@ def test_sizes_that_save_never_writes_are_refused(saved, change):
         load(saved)
 
 
-def _with(*keys_and_value):
-    *keys, last, value = keys_and_value
-
-    def change(manifest):
-        place = manifest
-        for key in keys:
-            place = place[key]
-        place[last] = value
-        return manifest
-
-    return change
-
-
 MANIFESTS = {
-    "a list": (lambda manifest: [manifest], "was not written by skellipsoid.save"),
+    "another format": (setting("format", "onnx"), "was not written by skellipsoid.save"),
     "a newer format": (
-        lambda manifest: manifest | {"format_version": 2, "skellipsoid_version": "9.0"},
+        lambda manifest: manifest.update(format_version=2, skellipsoid_version="9.0"),
         r"has format version 2, this skellipsoid \(.*\) reads version 1; .* by skellipsoid 9.0, install that",
     ),
     "a format of the development version": (
-        _with("format_version", 9),
+        setting("format_version", 9),
         "has format version 9, .* a development version of .* wrote it, fit the model again and save it",
     ),
-    "parts elsewhere": (_with("parts", ".."), "is damaged"),
-    "no files": (_with("sha256", {}), "does not describe an estimator of this package"),
-    "an entry nobody asked for": (_with("comment", "hello"), "'comment' is unknown or missing"),
-    "an entry of a step": (_with("model", "steps", 1, "comment", 1), "the entry 'comment', which save never writes"),
-    "a class that is none": (_with("model", "steps", 1, "class", ["os.system"]), "does not describe an estimator"),
-    "another model's folder": (_with("model", "steps", 0, "folder", "1-clf"), "does not describe an estimator"),
+    "parts elsewhere": (setting("parts", ".."), "is damaged"),
+    "no files": (setting("sha256", {}), "does not describe an estimator of this package"),
+    "an entry nobody asked for": (setting("comment", "hello"), "'comment' is unknown or missing"),
+    "an entry of a step": (setting("model", "steps", 1, "comment", 1), "the entry 'comment', which save never writes"),
+    "a class that is none": (setting("model", "steps", 1, "class", ["os.system"]), "does not describe an estimator"),
+    "another model's folder": (setting("model", "steps", 0, "folder", "1-clf"), "does not describe an estimator"),
 }
 
 
 @pytest.mark.parametrize(("change", "sentence"), MANIFESTS.values(), ids=MANIFESTS)
 def test_a_manifest_that_makes_no_sense_is_refused(saved, change, sentence):
-    changed = change(read_manifest(saved))
-    if isinstance(changed, dict):
-        write_manifest(saved, changed)
-    else:
-        (saved / MANIFEST).write_text(json.dumps(changed))
-    before = snapshot(saved)
+    changed = read_manifest(saved)
+    change(changed)
+    write_manifest(saved, changed)
     with pytest.raises(ValueError, match=sentence):
         load(saved)
-    assert snapshot(saved) == before
 
 
 def test_every_bit_of_a_manifest_is_guarded(classifier, tmp_path):

@@ -48,7 +48,7 @@ def test_a_classifier_that_could_not_be_loaded_leaves_the_model_before(blobs, fo
     assert_refused(make_pipeline(StandardScaler().fit(X), clf), folder)
 
 
-@pytest.mark.parametrize("wrap", ["frozen", "watched", "tuned", "step"])
+@pytest.mark.parametrize("wrap", ["watched", "tuned", "step"])
 def test_wherever_the_classifier_is_it_is_found(blobs, folder, wrap):
     X, y = blobs
     if wrap == "tuned":
@@ -58,7 +58,6 @@ def test_wherever_the_classifier_is_it_is_found(blobs, folder, wrap):
     else:
         clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
         whole = {
-            "frozen": FrozenEstimator,
             "watched": lambda clf: OpenShareMonitor(clf).fit(X),
             "step": lambda clf: make_pipeline(StandardScaler().fit(X), FrozenEstimator(clf)),
         }[wrap](clf)

@@ -48,39 +48,6 @@ def table_of_replacements(*units, texts="\0"):
     return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(content).decode()}
 
 
-RULES = {
-    "a table that names more bytes than it has": {
-        "normalizer": {"type": "Precompiled", "precompiled_charsmap": "8P///2FiY2Q="}
-    },
-    "much in front of a text": {"normalizer": {"type": "Prepend", "prepend": "x" * 10**6}},
-    "pieces of no length": {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
-    "a template with an unknown token": {
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [{"SpecialToken": {"id": "[NO]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
-            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
-            "special_tokens": {},
-        }
-    },
-    "tokens beyond the transformer": {
-        "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 999], "cls": ["[CLS]", 2]}
-    },
-    "merges of tokens that are not there": {
-        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [["a", "b"]], "dropout": None, "unk_token": None}
-    },
-    "a length to which all texts are filled": {
-        "padding": {
-            "strategy": {"Fixed": 2**26},
-            "direction": "Right",
-            "pad_to_multiple_of": None,
-            "pad_id": 0,
-            "pad_type_id": 0,
-            "pad_token": "[PAD]",
-        }
-    },
-}
-
-
 def test_a_tokenizer_with_more_tokens_than_the_transformer_is_refused(saved):
     def add_word(rules):
         rules["model"]["vocab"]["parcel"] = len(rules["model"]["vocab"])
@@ -90,18 +57,24 @@ def test_a_tokenizer_with_more_tokens_than_the_transformer_is_refused(saved):
         load(saved)
 
 
-def add_tokens(n, n_letters=8):
-    """Special tokens of one number; ``n`` of them."""
+def add_tokens(rules):
+    """Many special tokens of one number."""
     token = {"id": 4, "single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": False}
-
-    def change(rules):
-        rules["added_tokens"] += [{**token, "content": f"{i:x<{n_letters}}"} for i in range(n)]
-
-    return change
+    rules["added_tokens"] += [{**token, "content": f"{i:x<8}"} for i in range(200_000)]
 
 
 #: Each of these took gigabytes, seconds or minutes, or ended the process, in load or in predict.
 BOMBS = {
+    "a table that names more bytes than it has": (
+        {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "8P///2FiY2Q="}},
+        "",
+    ),
+    "much in front of a text": ({"normalizer": {"type": "Prepend", "prepend": "x" * 10**6}}, ""),
+    "pieces of no length": ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, ""),
+    "tokens beyond the transformer": (
+        {"post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 999], "cls": ["[CLS]", 2]}},
+        "",
+    ),
     "five rules that multiply": (
         sequence(*(replace(old, new * 100) for old, new in zip("owxyz", "wxyzq", strict=True))),
         "its normalizer could make a text 10000000000 times as long; at most 500 is allowed",
@@ -109,10 +82,6 @@ BOMBS = {
     "much between all letters": (
         sequence(*[replace(" *", "zzzzzzz", "Regex")] * 3),
         "its normalizer could make a text 512 times as long",
-    ),
-    "letters of Unicode that multiply": (
-        sequence(*[replace("o", "\ufdfa"), {"type": "NFKD"}] * 3),
-        "its normalizer could make a text 5832 times as long",
     ),
     "bytes that multiply": (
         sequence(*[{"type": "ByteLevel"}] * 10),
@@ -126,21 +95,8 @@ BOMBS = {
         sequence(*[{"type": "Strip", "strip_left": True, "strip_right": True}] * 16),
         "its normalizer has 17",
     ),
-    "a rule that nobody knows": (sequence({"type": "Repeat"}), "its normalizer is 'Repeat'; allowed are Lowercase"),
-    "many tokens": (add_tokens(200_000), "it adds 200005 tokens; at most 16384 are allowed"),
-    "long tokens": (add_tokens(16_000, 100), "the tokens that it adds could have 6400"),
+    "many tokens": (add_tokens, "it adds 200005 tokens; at most 16384 are allowed"),
     "a pattern in a pattern": (split("(a+)+$"), r"its pattern '\(a\+\)\+\$' is none of the usual form"),
-    "a template of many tokens": (
-        {
-            "post_processor": {
-                "type": "TemplateProcessing",
-                "single": [{"SpecialToken": {"id": "[SEP]", "type_id": 0}}] * 10**5,
-                "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
-                "special_tokens": {"[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]}},
-            }
-        },
-        "its post_processor has more than 10000 letters",
-    ),
     "long words": (
         lambda rules: rules["model"].update(max_input_chars_per_word=10**9),
         "it looks for parts of words of more than 1000 letters",
@@ -148,7 +104,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize(("change", "sentence"), [*((rules, "") for rules in RULES.values()), *BOMBS.values()])
+@pytest.mark.parametrize(("change", "sentence"), BOMBS.values(), ids=BOMBS)
 def test_a_tokenizer_that_would_fail_fill_the_memory_or_hang_is_refused(saved, capfd, change, sentence):
     change_rules(saved, change)
     with pytest.raises(ValueError, match=f"because its tokenizer cannot be used .*{sentence}"):

@@ -157,16 +157,6 @@ def test_the_javascript_of_the_guide_answers_as_the_runtime_does(exported, texts
 
 
 class TestAskingBack:
-    def test_it_asks_as_the_package_does(self, model, pipeline, texts, open_texts):
-        new = [*texts, *open_texts]
-        expected = skellipsoid.predict_set(pipeline, new)
-        found, answers = model.predict_set(new), model.answers(new)
-        np.testing.assert_array_equal(found["action"], expected.action)
-        np.testing.assert_array_equal(found["classes"], expected.classes)
-        np.testing.assert_array_equal(answers["action"], expected.action)
-        np.testing.assert_array_equal(answers["candidates"], expected.classes)
-        assert model.predict_set(new, max_classes=1)["classes"].shape == (len(new), 1)
-
     @pytest.mark.parametrize("kind", ["one class", "Mahalanobis", "a rate", "a memory"])
     @pytest.mark.filterwarnings("ignore:Three classes cannot keep")
     def test_of_features(self, kind, tmp_path):
@@ -196,12 +186,6 @@ class TestAskingBack:
     def test_other_numbers_of_classes_are_refused(self, model, value):
         with pytest.raises(ValueError, match=r"^max_classes=.* is not possible; use 1, 2 or 3\.$"):
             model.predict_set(["one text"], max_classes=value)
-
-    @pytest.mark.parametrize("zones", [{"low": 0.0}, {"low": float("nan"), "high": 0.0, "gap": 0.0}, 3])
-    def test_zones_that_are_none_are_refused(self, copied, zones):
-        changed_manifest(copied, asking=zones)
-        with pytest.raises(ValueError, match="is damaged"):
-            OnnxPipeline(copied)
 
     def test_a_model_without_zones_says_so(self, copied):
         changed_manifest(copied, asking=...)

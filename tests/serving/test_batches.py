@@ -149,20 +149,6 @@ def test_so_many_requests_may_be_open_and_no_more():
     assert asyncio.run(main()) == ["answered"] * 5 + ["full"] * 3 + ["answered"]
 
 
-def test_who_takes_the_place_of_one_that_goes_at_the_same_moment():
-    async def main():
-        clients = Clients(most_texts=1, most_waiting=3)
-        many = await clients.ask("many", *[["x"]] * 4)
-        many[-1].cancel()
-        for _ in range(3):  # the task has not noticed yet, or has just
-            many.append(asyncio.create_task(clients.one("few", ["x"])))
-            await asyncio.sleep(0)
-        found = await clients.finish(*many)
-        return outcomes(found)
-
-    assert {*asyncio.run(main())} <= {"answered", "full", "CancelledError"}
-
-
 def test_a_timer_of_a_loop_that_has_ended_holds_nobody():
     answer = Lengths()
     batcher = batcher_of(answer, wait=0.3, most_texts=2)
