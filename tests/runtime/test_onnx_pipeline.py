@@ -1,5 +1,6 @@
 """The runtime answers without torch, refuses what it should, and reads no more of a long text than counts."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -7,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pandas as pd
 import polars as pl
 import pytest
@@ -39,10 +41,16 @@ def test_explanations_name_the_same_training_texts(model, pipeline, texts, open_
             np.testing.assert_array_equal(values, expected[name], err_msg=name)
 
 
-@pytest.mark.parametrize("n_neighbors", [-1, 33, 1.5])
-def test_more_neighbours_than_kept_texts_are_refused(model, n_neighbors):
-    with pytest.raises(ValueError, match="is not possible; use a whole number from 0 to 32"):
-        model.explain_nearest(["alarm"], n_neighbors=n_neighbors)
+def test_numbers_that_cannot_be_are_refused(model, exported):
+    for number in (-1, 33, 1.5):
+        with pytest.raises(ValueError, match="is not possible; use a whole number from 0 to 32"):
+            model.explain_nearest(["alarm"], n_neighbors=number)
+    for number in (0, 4, True, 1.0):
+        with pytest.raises(ValueError, match=r"^max_classes=.* is not possible; use 1, 2 or 3\.$"):
+            model.predict_set(["one text"], max_classes=number)
+    for number in (0, 1.0, True, 1025):
+        with pytest.raises(ValueError, match=r"^n_threads=.* is not possible; use a whole number from 1 to 1024.$"):
+            OnnxPipeline(exported, n_threads=number)
 
 
 @pytest.mark.parametrize("X", ["one text", [], ["a", 3], ["half \ud800"]], ids=repr)
@@ -135,6 +143,12 @@ def test_the_beginning_of_a_long_text_has_the_tokens_of_the_whole(rules, lowers,
         assert found == plain.encode(text.lower() if lowers else text).ids
 
 
+def test_a_graph_names_its_answers(exported, model):
+    names = {prop.key: json.loads(prop.value) for prop in onnx.load(exported / "model.onnx").metadata_props}
+    assert (names["classes"], names["open_label"]) == (model.classes_.tolist(), model.open_label_)
+    assert names["answers"] == [*names["classes"], names["open_label"]]
+
+
 @pytest.mark.slow
 def test_the_javascript_of_the_guide_answers_as_the_runtime_does(exported, texts, open_texts, tmp_path):
     folder = exported
@@ -182,11 +196,6 @@ class TestAskingBack:
         np.testing.assert_array_equal(found["action"], expected.action)
         np.testing.assert_array_equal(found["classes"], expected.classes)
 
-    @pytest.mark.parametrize("value", [0, 4, True, 1.0])
-    def test_other_numbers_of_classes_are_refused(self, model, value):
-        with pytest.raises(ValueError, match=r"^max_classes=.* is not possible; use 1, 2 or 3\.$"):
-            model.predict_set(["one text"], max_classes=value)
-
     def test_a_model_without_zones_says_so(self, copied):
         changed_manifest(copied, asking=...)
         older = OnnxPipeline(copied)
@@ -208,9 +217,3 @@ def test_a_long_text_is_not_read_to_its_end(rules):
     assert len(reader._beginning("wake me at six " * 100_000)) < 5000
     left = reader_of(rules, truncation_side="left")
     assert left.tokens(["six " * 500 + "wake"]) != reader.tokens(["six " * 500 + "wake"])
-
-
-@pytest.mark.parametrize("n_threads", [0, 1.0, True, 1025])
-def test_a_number_of_threads_is_a_whole_number(exported, n_threads):
-    with pytest.raises(ValueError, match=r"^n_threads=.* is not possible; use a whole number from 1 to 1024.$"):
-        OnnxPipeline(exported, n_threads=n_threads)

@@ -80,7 +80,7 @@ def test_a_model_that_cannot_be_loaded_is_not_taken(serve, pointer, exported, ex
         assert server.get("/model")[1]["error"] is None
         assert server.post({"text": texts[0]})[1]["label"] == "ALARM"
         assert server.counter('model_changes_total{result="taken"}') == 1
-        named = 'model_info{{folder="{}",program="skellipsoid-runtime",version="{}"}}'
+        named = 'model_info{{folder="{}",program="skellipsoid_runtime",version="{}"}}'
         assert server.counter(named.format("second", version_of(server))) == 1
         assert server.counter(named.format("first", version)) is None
 
