@@ -40,10 +40,11 @@ def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-home", default=None, help="folder that holds banking/train.tsv (default: the cache)")
+    parser.add_argument("--data", nargs="*", choices=FETCHERS, default=[*FETCHERS], help="(default: all)")
     options = parser.parse_args()
     speeds = {(kind, n): [] for kind in KINDS for n in (1, 2)}
     changes = {kind: [] for kind in KINDS}
-    for data in FETCHERS:
+    for data in options.data:
         parts = [FETCHERS[data](subset=subset, data_home=options.data_home) for subset in ("train", "dev")]
         texts, labels = (
             np.array([*parts[0].data, *parts[1].data], dtype=object),
