@@ -130,19 +130,6 @@ def test_lof_is_scikit_learns_in_each_class():
         np.testing.assert_allclose(clf.score_samples(rows)[mine], theirs.decision_function(rows[mine]), rtol=1e-7)
 
 
-def test_lof_of_all_samples_is_scikit_learns_on_all_of_them():
-    X, y = gaussian_classes()
-    rows = 6 * np.random.default_rng(1).normal(size=(200, 4))
-    clf = LOFOpenSetClassifier(n_neighbors=7, scope="all", duplicates="off").fit(X, y)
-    theirs = LocalOutlierFactor(7, novelty=True, contamination=0.05).fit(X)
-    np.testing.assert_allclose(clf.thresholds_, np.full(6, theirs.offset_))
-    np.testing.assert_allclose(clf.score_samples(rows), theirs.decision_function(rows), rtol=1e-7, atol=1e-9)
-    np.testing.assert_array_equal(clf.predict(rows) == -1, theirs.predict(rows) == -1)
-    per_class = clf.predict_known(rows)
-    np.testing.assert_array_equal(clf.set_params(scope="class").fit(X, y).predict_known(rows), per_class)
-    assert len(np.unique(clf.thresholds_)) == 6
-
-
 @pytest.mark.parametrize("classifier", [KNNOpenSetClassifier(), LOFOpenSetClassifier()])
 def test_what_counts_neighbours_takes_no_weights_but_zero(classifier):
     X, y = gaussian_classes()

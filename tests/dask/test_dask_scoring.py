@@ -86,18 +86,6 @@ def test_nothing_is_computed_until_it_is_asked_for(call, fitted):
     assert call("transform", StandardScaler().fit(np.zeros((2, 12))), X).shape == (100, 12)
 
 
-@pytest.mark.parametrize("method", ["predict", "transform"])
-def test_the_model_is_once_in_the_graph(method, call, samples, fitted):
-    model = fitted if method == "predict" else StandardScaler().fit(np.zeros((2, 5000)))
-    width, size = model.n_features_in_, len(pickle.dumps(model))
-    sizes = []
-    for n_parts in (10, 100):
-        X = da.zeros((n_parts * 10, width), chunks=(10, -1), dtype=np.float32)
-        sizes.append(len(pickle.dumps(dict(call(method, model, X).__dask_graph__()))))
-    assert size > 30_000
-    assert sizes[1] - sizes[0] < 90 * 2000  # a task for each partition, no model
-
-
 class Loads(BaseEstimator):
     """A model that counts how often a process reads it."""
 

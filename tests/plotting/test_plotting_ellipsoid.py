@@ -12,18 +12,6 @@ from skellipsoid.plotting import EllipsoidDisplay
 SECTIONS = ["shared", "contributing", "longest", (0, -1), (2, 1)]
 
 
-def test_outlines_of_two_features_have_margin_zero(flat):
-    clf, X, y = flat
-    display = EllipsoidDisplay.from_estimator(clf, X, y)
-    assert display.outlines.shape == (3, 201, 2)
-    for k in range(3):
-        np.testing.assert_allclose(margins_on_outline(display, clf, k), 0, atol=1e-6)
-    np.testing.assert_allclose(display.points, X)
-    np.testing.assert_array_equal(display.y_true, y)
-    np.testing.assert_array_equal(display.y_pred, clf.predict(X))
-    np.testing.assert_allclose(display.centroids, clf.centroids_)
-
-
 def test_outlines_follow_the_operating_point(shifted):
     clf, X, y = shifted
     assert clf.offset_ != 0
@@ -50,30 +38,6 @@ def test_without_a_boundary_there_is_no_outline(flat, offset):
     assert np.isnan(display.outlines).all()
     assert display.outlines_ == []
     assert display.is_open.all() == (offset > 0)
-
-
-def test_rows_are_drawn_by_truth_and_answer(flat):
-    clf, X, y = flat
-    display = EllipsoidDisplay.from_estimator(clf, X, y)
-    accepted = clf.predict(X) != -1
-    wanted = {
-        "known accepted": X[(y != -1) & accepted],
-        "known rejected": X[(y != -1) & ~accepted],
-        "open accepted": X[(y == -1) & accepted],
-        "open rejected": X[(y == -1) & ~accepted],
-    }
-    assert list(display.rows_) == list(wanted)
-    for group, rows in wanted.items():
-        drawn = np.concatenate([np.asarray(part.get_offsets()) for part in display.rows_[group]])
-        assert len(rows) > 0
-        np.testing.assert_allclose(drawn[np.lexsort(drawn.T)], rows[np.lexsort(rows.T)])
-    hollow = [part.get_facecolors() for part in display.rows_["known rejected"]]
-    assert all(len(colours) == 0 for colours in hollow)
-    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert {"0", "1", "2", "centroid", "accepted (white: open)"} <= set(texts)
-    assert {f"{group} ({len(rows)})" for group, rows in wanted.items()} <= set(texts)
-    assert len(display.outlines_) == 3
-    assert len({line.get_color() for line in display.outlines_}) == 3
 
 
 @pytest.mark.parametrize("axes", SECTIONS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
-from plotting_helpers import assert_one_sentence, inside_figure, margins_on_outline
+from plotting_helpers import assert_one_sentence, inside_figure
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.plotting import (
     EllipsoidDisplay,
@@ -25,10 +25,6 @@ from skellipsoid.plotting import (
 
 SCORE_DISPLAYS = [ScoreHistogramDisplay, TradeOffDisplay]
 DISPLAYS = [*SCORE_DISPLAYS, OpenSetConfusionMatrixDisplay]
-
-
-def draw_all(clf, X, y, **options):
-    return [display.from_estimator(clf, X, y, **options) for display in (*DISPLAYS, EllipsoidDisplay)]
 
 
 def predictions(display, clf, X):
@@ -46,18 +42,6 @@ def numbers(display):
     return {name: value for name, value in vars(display).items() if not name.endswith("_") and name != "name"}
 
 
-@pytest.mark.parametrize("display", DISPLAYS)
-def test_from_estimator_is_from_predictions(shifted, display):
-    clf, X, y = shifted
-    y = np.where(y == -1, 50 + np.arange(len(y)) % 2, y)  # classes that the classifier does not know
-    arguments, options = predictions(display, clf, X)
-    one = display.from_estimator(clf, X, y)
-    other = display.from_predictions(y, *arguments, **options)
-    assert numbers(one)
-    for name, value in numbers(one).items():
-        np.testing.assert_array_equal(value, numbers(other)[name])
-
-
 @pytest.mark.parametrize("display", [*DISPLAYS, EllipsoidDisplay])
 def test_pipelines_and_searches_are_read(display):
     X, y = make_open_blobs(200, 4, n_known=2, random_state=0)
@@ -73,21 +57,6 @@ def test_pipelines_and_searches_are_read(display):
         found = display.from_estimator(estimator, X, y)
         for name, value in numbers(wanted).items():
             np.testing.assert_array_equal(value, numbers(found)[name])
-
-
-def test_text_pipeline_is_drawn(tiny_model, texts, labels, open_texts):
-    pipe = make_pipeline(
-        SupConTextEncoder(tiny_model, finetune="none", random_state=0),
-        EllipsoidOpenSetClassifier(random_state=0),
-    ).fit(texts, labels)
-    rows, y = [*texts, *open_texts], np.append(labels, ["-1"] * 6)
-    for display in DISPLAYS:
-        assert display.from_estimator(pipe, rows, y).ax_ is not None
-    picture = EllipsoidDisplay.from_estimator(pipe, rows, y, label="light", grid_resolution=10)
-    k = pipe.classes_.tolist().index("light")
-    np.testing.assert_allclose(margins_on_outline(picture, pipe[-1], k), 0, atol=1e-6)
-    np.testing.assert_array_equal(picture.y_pred, pipe.predict(rows))
-    np.testing.assert_array_equal(picture.y_true, y)
 
 
 def test_given_axes_are_drawn_on_and_pyplot_is_left_alone(flat):
@@ -226,15 +195,3 @@ def test_other_classifiers_are_refused(flat, display):
     assert ("from_predictions" in str(error.value)) == (display is not EllipsoidDisplay)
     with pytest.raises(NotFittedError):
         display.from_estimator(EllipsoidOpenSetClassifier(), X, y)
-
-
-@pytest.mark.filterwarnings("ignore:y holds booleans")
-def test_unsigned_and_boolean_labels(flat):
-    _, X, y = flat
-    X, y = X[y != 2], y[y != 2]
-    for kind in (np.uint8, bool):
-        known = y != -1
-        clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[known], y[known].astype(kind))
-        for display in draw_all(clf, X, y):
-            plt.close(display.figure_)
-        assert display.y_true.tolist() == y.tolist()

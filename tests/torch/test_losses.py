@@ -84,14 +84,6 @@ def test_ablation_losses_by_hand():
     assert found(("contraction", far)) == pytest.approx(0.1839, abs=5e-5)
 
 
-def test_losses_far_inside_and_far_outside_are_finite():
-    norms = torch.tensor([0.0, 1e30], requires_grad=True)
-    losses = loss_of("contraction", norms, 1e3)
-    np.testing.assert_allclose(losses.detach(), [1000.5, 0])
-    losses.sum().backward()
-    assert norms.grad.tolist() == [-1, 0]
-
-
 def literal_contrastive_loss(features, classes, temperature):
     """eq. 2 by double loops over anchors and their partners, the mean over anchors that have one."""
     per_anchor = []

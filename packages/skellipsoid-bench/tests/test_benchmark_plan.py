@@ -72,32 +72,6 @@ def folder(tmp_path, intents_folder):
     return tmp_path
 
 
-def test_a_plan_names_everything_relative_to_itself(folder, intents_folder):
-    found = plan_of(folder / "plan.toml")
-    plan, path = found.plan, str(intents_folder)
-    # A link is followed, so that a data set has one name.
-    assert found.data == [("intents", path, "-1"), ("banking", None, "-1"), ("again", path, "oos")]
-    assert (plan.ratios, plan.seeds, plan.n_splits) == ([0.5, 1.0], [3], 3)
-    tiny = str(folder / "tiny")
-    names, parameters = zip(*found.encoders, strict=True)
-    assert names == ("none", f"head:{tiny}", "full:some/model", "softmax")
-    own = {"pooling": "auto"}  # the default, but not of the first results
-    assert parameters[1] == {"finetune": "head", "model_name": tiny, **own}
-    assert parameters[2] == {"finetune": "full", "model_name": "some/model", **own}
-    assert parameters[3] == {
-        "finetune": "head",
-        "model_name": tiny,
-        "loss": "softmax",
-        "layers": "auto",  # that of a mapping is the encoder's own default
-        **own,
-    }
-    assert [name for name, _ in found.methods] == ["ellipsoid", "searched"]
-    assert plan.methods[1].path == "sklearn.linear_model._logistic:LogisticRegression"
-    assert found.methods[1] == ("searched", {"max_iter": 500})
-    assert plan.methods[1].search == {"C": [0.1, 1.0]}
-    assert plan.data_home == str(folder / "texts")
-
-
 def test_entries_of_a_plan_are_chosen_by_name(folder):
     some = plan_of(folder / "plan.toml", data=["again"], encoders=["softmax", "none"], methods=["searched"])
     everything = plan_of(folder / "plan.toml")

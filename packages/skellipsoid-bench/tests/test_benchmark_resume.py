@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -89,20 +88,6 @@ def test_nothing_is_lost_and_nothing_is_run_twice_after_kills(start, tmp_path):
     assert sorted(record["seed"] for record in records) == SEEDS
     # Only what was under way when it was killed was fitted again.
     assert len(SEEDS) <= lines_of(fits) <= len(SEEDS) + n_kills
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL elsewhere")
-def test_processes_end_with_the_one_that_started_them(start, tmp_path):
-    results, fits = tmp_path / "r.jsonl", tmp_path / "fits.txt"
-    process = start("--jobs", "2")
-    wait_for(lambda: lines_of(results) >= 4, process)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    workers = {int(line.split()[0]) for line in fits.read_text(encoding="utf-8").splitlines()}
-    assert process.pid not in workers
-    wait_for(lambda: not any(map(is_alive, workers)))
-    assert read_results(results)
 
 
 def is_alive(pid):
@@ -238,23 +223,6 @@ class Another(GaussianNB):
         with pytest.raises(OSError, match="Another benchmark is writing"):
             run(self.path, data=[self.data])
         return super().fit(X, y)
-
-
-def test_a_result_is_replaced_whole_and_the_file_stays_locked(tmp_path, blobs_file, monkeypatch):
-    path = tmp_path / "r.jsonl"
-    plan = {"data": [blobs_file], "ratios": [0.5], "methods": [Another()]}
-    for name, value in (("path", path), ("data", blobs_file)):
-        monkeypatch.setattr(Another, name, value)
-    first = run(path, **plan, seeds=[0, 1, 2])
-    monkeypatch.setattr(Another, "answers_version", 2, raising=False)
-    monkeypatch.setattr(Another, "predict", nearly_constant)
-    second = run(path, **plan, seeds=[1, 3], rerun=True)
-    found = read_results(path)
-    assert [record["seed"] for record in found] == [0, 1, 2, 3]
-    assert [found[0], found[2]] == [first[0], first[2]]
-    assert [found[1], found[3]] == second
-    assert second[0]["f1"] < first[1]["f1"]
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_parameter_that_is_newer_than_a_result_must_have_its_default(tmp_path, blobs_file):

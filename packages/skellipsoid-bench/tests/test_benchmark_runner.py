@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -244,27 +244,6 @@ def test_kept_features_are_those_of_the_encoder(
         np.testing.assert_allclose(found, test, atol=2e-5)
 
 
-def test_a_record_says_what_ran_and_what_it_took(text_plan, tmp_path):
-    (record,) = run(tmp_path / "r.jsonl", **text_plan, methods=[{"name": "mine", "estimator": "paper"}])
-    assert (record["data"], record["ratio"], record["seed"]) == ("intents", 0.5, 0)
-    assert (record["encoder"], record["method"]) == ("head", "mine")
-    assert record["estimator"] == "EllipsoidOpenSetClassifier"
-    params = record["params"]
-    assert [params[name] for name in ("alpha", "beta", "duplicates", "outliers")] == [0.6, 0.5, "off", "keep"]
-    assert "EliDecide" in str(params["trainer"])
-    assert "'rescale': False" in str(params["trainer"])
-    assert record["encoder_params"]["max_iter"] == record["encoder_epochs"] == 2
-    assert len(record["encoder_params"]["model_sha256"]) == 64
-    assert {"skellipsoid", "torch", "scikit-learn", "numpy"} <= {*record["versions"]}
-    assert record["fit_seconds"] > 0
-    assert record["peak_memory_mb"] is None or record["peak_memory_mb"] >= 0
-    assert sum(map(sum, record["coarse"])) == record["n_test"]
-    figures = [record[name] for name in ("f1", "accuracy", "f1_known", "f1_open", "auroc", "oracle_f1")]
-    assert all(0 <= figure <= 100 for figure in figures)
-    assert record["oracle_f1"] >= record["f1"]
-    assert read_results(tmp_path / "r.jsonl") == [record]
-
-
 # What is run again
 
 
@@ -278,17 +257,6 @@ def test_a_name_that_stands_for_something_else_is_refused(blobs_plan, tmp_path, 
         np.savez(tmp_path / "blobs.npz", **{**stored, "X_test": stored["X_test"] + 1})
     with pytest.raises(ValueError, match="but of other data than today"):
         run(tmp_path / "r.jsonl", **{**blobs_plan, "data": [tmp_path / "blobs.npz"]})
-
-
-def test_files_that_change_between_two_benchmarks_are_read_again(blobs_plan, blobs_file, tmp_path):
-    path = tmp_path / "blobs.npz"
-    blobs_plan |= {"data": [path], "methods": [GaussianNB()], "seeds": [0]}
-    shutil.copy(blobs_file, path)
-    (first,) = run(tmp_path / "a.jsonl", **blobs_plan)
-    with np.load(blobs_file) as stored:
-        np.savez(path, **{**stored, "X_test": 0 * stored["X_test"]})
-    (second,) = run(tmp_path / "b.jsonl", **blobs_plan)
-    assert second["f1"] < first["f1"]
 
 
 def test_runs_that_fail_leave_the_others_and_are_tried_again(blobs_plan, tmp_path, monkeypatch):
@@ -336,53 +304,12 @@ def test_several_processes_give_the_same_results(text_plan, blobs_plan, tmp_path
 # Encoders and development samples
 
 
-class Watching(TransformerMixin, BaseEstimator):
-    """Encoder that counts letters, and keeps what it is given."""
-
-    seen: ClassVar[list] = []
-
-    def __init__(self, letters="aeiou", random_state=None):
-        self.letters = letters
-        self.random_state = random_state
-
-    def fit(self, X, y, X_val=None, y_val=None):
-        self.seen.append((self.random_state, list(X), X_val, None if y_val is None else list(y_val)))
-        return self
-
-    def transform(self, X):
-        return np.array([[text.count(letter) for letter in self.letters] for text in X], dtype=float)
-
-
 class WatchingClassifier(GaussianNB):
     seen: ClassVar[list] = []
 
     def fit(self, X, y, X_val=None, y_val=None):
         self.seen.append((X_val, None if y_val is None else list(y_val)))
         return super().fit(X, y)
-
-
-def test_an_encoder_of_ones_own_is_trained_once_per_case_and_watches_development_rows(
-    text_plan, intents_folder, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(Watching, "seen", [])
-    monkeypatch.setattr(WatchingClassifier, "seen", [])
-    text_plan |= {"encoders": [f"{__name__}:Watching"], "seeds": [0, 3]}
-    records = run(tmp_path / "r.jsonl", **text_plan, methods=[WatchingClassifier(var_smoothing=0.1), Constant()])
-    assert [record["encoder"] for record in records] == ["Watching"] * 4
-    assert [seed for seed, *_ in Watching.seen] == [0, 3]
-    known = {label for _, label in rows_of(intents_folder, "dev")} & {*Watching.seen[0][3]}
-    assert len(known) == 2
-    dev = [(text, label) for text, label in rows_of(intents_folder, "dev") if label in known]
-    assert list(zip(*Watching.seen[0][2:], strict=True)) == dev
-    features, labels = WatchingClassifier.seen[0]
-    np.testing.assert_array_equal(features, Watching().transform([text for text, _ in dev]))
-    assert labels == [label for _, label in dev]
-    assert records[0]["encoder_params"]["letters"] == "aeiou"
-    run(tmp_path / "again.jsonl", **text_plan, methods=[Constant()])
-    assert len(Watching.seen) == 2  # also a method that takes no development rows has the kept features
-    other = [{"name": "Watching", "estimator": Watching(), "params": {"letters": "xyz"}}]
-    with pytest.raises(ValueError, match="but of other parameters of the encoder"):
-        run(tmp_path / "r.jsonl", **{**text_plan, "encoders": other}, methods=[Constant()])
 
 
 def test_pipelines_and_folders_of_sentence_transformers_are_encoders(

@@ -45,8 +45,6 @@ OLDER |= {"methods": EVERY, "tuned": EVERY, "mpnet": EVERY}
 LOGITS = {"SoftmaxOpenSetClassifier", "MaxLogitClassifier", "EnergyClassifier", "DOCClassifier", "OpenMaxClassifier"}
 OTHER_SETTINGS = dict.fromkeys(("elidecide", "full", "full_h100"), CLOSED_FORM)
 OTHER_SETTINGS |= dict.fromkeys(("methods", "tuned", "mpnet"), LOGITS)
-#: Rows of methods that no plan has any more.
-FIRST_TRAINER = ("paper's", "paper,", "paper")
 
 
 @pytest.fixture
@@ -86,17 +84,6 @@ def test_no_committed_row_is_run_again(plan, results, encoders, tmp_path):
     # Than the last version the rows are older, not than one that there is no more.
     versions = {version for name in older for version in wanted[name].answers.values()}
     assert versions <= {AUTO_THRESHOLD_VERSION, MahalanobisClassifier().answers_version}
-
-
-def test_every_row_is_of_a_plan_or_of_the_first_trainer():
-    named = set()
-    for plan in (FOLDER / "plans").glob("*.toml"):
-        named |= {method.name for method in make_plan(plan).methods}
-    for path in sorted((FOLDER / "results").glob("*.jsonl")):
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        if path.stem not in ("timing",) and all("estimator" in row for row in rows):
-            others = {row["method"] for row in rows} - named
-            assert [name for name in others if not name.startswith(FIRST_TRAINER)] == [], path.name
 
 
 @pytest.mark.parametrize("page", ["packages/skellipsoid-bench/README.md", "docs/guide/benchmarks.rst"])

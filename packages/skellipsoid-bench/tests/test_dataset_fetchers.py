@@ -141,26 +141,6 @@ def files_below(home):
 # Download --------------------------------------------------------------------------------------------------------
 
 
-def test_download_once_then_read_from_the_folder(server, tmp_path):
-    bunch = fetch_banking77(data_home=tmp_path)
-    assert bunch.data.tolist() == TRAIN_TEXTS
-    assert sorted(server.requests) == sorted(FILES)
-    assert files_below(tmp_path) == set(FILES)
-    assert (tmp_path / "banking/train.tsv").read_bytes() == CONTENTS["banking/train.tsv"]
-
-    again = fetch_banking77(data_home=str(tmp_path))
-    assert again.data.tolist() == TRAIN_TEXTS
-    assert len(server.requests) == len(FILES)
-
-
-@pytest.mark.parametrize("bad", [b"text\tlabel\nevil\tcash\n", Truncated(CONTENTS["banking/train.tsv"])])
-def test_a_download_that_fails_once_is_repeated(server, tmp_path, bad):
-    server.answers["banking/train.tsv"].insert(0, bad)
-    assert fetch_banking77(data_home=tmp_path).data.tolist() == TRAIN_TEXTS
-    assert server.requests.count("banking/train.tsv") == 2
-    assert files_below(tmp_path) == set(FILES)
-
-
 @pytest.mark.parametrize("bad", [404, b"text\tlabel\nevil\tcash\n"])
 def test_a_download_that_keeps_failing_says_where_to_put_the_files(server, tmp_path, no_retry, bad):
     server.answers["banking/train.tsv"] = [bad]

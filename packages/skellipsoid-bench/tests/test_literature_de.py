@@ -1,7 +1,5 @@
 """``DEClassifier``: the vote of the layers, early exit, what each parameter does, and how it travels."""
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -63,19 +61,6 @@ def test_answers_are_the_vote_of_the_layers(fitted, texts, open_texts):
     assert set(exits) > {6}
     assert fitted.speed_up(asked) == pytest.approx(6 / np.mean(exits))
     assert 1 <= fitted.speed_up(asked) <= 1.5
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("known_threshold", 1.0), ("open_threshold", 1.0), ("exponent", 0.0)],
-)
-def test_every_parameter_of_the_vote_acts(fitted, texts, open_texts, name, value):
-    asked = [*texts, *open_texts]
-    strict = pickle.loads(pickle.dumps(fitted))
-    for lof in strict.outlier_factors_:
-        lof.thresholds_ += 0.45  # so that some layers answer open
-    changed = pickle.loads(pickle.dumps(strict)).set_params(**{name: value})
-    assert strict.exit_layers(asked).tolist() != changed.exit_layers(asked).tolist()
 
 
 def test_validation_texts_decide_when_to_stop(tiny_model, texts, labels):

@@ -36,15 +36,6 @@ def test_clab_loss_of_three_distances():
     assert radii[np.argmin(losses)] == pytest.approx(2.0)
 
 
-def test_the_adb_radius_is_the_median_distance():
-    assert learn([1.0, 2.0, 3.0]) == pytest.approx(2.0, abs=0.02)
-    assert np.log(np.exp(2) - 1) == pytest.approx(1.8546, abs=1e-4)  # θ of that radius
-    rng = np.random.default_rng(1)
-    gaussian = np.abs(rng.normal(size=2001))
-    assert learn(gaussian) == pytest.approx(0.6745, abs=0.04)  # the median of |N(0, 1)|
-    assert learn(gaussian) == pytest.approx(np.median(gaussian), abs=0.01)
-
-
 def test_each_class_learns_from_its_rows_by_weight():
     distances = torch.tensor([0.1, 0.2, 0.3, 1.0, 2.0, 3.0], dtype=torch.float64)
     classes = torch.tensor([0, 0, 0, 1, 1, 1])

@@ -5,9 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-import transformers
 
-from skellipsoid._base import Learner
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid_bench.literature._torch.dynamic_ensemble import (
     EnsembleSettings,
@@ -78,53 +76,6 @@ def deep(build_model, tmp_path):
     return TextBackbone.load(build_model(tmp_path / "deep", num_hidden_layers=5), pooling="mean")
 
 
-def of_family(backbone, family):
-    """Give a backbone a random model of another family; ModernBert and T5 normalise what the last layer gives."""
-    size = backbone.transformer.config.vocab_size
-    common = {"vocab_size": size, "pad_token_id": 0, "initializer_range": 0.2}
-    names = {"hidden_size": 32, "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 64}
-    if family == "DistilBert":
-        names = {"dim": 32, "n_layers": 5, "n_heads": 4, "hidden_dim": 64}
-    if family == "T5Encoder":
-        names = {"d_model": 32, "num_layers": 5, "num_heads": 4, "d_ff": 64, "d_kv": 8}
-    if family == "ModernBert":
-        common |= dict.fromkeys(("cls_token_id", "bos_token_id"), 2) | dict.fromkeys(
-            ("sep_token_id", "eos_token_id"), 3
-        )
-    config = getattr(transformers, f"{family.removesuffix('Encoder')}Config")(**common, **names)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        backbone.model.transformer = getattr(transformers, f"{family}Model")(config).eval()
-    return backbone
-
-
-@pytest.mark.parametrize("leaves", ["none", "some", "all"])
-@pytest.mark.parametrize("family", ["Bert", "DistilBert", "MPNet", "ModernBert", "T5Encoder"])
-def test_texts_that_leave_change_nothing_for_the_others(deep, texts, leaves, family):
-    deep = deep if family == "Bert" else of_family(deep, family)
-    tokens = deep.tokenize(texts)
-    with torch.no_grad():
-        expected = LayerRows(deep, texts).plain(np.arange(len(texts)))
-    seen = {}
-
-    def visit(layer, means, running):
-        assert means.shape == (len(running), 32)
-        for row, vector in zip(running.tolist(), means, strict=True):
-            seen[row, layer] = vector
-        goes_on = torch.full((len(running),), layer < 4)
-        if leaves == "some":
-            goes_on &= running % 5 > layer
-        if leaves == "all":
-            goes_on &= layer < 2
-        return goes_on
-
-    visit_layers(deep, tokens, visit)
-    last = {"none": lambda row: 4, "some": lambda row: min(row % 5, 4), "all": lambda row: 2}[leaves]
-    assert seen.keys() == {(row, layer) for row in range(len(texts)) for layer in range(last(row) + 1)}
-    for (row, layer), vector in seen.items():
-        torch.testing.assert_close(vector, expected[row, layer], atol=1e-4, rtol=0)
-
-
 def test_layers_after_the_last_text_has_left_do_not_run_and_no_hook_stays(deep, texts):
     layers, calls = layer_list(deep.transformer), []
     handle = layers[3].register_forward_hook(lambda *given: calls.append(1))
@@ -174,35 +125,6 @@ def test_a_step_goes_along_the_gradient_and_stays_within_the_norm():
     far = torch.tensor([[[3.0, 4.0]]]).requires_grad_()
     (0 * far).sum().backward()
     torch.testing.assert_close(ascend(far, 0.15, 0.5), torch.tensor([[[0.3, 0.4]]]))
-
-
-def objective_of(backbone, texts, codes, **changed):
-    rows, chosen = LayerRows(backbone, texts), settings(**changed)
-    heads = LayerHeads(2, 32, 4)
-    learner = Learner(rows, heads, codes, 4, np.arange(len(texts)), chosen, np.random.default_rng(0))
-    return chosen.objective(learner)
-
-
-def test_each_pass_has_a_larger_loss_than_the_one_before(build_model, tmp_path, texts, codes):
-    # Without dropout in the text model; the same dropout of the features in each pass.
-    plain = build_model(tmp_path / "plain", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    made = objective_of(
-        TextBackbone.load(plain, pooling="mean"),
-        texts,
-        codes,
-        adversarial_steps=4,
-        adversarial_norm=2.0,
-        redundancy=0.0,
-    )
-    found = []
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        for loss in made.losses(np.arange(16)):
-            loss.backward()
-            found.append(5 * loss.item())
-    assert len(found) == 5
-    assert found[4] > found[1] + 0.01
-    assert abs(found[0] - found[1]) < 0.5
 
 
 def test_the_pieces_of_a_pass_meet_their_own_changes():

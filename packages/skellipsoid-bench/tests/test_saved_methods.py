@@ -37,11 +37,6 @@ def saved(tmp_path_factory):
     return folder
 
 
-def test_a_new_process_loads_it(saved, warm_python):
-    answer = warm_python(LOAD, saved)
-    assert (answer.stdout, answer.stderr) == ("['up']\nTrue\n", "")
-
-
 def test_without_the_distribution_one_sentence_says_which_to_install(saved, fresh_environment, tmp_path):
     for folder in filter(os.path.isdir, sys.path):
         if "site-packages" in folder:

@@ -8,13 +8,10 @@ import pytest
 import torch
 from container_helpers import KINDS
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid.metrics import open_set_f1_scorer
-from skellipsoid.model_selection import OpenSetKFold
 from skellipsoid_bench.language_models import LLMTextEncoder
 
 TEXTS = ["wake me at six please", "dim the lamp", "lamp", "wake me", "the lamp at six in this sentence", "😀 été 灯"]
@@ -59,14 +56,6 @@ def test_a_text_has_the_same_features_alone_and_in_a_batch(build_causal, padding
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, rtol=1e-5)
     repeated = encoder.transform([*TEXTS, *TEXTS[:3]])
     assert (repeated[-3:] == repeated[:3]).all()  # exactly
-
-
-def test_a_prompt_is_put_around_the_text(tiny_causal):
-    encoder = LLMTextEncoder(tiny_causal, prompt="this sentence {text} please", normalize=False).fit(TEXTS)
-    wanted = states(tiny_causal, "this sentence wake {me} {text} please", -1)[-1]
-    np.testing.assert_allclose(encoder.transform(["wake {me} {text}"])[0], wanted, rtol=1e-4, atol=1e-5)
-    plain = LLMTextEncoder(tiny_causal, normalize=False).fit(TEXTS).transform(["wake {me} {text}"])[0]
-    assert abs(plain - wanted).max() > 0.1
 
 
 def test_a_long_text_loses_its_end_and_keeps_its_prompt(tiny_causal):
@@ -237,17 +226,3 @@ def test_save_says_why_it_refuses(tiny_causal, texts, labels, tmp_path):
     skellipsoid.save(pipe[-1], tmp_path / "model")
     again = make_pipeline(LLMTextEncoder(tiny_causal).fit(texts), skellipsoid.load(tmp_path / "model"))
     assert again.predict(texts).tolist() == pipe.predict(texts).tolist()
-
-
-def test_a_search_over_its_layer(tiny_causal, texts, labels):
-    # A random model gives vectors of unlike lengths.
-    classifier = EllipsoidOpenSetClassifier(outliers="keep", random_state=0)
-    pipe = make_pipeline(LLMTextEncoder(tiny_causal, pooling="mean"), classifier)
-    search = GridSearchCV(
-        pipe,
-        {"llmtextencoder__layer": [1, 3]},
-        cv=OpenSetKFold(2, random_state=0, shuffle=True),
-        scoring=open_set_f1_scorer,
-    )
-    search.fit(texts, labels)
-    assert search.cv_results_["mean_test_score"][0] != search.cv_results_["mean_test_score"][1]

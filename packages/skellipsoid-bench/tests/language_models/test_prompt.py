@@ -17,7 +17,6 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV
 
-import skellipsoid
 from skellipsoid.metrics import open_set_f1_scorer
 from skellipsoid.model_selection import OpenSetKFold
 from skellipsoid_bench.language_models import PromptOpenSetClassifier
@@ -59,18 +58,6 @@ def test_texts_and_labels_of_every_container(serve, kind):
     weights = np.array([1.0, 1.0, 1.0, 1.0, 6.0])
     truth = kind.labels(np.array([*ANSWERS[:4], "alarm"]))
     assert clf.score(kind.texts(NEW), truth, sample_weight=kind.numbers(weights)) == 0.4
-
-
-def test_the_text_stands_last_and_the_rest_is_the_same(serve):
-    server = serve()
-    fitted(server, instruction="People talk to an assistant.", open_word="something else").predict(NEW[:3])
-    prompts = [body["messages"] for body in server.requests]
-    assert all(len(messages) == 2 for messages in prompts)
-    assert len({messages[0]["content"] for messages in prompts}) == 1
-    assert sorted(messages[-1]["content"] for messages in prompts) == sorted(f"Message: {text}" for text in NEW[:3])
-    system = prompts[0][0]["content"]
-    assert "People talk to an assistant." in system
-    assert "- alarm\n- light\n- something else (" in system
 
 
 def test_few_shot_shows_the_nearest_training_texts_nearest_last(serve):
@@ -175,13 +162,6 @@ def test_empty_texts_are_open_and_are_not_sent(serve):
         fitted(server, n_examples=1, encoder=TfidfVectorizer()).fit(["a lamp", " "], ["light", "light"])
 
 
-def test_equal_texts_are_asked_about_once(serve):
-    server = serve()
-    clf = fitted(server)
-    assert clf.predict(NEW * 3).tolist() == ANSWERS * 3
-    assert len(server.requests) == len(NEW)
-
-
 def test_errors_that_pass_are_retried(serve, short_waits):
     server = serve()
     failures = {2: (429, {"Retry-After": "0"}), 3: (500, {}), 5: (503, {})}
@@ -211,25 +191,6 @@ def test_retries_end(serve, short_waits):
     with pytest.raises(ConnectionError):
         fitted(server, max_retries=0).predict(NEW)
     assert len(server.requests) == 4
-
-
-@pytest.mark.parametrize(
-    ("status", "kind", "message"),
-    [
-        (401, PermissionError, r"HTTP 401: no way; put a valid key into an environment variable, and pass its name"),
-        (403, PermissionError, r"HTTP 403: no way; put a valid key"),
-        (404, ValueError, r"HTTP 404: no way; check base_url, which often ends in /v1, and model='default'"),
-        (400, ValueError, r"X\[0\]: HTTP 400: no way; check model, request_options and constraint"),
-        (500, ConnectionError, r"HTTP 500: no way; try again later"),
-    ],
-)
-def test_errors_of_a_server_are_one_sentence(serve, short_waits, status, kind, message):
-    server = serve()
-    server.before = lambda handler, body, number: handler.answer(status, {"error": {"message": "no way."}}) or True
-    with pytest.raises(kind, match=message) as caught:
-        fitted(server).predict(NEW)
-    assert str(caught.value).count(". ") == 0
-    assert "\n" not in str(caught.value)
 
 
 def test_a_wrong_address(serve, monkeypatch):
@@ -288,28 +249,6 @@ def test_a_server_that_dies_half_way_loses_nothing(serve, short_waits, tmp_path,
     assert len(server.requests) - n_before == 14
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"model": "other"},
-        {"instruction": "Read well."},
-        {"open_word": "other"},
-        {"request_options": {"seed": 1}},
-        {"constraint": "none"},
-        {"n_examples": 1, "encoder": TfidfVectorizer()},
-    ],
-)
-def test_another_question_is_asked_anew(serve, tmp_path, changed):
-    server = serve()
-    cache = tmp_path / "answers.sqlite"
-    fitted(server, cache=cache).predict(NEW)
-    fitted(server, cache=cache, **changed).predict(NEW)
-    assert len(server.requests) == 2 * len(NEW)
-    clf = PromptOpenSetClassifier(base_url=server.url, cache=cache).fit(["a", "b", "c"], ["alarm", "light", "rain"])
-    clf.predict(NEW)
-    assert len(server.requests) == 3 * len(NEW)
-
-
 @pytest.mark.slow
 def test_an_interrupted_run_goes_on(serve, tmp_path):
     server = serve()
@@ -336,27 +275,6 @@ def test_an_interrupted_run_goes_on(serve, tmp_path):
     server.delay, n_before = 0.0, len(server.requests)
     assert len(fitted(server, cache=cache, n_concurrent=4).predict(many(400))) == 400
     assert len(server.requests) - n_before == 400 - n_kept
-
-
-@pytest.mark.slow
-def test_ctrl_c_keeps_the_answers(serve):
-    server = serve()
-    server.delay = 0.05
-    script = (
-        "import os, signal, threading\n"
-        "from skellipsoid_bench.language_models import PromptOpenSetClassifier\n"
-        f"clf = PromptOpenSetClassifier(base_url={server.url!r}, n_concurrent=2).fit({TRAIN!r}, {LABELS!r})\n"
-        f"texts = {many(60)!r}\n"
-        "clf.predict(['wake'])\n"
-        "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-        "try:\n    clf.predict(texts)\n"
-        "except KeyboardInterrupt:\n    print('stopped', len(clf._memory) > 3, len(clf._memory))\n"
-        "print(len(clf.predict(texts)), clf.last_call_['n_from_cache'] + clf.last_call_['n_requests'])\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.stdout.split()[:2] == ["stopped", "True"], done.stderr
-    assert done.stdout.splitlines()[1] == "60 60"
-    assert len(server.requests) == 61  # nothing was asked twice
 
 
 @pytest.mark.parametrize("content", [b"my notes, which must stay\n" * 100, b"SQLite format 3\x00 damaged" * 50])
@@ -467,10 +385,3 @@ def test_another_database_and_a_missing_folder_are_no_cache(serve, tmp_path):
     assert path.read_bytes() == before
     with pytest.raises(OSError, match="unable to open database file"):
         fitted(serve(), cache=tmp_path / "no" / "folder.db").predict(NEW)
-
-
-def test_what_needs_scores_says_so(serve):
-    clf = fitted(serve())
-    assert not hasattr(clf, "score_samples")
-    with pytest.raises(TypeError, match="PromptOpenSetClassifier has no operating point to set"):
-        skellipsoid.set_operating_point(clf, NEW, rejection_rate=0.05)

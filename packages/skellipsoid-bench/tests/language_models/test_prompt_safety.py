@@ -5,7 +5,6 @@ import os
 import pickle
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -27,40 +26,6 @@ import skellipsoid
 from skellipsoid_bench.language_models import PromptOpenSetClassifier
 
 pytest.importorskip("openai")
-
-
-@pytest.mark.slow
-def test_two_processes_ask_nothing_twice(serve, tmp_path):
-    server, both = serve(), threading.Barrier(2)
-    server.delay = 0.02
-    # The first request of a process is alone; it is answered when the other process has sent one, too.
-    server.before = lambda handler, body, number: number <= 2 and both.wait(60) is None
-    cache = tmp_path / "answers.sqlite"
-    script = (
-        "from skellipsoid_bench.language_models import PromptOpenSetClassifier\n"
-        f"clf = PromptOpenSetClassifier(base_url={server.url!r}, cache={str(cache)!r}, n_concurrent=3)\n"
-        f"clf.fit({TRAIN!r}, {LABELS!r})\n"
-        "print('ready', flush=True)\n"
-        "input()\n"
-        f"print(clf.predict({many(60)!r}).tolist() == ['light', 'alarm'] * 30, clf.last_call_['n_requests'])\n"
-    )
-    command = [sys.executable, "-c", script]
-    processes = [subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, text=True) for _ in range(2)]
-    try:
-        for process in processes:
-            assert process.stdout.readline() == "ready\n", process.stderr.read()
-        for process in processes:
-            process.stdin.write("\n")
-            process.stdin.flush()
-        said = [process.communicate(timeout=120) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    assert [out.split()[0] for out, _ in said] == ["True"] * 2, said
-    n_asked = [int(out.split()[1]) for out, _ in said]
-    assert sum(n_asked) == len(server.requests) == 60
-    assert min(n_asked) > 0  # they share the work
-    assert [path.name for path in tmp_path.iterdir()] == [cache.name]  # no lock is left
 
 
 @pytest.mark.slow
@@ -124,23 +89,6 @@ def test_a_damaged_cache_never_answers_differently(serve, tmp_path):
             else:
                 n_again += clf.last_call_["n_requests"] > 0
     assert n_again > 20, (n_again, n_refused)
-
-
-@pytest.mark.parametrize("entry", [b"", "text", None, 5, b"0" * 32 + b'["light", 0, 0, 0]', b"x" * 20])
-def test_a_damaged_answer_is_asked_again(serve, tmp_path, entry):
-    server = serve()
-    cache = tmp_path / "answers.sqlite"
-    fitted(server, cache=cache).predict(NEW)
-    with sqlite3.connect(cache) as connection:
-        key = connection.execute("SELECT key FROM checked").fetchone()[0]
-        if entry is None:  # the answer to another question
-            entry = connection.execute("SELECT entry FROM checked WHERE key != ?", [key]).fetchone()[0]
-        connection.execute("UPDATE checked SET entry = ? WHERE key = ?", [entry, key])
-    connection.close()
-    for n_asked in (1, 0):
-        clf = fitted(server, cache=cache)
-        assert clf.predict(NEW).tolist() == ANSWERS
-        assert clf.last_call_["n_requests"] == n_asked
 
 
 def test_the_key_is_sent_and_kept_nowhere(serve, tmp_path, monkeypatch):
