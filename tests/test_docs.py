@@ -151,26 +151,6 @@ def test_every_code_block_is_of_a_kind_that_is_run():
     assert {page for page, _ in kinds} <= {*CONSOLE_PAGES, "guide/serving.rst"} | NOT_RUN_HERE
 
 
-@pytest.mark.parametrize("address", ["", "https://example.org/clone/"])
-def test_pages_show_the_repository_where_pyproject_has_one(tmp_path, address):
-    pytest.importorskip("sphinx", reason="needs the extra [docs]")
-    from sphinx.application import Sphinx
-
-    urls = f'[project.urls]\nRepository = "{address}"\n' if address else ""
-    (tmp_path / "pyproject.toml").write_text(f'[project]\nname = "any"\n{urls}', encoding="utf-8")
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    extension = f"import sys\nsys.path.insert(0, {str(DOCS / '_ext')!r})\nextensions = ['repository']\n"
-    (docs / "conf.py").write_text(extension + "html_theme_options = {}\n", encoding="utf-8")
-    page = "Title\n=====\n\n.. only:: repository\n\n   Run |clone|, write to |issues|.\n"
-    (docs / "index.rst").write_text(page, encoding="utf-8")
-    app = Sphinx(docs, docs, tmp_path / "out", tmp_path / "trees", "text", status=None, warningiserror=True)
-    app.build()
-    shown = " ".join((tmp_path / "out" / "index.txt").read_text(encoding="utf-8").split())
-    url = address.rstrip("/")
-    assert shown == ("Title ***** " + f"Run git clone {url}, write to {url}/issues." if address else "Title *****")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("group", CONSOLE_GROUPS, ids="-".join)
 def test_console_blocks_do_what_the_page_says(group, tmp_path):

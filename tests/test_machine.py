@@ -14,15 +14,6 @@ from machines import PROCESSORS
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, load, save
-from skellipsoid._torch import machine as here
-
-
-@pytest.mark.parametrize("machine", ["no_vector_extensions"], indirect=True)
-def test_a_process_of_a_test_is_on_its_machine(machine, fresh_python):
-    script = "from skellipsoid._torch import machine\nprint(machine.instructions(), machine.__file__)"
-    found = fresh_python(script).stdout
-    assert found == f"{here.instructions()} {here.__file__}\n"
-    assert here.instructions()["amx_bf16"] is False
 
 
 @pytest.mark.parametrize("machine", ["no_home"], indirect=True)

@@ -176,13 +176,6 @@ def test_the_page_of_the_server_describes_the_request(server):
     assert [kind.get("maxItems") for kind in kinds] == [256, None]  # or null
 
 
-@pytest.mark.slow
-def test_the_page_shows_the_example_which_is_small():
-    lines = (ROOT / "examples/serve_fastapi.py").read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 12
-    assert "literalinclude:: ../../examples/serve_fastapi.py" in PAGE
-
-
 #: Loads a model, forks, and answers in the new process, which has none of torch's threads.
 FORKING = """
 import os, sys, time

@@ -45,14 +45,6 @@ def three_clusters(rows=60, seed=0):
     return np.array([centres[label] for label in y]) + rng.normal(size=(len(y), 2)), y
 
 
-def test_softmax_of_three_logits():
-    clf = from_logits(SoftmaxOpenSetClassifier())
-    assert clf.threshold_ == 0.5
-    np.testing.assert_allclose(knownness(clf, F), [0.6652, 0.4223], atol=1e-4)
-    assert clf.predict(F).tolist() == [0, -1]
-    np.testing.assert_allclose(knownness(clf, F + 7), knownness(clf, F))
-
-
 def test_energy_of_three_logits():
     clf = from_logits(EnergyClassifier(threshold=0.0))
     # Of the logits 2, 1, 0 it is 2.4076; their mean is 1.

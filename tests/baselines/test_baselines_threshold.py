@@ -3,27 +3,14 @@
 import numpy as np
 import pytest
 
-import skellipsoid
 from skellipsoid import ScoreOpenSetClassifier, baselines
 from skellipsoid.baselines import (
     KNNOpenSetClassifier,
     MahalanobisClassifier,
-    MaxLogitClassifier,
-    PLDAClassifier,
-    SoftmaxOpenSetClassifier,
 )
 from skellipsoid.metrics import open_set_f1_score
 
 NAMES = [*baselines.__all__]
-THRESHOLDED = [
-    MahalanobisClassifier(),
-    MahalanobisClassifier(covariance="class"),
-    MahalanobisClassifier(covariance="relative"),
-    PLDAClassifier(),
-    KNNOpenSetClassifier(normalize=False),
-    MaxLogitClassifier(),
-    SoftmaxOpenSetClassifier(),
-]
 
 
 def ring(rows=40, seed=0, n_classes=6):
@@ -53,30 +40,6 @@ def test_every_method_is_far_better_than_a_constant_answer(name):
     assert (clf.predict(new) == truth[: len(new)]).mean() > 0.4
 
 
-@pytest.mark.parametrize("classifier", THRESHOLDED, ids=str)
-def test_auto_finds_a_threshold_between_known_and_open(classifier):
-    X, y, _ = ring(rows=60)
-    new, truth, opened = ring(rows=100, seed=1)
-    rows, truth = np.append(new, opened, axis=0), np.append(truth, np.full(len(opened), -1))
-    clf = classifier.set_params(threshold="auto").fit(X, y)
-    assert open_set_f1_score(truth, clf.predict(rows), labels=clf.classes_) > 0.85
-    again = clf.threshold_
-    assert classifier.fit(X, y).threshold_ == again
-
-
-def test_auto_uses_real_open_rows():
-    X, y, opened = ring()
-    clf = MahalanobisClassifier(threshold="auto")
-    # Rows close to a class that are open ask for a higher threshold.
-    near = X[y == 0] + [3.0, 0.0, 0.0, 0.0]
-    without = clf.fit(X, y).threshold_
-    assert clf.fit(np.append(X, near, axis=0), np.append(y, np.full(len(near), -1))).threshold_ > without
-    # Otherwise they change nothing.
-    quantile_alone = clf.set_params(threshold="quantile").fit(X, y).threshold_
-    both = clf.fit(np.append(X, opened, axis=0), np.append(y, np.full(len(opened), -1)))
-    assert both.threshold_ == quantile_alone
-
-
 def test_no_row_is_scored_by_a_fit_that_saw_it_or_its_group():
     X, y, _ = ring(rows=12)
     seen = []
@@ -99,28 +62,6 @@ def test_no_row_is_scored_by_a_fit_that_saw_it_or_its_group():
         scored |= tested
     assert len(scored) == len(X)
     assert min(len(fitted) for fitted, _ in seen) < 0.7 * len(X)  # classes are left out, too
-
-
-class Nearest(ScoreOpenSetClassifier):
-    """Its score depends on the number of classes, as log-sum-exp and softmax do."""
-
-    def __init__(self, *, threshold="auto", shift=0.0, factor=0.0, random_state=0):
-        self.threshold, self.shift, self.factor, self.random_state = threshold, shift, factor, random_state
-
-    def fit_scores(self, X, classes, sample_weight):
-        self.means_ = np.array([X[classes == k].mean(axis=0) for k in range(classes.max() + 1)])
-
-    def class_scores(self, X):
-        distances = np.linalg.norm(X[:, np.newaxis] - self.means_, axis=2)
-        return self.shift * len(self.means_) - distances * (1 + self.factor * len(self.means_))
-
-
-def test_auto_is_on_the_scale_of_the_fit_with_all_classes():
-    X, y, _ = ring(rows=30)
-    plain, moved = (Nearest(**given).fit(X, y) for given in ({}, {"shift": 100.0, "factor": 0.5}))
-    assert (moved.threshold_ - 600) / 4 == pytest.approx(plain.threshold_, abs=0.15)
-    answers = [clf.predict(ring(seed=1)[2]) for clf in (plain, moved)]
-    assert (answers[0] == answers[1]).mean() > 0.95
 
 
 def test_held_out_distances_of_more_columns_than_rows_are_like_those_of_new_rows(monkeypatch):
@@ -159,19 +100,6 @@ def test_best_threshold_is_where_the_expected_f1_is_best():
     assert 1 < given("auto", scores, y) < 2.1
     # A monotone map of the scores takes the threshold along.
     assert given("auto", 10 * scores - 50, y) == pytest.approx(10 * given("auto", scores, y) - 50)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_operating_points_and_reset(name):
-    X, y, _ = ring()
-    new = ring(seed=1)[0]
-    options = {"random_state": 0} if "random_state" in getattr(baselines, name)().get_params() else {}
-    clf = getattr(baselines, name)(**options).fit(X, y)
-    answers = clf.predict(new)
-    skellipsoid.set_operating_point(clf, new, rejection_rate=0.3)
-    assert 0.1 < (clf.predict(new) == -1).mean() <= 0.3
-    skellipsoid.set_operating_point(clf)
-    np.testing.assert_array_equal(clf.predict(new), answers)
 
 
 def test_a_class_in_one_group_stays_in_every_fit():

@@ -47,15 +47,6 @@ def test_no_parameter_of_a_range_takes_a_boolean(estimator):
                     validate_params(other)
 
 
-@pytest.mark.parametrize("value", [True, np.True_])
-@pytest.mark.parametrize("name", ["rejection_rate", "open_acceptance_rate", "open_share", "cost_open", "cost_reject"])
-def test_the_operating_point_takes_no_boolean(fitted, name, value):
-    before = fitted.offset_
-    with pytest.raises(ValueError, match=f"^{name}=.*True.* is not a (proportion|cost); use [^;]*$"):
-        set_operating_point(fitted, X, Y, **{name: value})
-    assert fitted.offset_ == before
-
-
 @pytest.mark.parametrize(
     ("name", "use"),
     [

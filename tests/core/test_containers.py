@@ -253,14 +253,3 @@ CASES = [
 def test_the_answer_of_arrays(thing, kind, tiny_model):
     assert_same(outcome(thing, kind, tiny_model), outcome_of_arrays(thing, tiny_model))
     plt.close("all")
-
-
-def test_texts_and_images_are_refused_with_what_to_pass():
-    clf = EllipsoidOpenSetClassifier()
-    with pytest.raises(ValueError, match=r"Found array with dim 3.* Pass X.reshape\(len\(X\), -1\)"):
-        clf.fit(np.zeros((4, 8, 8)), [0, 0, 1, 1])
-    vector = str(np.linspace(0, 1, 400).tolist())  # as a database writes one
-    with pytest.raises(ValueError, match=r"X holds the text '\[0.0, .{20,30}…', but features must be numbers"):
-        clf.fit([[vector], [vector]], [0, 1])
-    with pytest.raises(ValueError, match="put an encoder such as SupConTextEncoder before the classifier"):
-        clf.fit(np.array(["hello", "see you"]), [0, 1])

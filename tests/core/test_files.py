@@ -49,19 +49,6 @@ def test_a_file_stays_as_it_was_if_the_new_one_fails(groups, path, monkeypatch, 
         assert caught.value.filename == str(path.with_name("groups-members.tsv"))
 
 
-def test_what_a_killed_process_has_left_is_removed_once_it_is_old(groups, tmp_path):
-    path = tmp_path / "file[1].tsv"
-    old, new, other = (
-        tmp_path / f".{name}.tmp" for name in ("file[1].tsv.0123abcd", "file[1].tsv.4567abcd", "x.89abcdef")
-    )
-    for left in (old, new, other):
-        left.write_text("half")
-    for left in (old, other):
-        os.utime(left, (0, 0))
-    groups.to_tsv(path)
-    assert sorted(tmp_path.iterdir()) == sorted([path, path.with_name("file[1]-members.tsv"), new, other])
-
-
 def test_an_error_names_the_file_that_was_asked_for(groups, tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         groups.to_tsv(tmp_path / "nowhere" / "groups.tsv")

@@ -5,7 +5,6 @@ import io
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 import torch
 
@@ -61,51 +60,6 @@ def test_half_a_character_is_refused(read, name, kind):
         y,
         rf"{name} holds 'b\\ud83d' in row 7, which holds half of a character \(a lone surrogate\), .* by a whole one\.",
     )
-
-
-@reading
-@pytest.mark.parametrize(
-    "y",
-    [
-        [None if i in (2, 7) else label for i, label in enumerate(NAMES)],
-        [float("nan") if i in (2, 7) else label for i, label in enumerate(NAMES.tolist())],
-        [pd.NaT if i == 2 else pd.NA if i == 7 else label for i, label in enumerate(NAMES)],
-        np.where(np.isin(np.arange(12), [2, 7]), None, NAMES),
-        pd.Series(NAMES, dtype="string").mask(np.isin(np.arange(12), [2, 7])),
-        pd.Series(NAMES, dtype="category").mask(np.isin(np.arange(12), [2, 7])),
-        pl.Series([None if i in (2, 7) else str(label) for i, label in enumerate(NAMES)]),
-        np.array(
-            [None if i in (2, 7) else label for i, label in enumerate(NAMES.tolist())],
-            dtype=np.dtypes.StringDType(na_object=None),
-        ),
-        np.where(np.isin(np.arange(12), [2, 7]), np.nan, NUMBERS),
-        [float("nan") if i in (2, 7) else label for i, label in enumerate(NUMBERS.tolist())],
-        pd.Series(NUMBERS, dtype="Int64").mask(np.isin(np.arange(12), [2, 7])),
-        pl.Series([None if i in (2, 7) else int(label) for i, label in enumerate(NUMBERS)]),
-        pa.array([None if i in (2, 7) else str(label) for i, label in enumerate(NAMES)]),
-        pa.chunked_array([[None if i in (2, 7) else int(label) for i, label in enumerate(NUMBERS)]]),
-        torch.where(torch.isin(torch.arange(12), torch.tensor([2, 7])), torch.nan, torch.from_numpy(NUMBERS)),
-        np.ma.array(NUMBERS, mask=np.isin(np.arange(12), [2, 7])),
-        np.ma.array(NAMES[:, np.newaxis], mask=np.isin(np.arange(12), [2, 7])),
-        list(np.ma.array(NAMES, mask=np.isin(np.arange(12), [2, 7]))),
-    ],
-    ids=[
-        *("None in a list", "NaN in a list", "NaT and NA in a list", "objects", "string", "category", "polars text"),
-        *(
-            "StringDType",
-            "floats",
-            "NaN among numbers",
-            "Int64",
-            "polars numbers",
-            "arrow text",
-            "arrow numbers",
-            "tensor",
-        ),
-        *("masked numbers", "a masked column", "masked in a list"),
-    ],
-)
-def test_missing_labels_are_named_by_row(read, name, y):
-    assert_refused(read, y, rf"{name} has missing labels in rows 2, 7; drop them(, or read the file .*)?\.")
 
 
 @reading
@@ -218,13 +172,6 @@ def test_an_open_label_that_is_no_number_of_the_labels_is_refused(open_label, y,
         rf"The open label {open_label} is no whole number below {limit}, but the labels are numbers .*; use a whole .*"
     )
     assert_refused(lambda y: EllipsoidOpenSetClassifier(open_label=open_label).fit(ROWS, y), y, message)
-
-
-def test_a_long_label_is_shortened_in_errors():
-    clf = EllipsoidOpenSetClassifier(random_state=0).fit(ROWS, np.where(NAMES == "a", "a" * 10**4, NAMES))
-    with pytest.raises(ValueError, match=r"'aaa.*… is not a known class|'z' is not a known class") as error:
-        remove_classes(clf, ["z"])
-    assert len(str(error.value)) < 400
 
 
 def test_of_many_missing_labels_ten_are_named():

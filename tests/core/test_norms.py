@@ -1,7 +1,6 @@
 """The warning of predict for samples whose norms are unlike those in training, and errors that name rows."""
 
 import copy
-import pickle
 import warnings
 
 import numpy as np
@@ -9,7 +8,6 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
-from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, normalize
@@ -67,17 +65,6 @@ def test_raw_features_after_training_on_unit_length_warn_once(clf, new):
         "most predictions will be wrong."
     )
     assert messages(lambda: [clf.predict(new[0]) for _ in range(3)]) == []
-
-
-def test_a_new_fit_forgets_and_copies_warn_for_themselves(clf, raw, new):
-    assert len(messages(lambda: clf.predict(new[0]))) == 1
-    for again in (copy.deepcopy(clf), pickle.loads(pickle.dumps(clf))):
-        assert len(messages(lambda: again.predict(new[0]))) == 1  # noqa: B023
-    assert not hasattr(clone(clf), "_norm_range")
-    ball = BallClassifier().fit(normalize(raw[0]), raw[1])
-    assert len(messages(lambda: ball.predict(new[0]))) == 1
-    assert messages(lambda: ball.fit(*raw).predict(new[0])) == []
-    assert len(messages(lambda: ball.fit(normalize(raw[0]), raw[1]).predict(new[0]))) == 1
 
 
 def test_a_pipeline_and_a_tuner_warn(raw, new):

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -89,24 +87,6 @@ def test_a_fingerprint_is_of_the_fit_and_not_of_the_limit():
     shapes = clf._boundaries.shapes
     other._boundaries = replace(clf._boundaries, shapes=shapes._replace(radii=1.01 * shapes.radii))
     assert fingerprint(other) != fingerprint(clf)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        np.array,
-        np.ndarray.tolist,
-        lambda rows: pd.DataFrame(rows, columns=["x", "y", "z"]),
-        lambda rows: pd.DataFrame(rows, columns=["x", "y", "z"]).convert_dtypes(),
-        lambda rows: pl.DataFrame(rows, schema=["x", "y", "z"]),
-        lambda rows: pa.table({name: rows[:, i] for i, name in enumerate("xyz")}),
-        lambda rows: pd.DataFrame({"v": list(rows)}),
-        lambda rows: pa.array(rows.tolist()),
-    ],
-)
-def test_duplicates_are_found_in_every_table(make):
-    assert duplicates_in(make(TWICE)) == SAME
-    assert duplicates_in(make(X)) is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import pytest
 import torch
 from operator_helpers import Operators
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid.math import geometry, tiles
@@ -89,13 +88,6 @@ def test_operators_and_reads_do_not_depend_on_the_number_of_classes_or_rows(meth
     assert all(other == (count, reads) for other in others)
     assert count < 110
     assert reads == 1  # the results
-
-
-def test_a_call_uses_chunks_of_the_memory_of_its_device(clf, rows, monkeypatch):
-    few = operators(lambda: clf.predict(torch.from_numpy(rows)))[0]
-    monkeypatch.setattr(devices, "chunk_bytes", lambda device: 2**14)
-    many = operators(lambda: clf.predict(torch.from_numpy(rows)))[0]
-    assert many > 3 * few
 
 
 # Tensors on the device.
@@ -212,11 +204,3 @@ print((peak() - before) / 2**20)
 def test_a_tensor_that_is_no_table_is_an_error(clf, given):
     with pytest.raises((ValueError, TypeError)):
         clf.predict(given)
-
-
-def test_there_are_no_probabilities_of_known_classes_alone():
-    clf = fitted(20)
-    assert not hasattr(clf, "predict_proba")
-    assert not hasattr(make_pipeline(clf), "predict_proba")
-    with pytest.raises(AttributeError, match=r"use skellipsoid\.predict_open_proba\(clf, X\), or for cleanlab"):
-        _ = clf.predict_proba

@@ -12,7 +12,6 @@ from skellipsoid import (
     compare,
     discover_classes,
     estimate_open_share,
-    explain,
 )
 from skellipsoid._core.results import Result
 
@@ -45,18 +44,6 @@ def model_and_log():
     X = rng.normal(size=(120, 5)) + np.repeat(np.eye(3, 5) * 6, 40, axis=0)
     clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
     return clf, np.concatenate([X + 0.3 * rng.normal(size=X.shape), rng.normal(size=(60, 5)) - 8])
-
-
-def test_columns_of_one_length_are_a_table(model_and_log):
-    clf, log = model_and_log
-    found = explain(clf, log)
-    cells = Cells(found._repr_html_())
-    assert cells.heads == list(found)
-    assert cells.tags == {"table", "thead", "tbody", "tr", "th", "td", "p"}  # no tag of a label
-    assert len(cells.rows) == 1 + 20
-    assert "20 of 180 rows" in found._repr_html_()
-    first = [row[cells.heads.index("nearest_class")] for row in cells.rows[1:]]
-    assert first == found.nearest_class[:20].tolist()
 
 
 def test_other_results_are_names_and_values(model_and_log):

@@ -147,25 +147,6 @@ def test_what_is_not_computed_yet_is_told_to_be(name, lazy, sentence):
         DOORS[name](lazy)
 
 
-UNLIKE = {
-    "lists": ([[1, 2, 3], [1, 2]], "of 3 numbers in row 0, but row 1 holds one of 2; pass vectors of one length, and"),
-    "a number": ([[1, 2, 3], 4], "of 3 numbers in row 0, but row 1 holds 4; pass"),
-    "pandas": (pd.Series([np.ones(3), np.ones(3), np.ones(4)]), "of 3 numbers in row 0, but row 2 holds one of 4;"),
-    "a frame": (pd.DataFrame({"v": [None, [1.0, 2.0, 3.0]]}), "of 3 numbers in row 1, but row 0 holds None;"),
-    "objects": (np.array([[1, 2, 3], [1, 2]], dtype=object), "of 3 numbers in row 0, but row 1 holds one of 2;"),
-    "polars": (pl.Series([[1.0, 2.0, 3.0], None]), "of 3 numbers in row 0, but row 1 holds None;"),
-    "arrow": (pa.array([[1.0], [1.0, 2.0]]), "of 1 numbers in row 0, but row 1 holds one of 2;"),
-    "arrow table": (pa.table({"v": [[1.0, 2.0], None]}), "of 2 numbers in row 0, but row 1 holds None;"),
-}
-
-
-@pytest.mark.parametrize(("column", "sentence"), UNLIKE.values(), ids=UNLIKE)
-def test_vectors_of_different_lengths_are_refused(fitted, column, sentence):
-    for use in (fitted.predict, lambda rows: classifier().fit(rows, LABELS[: len(rows)])):
-        with pytest.raises(ValueError, match=f"^X is a column of vectors, {sentence}"):
-            use(column)
-
-
 @pytest.mark.parametrize("table", TABLES)
 def test_a_column_of_vectors_beside_others_is_refused(table):
     frame = table({"id": [1, 2], "embedding": [[1.0, 2.0], [3.0, 4.0]]})

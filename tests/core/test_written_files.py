@@ -30,17 +30,6 @@ def save(path, text="wake me", name="a"):
     found.to_tsv(path)
 
 
-def test_a_link_stays_and_the_file_that_it_leads_to_is_written(tmp_path):
-    (tmp_path / "there").mkdir()
-    link = tmp_path / "link.tsv"
-    link.symlink_to(tmp_path / "there" / "real.tsv")  # which is not there yet
-    for name in ("one", "two"):
-        save(link, name=name)
-        assert link.is_symlink()
-        assert [row["proposed_name"] for row in read(tmp_path / "there" / "real.tsv")] == [name]
-    assert [path.name for path in (tmp_path / "there").iterdir()] == ["real.tsv"]
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
 @pytest.mark.parametrize("kind", ["pipe", "link to a pipe", "device", "folder", "loop"])
 def test_what_is_no_file_is_refused_and_stays(tmp_path, kind):
@@ -94,8 +83,3 @@ def test_a_name_of_another_format_is_refused(tmp_path, name):
     with pytest.raises(ValueError, match=r"is a \.\w+ file, but the table is written as text"):
         save(tmp_path / name)
     assert not (tmp_path / name).exists()
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="There is no folder"):
-        save(tmp_path / "nowhere" / "a.tsv")

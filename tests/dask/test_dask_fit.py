@@ -1,7 +1,5 @@
 """Promise: a fit to partitions is the fit in memory: its moments exactly, its choice by the samples that are drawn."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -33,10 +31,6 @@ def fit():
     return run
 
 
-def fit_closed_form(samples, real_open, alpha, expected, seed, given=None):
-    return finish(prepare(samples, real_open, seed, given), alpha, expected)
-
-
 def in_blocks(rows, size):
     return da.from_array(rows, chunks=(size,) + (-1,) * (rows.ndim - 1))
 
@@ -50,22 +44,6 @@ def check_equal(found, wanted, X):
     assert found.scale_ == pytest.approx(wanted.scale_)
 
 
-@pytest.mark.parametrize("with_groups", [False, True])
-def test_with_all_samples_drawn_it_is_the_fit_in_memory(with_groups, fit, cluster, samples, large_classifier):
-    X, y, groups = samples
-    groups = groups if with_groups else None
-    wanted = clone(large_classifier).fit(X, y, groups=groups)
-    groups = None if groups is None else in_blocks(groups, 300)
-    parts = in_blocks(X, 300), in_blocks(y, 300)
-    found = skellipsoid.dask.fit(large_classifier, *parts, groups=groups, samples_per_class=len(X))
-    check_equal(found, wanted, X)
-    np.testing.assert_allclose(found.held_out_scores_, wanted.held_out_scores_, atol=1e-5)
-    np.testing.assert_allclose(found.known_p_value(X), wanted.known_p_value(X), atol=2 / len(X))
-    numbers = wanted.groups_[y != "-1"]
-    np.testing.assert_array_equal(found.groups_, numbers - numbers[0])  # the open samples came first
-    assert not hasattr(large_classifier, "classes_")
-
-
 def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(fit, samples, large_classifier):
     X, y, _ = samples
     found = fit(large_classifier, X, y, samples_per_class=50)
@@ -74,48 +52,11 @@ def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(fit, s
     assert found.column_units_ is not None
     rows = ((X[known].astype(np.float64) - X[known].mean(0, dtype=np.float64)) / divisor).astype(np.float32)
     whole = Samples.of(torch.from_numpy(rows), torch.from_numpy(np.unique(y[known], return_inverse=True)[1]))
-    wanted = fit_closed_form(whole, torch.empty(0, X.shape[1]), 0.6, Expected(), 0, found._boundaries.chosen)
+    prepared = prepare(whole, torch.empty(0, X.shape[1]), 0, found._boundaries.chosen)
+    wanted = finish(prepared, 0.6, Expected())
     new = torch.from_numpy((X - found._boundaries.mean) / divisor).double()
     margins = wanted.boundaries.prepared(torch.device("cpu"), torch.float64).scorer.all(new)[0]
     np.testing.assert_allclose(found.class_margins(X.astype(np.float64)), margins, atol=1e-4)
-
-
-def test_left_out_scores_are_those_of_all_samples(samples):
-    """A drawn sample, left out of the moments, has the distance that it has in a fit to all samples."""
-    X, y, groups = samples
-    known = y != "-1"
-    rows = torch.from_numpy(((X[known] - X[known].mean(0)) / 3).astype(np.float32))
-    classes = torch.from_numpy(np.unique(y[known], return_inverse=True)[1])
-    whole = Samples.of(rows, classes, groups=groups[known])
-    moments = ClassMoments.of(rows.numpy(), classes.numpy())
-    drawn = groups[known] % 4 == 0
-    part = replace(
-        Samples.of(rows[drawn], classes[drawn], 12, groups=groups[known][drawn]),
-        moments=moments,
-    )
-    opened = torch.empty(0, X.shape[1])
-    chosen = fit_closed_form(whole, opened, 0.6, Expected(), 0)
-    of_part = fit_closed_form(part, opened, 0.6, Expected(), 0, chosen.boundaries.chosen)
-    for boundaries in (chosen, of_part):
-        assert boundaries.held_out is not None
-    wanted, found = chosen.held_out.known, of_part.held_out.known
-    ratio = found.distances / wanted.distances[drawn]
-    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-4)  # the unit is that of the scored samples
-    np.testing.assert_allclose(ratio[0], 1, rtol=1e-4)
-
-
-def test_classes_of_which_fewer_are_drawn_count_as_in_all_data(fit, large_classifier):
-    rng = np.random.default_rng(0)
-    y = np.repeat([0, 1, 2], [6000, 300, 300])
-    X = 4 * np.eye(3)[y] + rng.normal(size=(len(y), 3)) * np.array([1.0, 1.5, 1.5])[y][:, np.newaxis]
-    wanted, found = clone(large_classifier).fit(X, y), fit(large_classifier, X, y, samples_per_class=300, rows=1000)
-    new = 4 * np.eye(3)[y] + rng.normal(size=(len(y), 3)) * np.array([1.0, 1.5, 1.5])[y][:, np.newaxis]
-    p_values = found.known_p_value(new)
-    assert len(found.held_out_scores_) < 600
-    assert np.mean(p_values <= 0.1) == pytest.approx(0.1, abs=0.03)
-    assert np.abs(found.known_p_value(new) - wanted.known_p_value(new)).max() < 0.08
-    assert found.held_out_.weight.tolist() == [1.0] * len(found.held_out_.weight)
-    assert np.mean(found.predict(new) == wanted.predict(new)) > 0.97
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -173,6 +114,10 @@ def test_dataframes_keep_the_names_of_their_features(samples, large_classifier, 
     wanted = clone(large_classifier).fit(frame.drop(columns=["label", "user"]), frame["label"], groups=frame["user"])
     assert found.feature_names_in_.tolist() == wanted.feature_names_in_.tolist()
     check_equal(found, wanted, frame.drop(columns=["label", "user"]))
+    np.testing.assert_allclose(found.held_out_scores_, wanted.held_out_scores_, atol=1e-5)
+    numbers = wanted.groups_[y != "-1"]
+    np.testing.assert_array_equal(found.groups_, numbers - numbers[0])  # the open samples came first
+    assert not hasattr(large_classifier, "classes_")
     skellipsoid.save(found, tmp_path / "model")
     loaded = skellipsoid.load(tmp_path / "model")
     assert (loaded.predict(frame[wanted.feature_names_in_]) == found.predict(frame[wanted.feature_names_in_])).all()

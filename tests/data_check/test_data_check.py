@@ -3,9 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from operator_helpers import calls
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch
@@ -95,28 +92,6 @@ def test_a_misspelt_open_label_is_found(check, texts, labels, open_texts):
         )
 
 
-@pytest.mark.parametrize(
-    "name", ["oos", "OOD", "none", "other", "unknown", "out_of_scope", "Out of Scope", "out-of-scope", "fallback"]
-)
-def test_a_class_with_a_usual_name_of_open_rows_is_found(check, texts, labels, open_texts, name):
-    y = [*labels, *[name] * 6]
-    found = only(check([*texts, *open_texts], y), "open_label")
-    assert (found.rows, found.label) == (tuple(range(32, 38)), name)
-    assert "is a usual name of open texts, but is trained as a class" in found.message
-    assert check([*texts, *open_texts], y, open_label=name).kind.tolist() == []
-
-
-def test_labels_that_differ_in_case_or_blanks_are_found(check, texts, labels):
-    y = np.array(labels, dtype=object)
-    y[[1, 5]], y[9] = "Balance ", "BALANCE"
-    found = only(check(texts, y), "similar_labels")
-    assert (found.rows, found.label) == ((1, 5, 9), ("balance", "BALANCE", "Balance "))
-    assert found.message == (
-        "The labels 'balance' (5 rows), 'BALANCE' (1 row) and 'Balance ' (2 rows) differ only in case, blanks, "
-        "hyphens or quotes, but are trained as 3 classes; write 'balance' in rows 1, 5, 9."
-    )
-
-
 @pytest.mark.parametrize("other", ["light", "-1"])
 def test_one_text_under_two_labels_is_found(check, texts, labels, other):
     findings = check([*texts, " LIGHTS  off", "Rain"], [*labels, "balance", other])
@@ -127,18 +102,6 @@ def test_one_text_under_two_labels_is_found(check, texts, labels, other):
     assert "Equal texts have different labels ('balance' and 'light') in rows (2, 32); keep one" in "".join(
         findings.message
     )
-
-
-def test_classes_of_fewer_than_five_different_texts_are_found(check, texts, labels):
-    kept = [*range(16), *range(17, 32, 4), *range(18, 32, 4), *range(19, 32, 4)]  # four alarms
-    found = only(check([texts[i] for i in kept], labels[kept]), "few_texts")
-    assert (found.rows, found.label) == ((0, 4, 8, 12), "alarm")
-    assert found.message == (
-        "The class 'alarm' has 4 different texts, in rows 0, 4, 8, 12; collect at least 5, or leave the class out."
-    )
-    assert check([texts[i] for i in [*kept, 16]], labels[[*kept, 16]]).kind.tolist() == []
-    copies = check([*(texts[i] for i in kept), "Alarm", "alarm"], [*labels[kept], "alarm", "alarm"])
-    assert of_kind(copies, "few_texts") == [("alarm", (0, 4, 8, 12, 28, 29))]
 
 
 @pytest.mark.parametrize("blank", ["", "  ", "\t\n", "\u3000", "\u200b", "\ufeff "])
@@ -240,44 +203,6 @@ def test_all_kinds_come_in_the_documented_order_and_a_frame_shows_them(check, te
     assert {values.dtype for values in findings.values()} == {np.dtype(object)}
 
 
-def as_set(findings, order):
-    """Findings by the numbers that rows had before they were put into an order."""
-    return {
-        (kind, label, tuple(sorted(int(order[row]) for row in rows)))
-        for kind, label, rows in zip(findings.kind, findings.label, findings.rows, strict=True)
-    }
-
-
-@settings(max_examples=10)
-@given(seed=st.integers(0, 10_000), n_copies=st.integers(0, 12))
-def test_permuted_rows_have_permuted_findings(check, texts, labels, seed, n_copies):
-    rng = np.random.default_rng(seed)
-    messy_texts, y = messy(texts, labels)
-    copied = rng.integers(len(messy_texts), size=n_copies)
-    messy_texts = [*messy_texts, *(messy_texts[i].upper() + rng.choice(["", "!"]) for i in copied)]
-    y = np.array([*y, *(y[i] for i in copied)])
-    order = rng.permutation(len(y))
-    before, after = check(messy_texts, y), check([messy_texts[i] for i in order], y[order])
-    assert as_set(after, order) == as_set(before, np.arange(len(y)))
-    assert after.kind.tolist() == before.kind.tolist()
-    assert after.label.tolist() == before.label.tolist()
-
-
-@settings(max_examples=10)
-@given(seed=st.integers(0, 10_000), n_classes=st.integers(2, 12), per_class=st.integers(5, 24))
-def test_samples_of_clean_data_have_no_findings(check, seed, n_classes, per_class):
-    rng = np.random.default_rng(seed)
-    train = load_assistant_intents(subset="train")
-    rows = np.concatenate(
-        [
-            rng.choice(np.flatnonzero(train.target == name), per_class, replace=False)
-            for name in rng.choice(train.target_names, n_classes, replace=False)
-        ]
-    )
-    rng.shuffle(rows)
-    assert check(train.data[rows], train.target[rows]).kind.tolist() == []
-
-
 def test_long_lists_of_rows_and_labels_are_cut_to_ten(check, texts, labels):
     findings = check([*texts, *[""] * 12, *["rain"] * 15], [*labels, *["alarm"] * 12, *["weather"] * 15])
     assert findings.kind.tolist() == ["empty_texts", "exact_duplicates"]
@@ -289,22 +214,6 @@ def test_long_lists_of_rows_and_labels_are_cut_to_ten(check, texts, labels):
     many = check([*texts, *["hello"] * 12], [*labels, *(f"label {i:02}" for i in range(12))])
     conflict = many.message[many.kind.tolist().index("conflicting_labels")]
     assert "'label 09' and 2 more) in rows (32, 33, 34, 35, 36, 37, 38, 39, 40, 41, …) and 2 more; keep" in conflict
-
-
-def test_twice_as_many_texts_take_twice_as_many_calls(check):
-    rng = np.random.default_rng(0)
-    words = ["".join(rng.choice([*"abcdefghijklmnop"], size=rng.integers(3, 9))) for _ in range(800)]
-    totals = []
-    for n_texts in (500, 1000):
-        many = [" ".join(rng.choice(words, size=7)) for _ in range(n_texts)]
-        y = np.arange(n_texts) % 50
-        many[403] = many[3].upper()
-        counts, findings = calls(lambda many=many, y=y: check([*many, many[4]], [*y, 20]))
-        totals.append(counts.total())
-        assert of_kind(findings, "conflicting_labels") == [((4, 20), (4, n_texts))]
-        assert of_kind(findings, "exact_duplicates") == [(3, (3, 403))]
-        assert len(findings.kind) == 2
-    assert totals[1] < 2.5 * totals[0]
 
 
 # What is refused
@@ -388,11 +297,3 @@ def test_what_holds_no_encoder_is_refused(texts, labels, holder):
 def test_a_string_open_label_beside_numeric_labels_is_refused(check, texts, labels):
     with pytest.raises(ValueError, match="The open label 'oos' is a string, but the labels are numbers"):
         check(texts, np.unique(labels, return_inverse=True)[1], open_label="oos")
-
-
-@pytest.mark.parametrize("other", ["\u22121", "'-1", "(1)", "-1,0", "\uff0d1"])
-def test_another_writing_of_minus_one_is_found(check, texts, labels, open_texts, other):
-    found = only(check([*texts, *open_texts], [*labels, *[other] * 6]), "open_label")
-    assert found.message.startswith(f"The open label '-1' occurs nowhere, but {other!r} does, in rows 32, ")
-    found = only(check([*texts, *open_texts], [*labels, "-1", *[other] * 5]), "similar_labels")
-    assert (found.rows, found.label) == (tuple(range(33, 38)), ("-1", other))

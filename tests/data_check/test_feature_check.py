@@ -1,7 +1,5 @@
 """The check of training features: each kind of finding when it is there, none where it is not."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,7 +8,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize
 from sklearn.utils import Bunch
 
-from skellipsoid import EllipsoidOpenSetClassifier, check_training_features
+from skellipsoid import check_training_features
 
 KINDS = [
     "missing_values",
@@ -93,18 +91,6 @@ def test_zero_rows_are_found_and_are_no_duplicates(X, y):
     )
 
 
-def test_one_row_under_two_labels_is_found(X, y):
-    X[[40, 70]] = X[3]
-    X[41] = X[7]
-    findings = check_training_features(X, y)
-    assert findings.kind.tolist() == ["conflicting_labels"] * 2
-    assert findings.label.tolist() == [("bird", "cat"), ("bird", "cat", "dog")]
-    assert findings.rows.tolist() == [(7, 41), (3, 40, 70)]
-    assert findings.message[0] == (
-        "Equal samples have different labels ('bird' and 'cat') in rows (7, 41); keep one label for each."
-    )
-
-
 def test_a_nearly_equal_row_under_another_label_is_found(X, y):
     X[40] = X[3] + 0.01
     found = only(check_training_features(X, y), "near_conflicts")
@@ -112,21 +98,6 @@ def test_a_nearly_equal_row_under_another_label_is_found(X, y):
     assert "look at these samples, and keep one label for each if they show the same." in found.message
     X[40] = X[3] + 1.0  # as near as any other row
     assert "near_conflicts" not in check_training_features(X, y).kind
-
-
-def test_classes_of_few_samples_or_groups_are_found(X, y):
-    rows = np.r_[:39, 60:90]
-    found = only(check_training_features(X[rows], y[rows]), "few_samples")
-    assert (found.rows, found.label) == (tuple(range(30, 39)), "cat")
-    assert found.message == (
-        "The class 'cat' has 9 different samples, in rows 30, 31, 32, 33, 34, 35, 36, 37, 38; collect at least 10, or "
-        "many new samples will be rejected."
-    )
-    videos = np.arange(90) // 3
-    assert check_training_features(X, y, groups=videos).kind.tolist() == []
-    videos[30:60] = 10 + np.arange(30) // 6
-    found = only(check_training_features(X, y, groups=videos), "few_samples")
-    assert found.message.startswith("The class 'cat' has 5 groups, in rows 30, 31")
 
 
 def test_unit_length_and_raw_rows_together_are_found(X, y):
@@ -220,13 +191,6 @@ def test_all_kinds_come_in_the_documented_order(X, y):
 def test_what_is_no_table_is_refused(X, y, change, error, match):
     with pytest.raises(error, match=match):
         check_training_features(*change(X, y))
-
-
-def test_a_table_without_findings_fits_without_a_warning(X, y):
-    assert not len(check_training_features(X, y).kind)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
 
 
 @pytest.mark.parametrize(("groups", "match"), [([1, 2], r"shape \(2,\)"), ([None] * 90, "groups has missing values")])

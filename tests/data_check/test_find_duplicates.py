@@ -16,13 +16,6 @@ def with_copies(n_samples=120, n_features=8, seed=0):
     return X[origins] + np.append(np.zeros(n_samples), [0, 0, 1e-3, 1e-3])[:, np.newaxis], y[origins], origins
 
 
-def test_they_are_those_of_a_fit():
-    X, y, origins = with_copies()
-    found = find_duplicates(X, y)
-    np.testing.assert_array_equal(found, origins)
-    np.testing.assert_array_equal(found, EllipsoidOpenSetClassifier(random_state=0).fit(X, y).groups_)
-
-
 def test_they_are_groups_of_a_splitter_and_of_a_fit():
     X, y, origins = with_copies()
     groups = find_duplicates(pd.DataFrame(X), pd.Series(y.astype(str)))

@@ -92,12 +92,3 @@ def test_the_gradient_of_a_shape_is_that_of_its_own_entries(samples, shape):
     parts = samples.features, samples.classes, trainer.weights, [None] * 48
     (expected,) = torch.autograd.grad(literal_loss(ellipsoids, components, *parts, times=4), own)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_validation_works_with_every_ablation(samples, shape, loss):
-    learned = learn(samples, shape=shape, negative_loss=loss, recalibrate=True, n_open=9)
-    assert (learned.radii > 0).all()
-    assert len(learned.history.scores) == learned.history.n_iter
-    assert learned.held_out is not None

@@ -441,48 +441,6 @@ def without_a_spread():
     return table(rows, classes, np.round(rng.uniform(0.5, 2, size=32), 2), units, groups)
 
 
-@pytest.mark.parametrize("emptied", [0, 1, 2])
-def test_a_class_that_is_gone_with_the_group_scores_no_sample_of_the_group(emptied):
-    found = groups_of_four_sizes()
-    outsider = np.flatnonzero(found.classes == (emptied + 1) % 5)[:2]
-    groups = np.where(found.classes == emptied, 999, found.groups)
-    groups[outsider] = 999
-    found = found._replace(groups=groups)
-    validation = check_against(found.fit(WEIGHTS[0]), Refits(found, WEIGHTS[0]))
-    assert len(validation.known) == (found.classes != emptied).sum()
-
-
-def test_samples_of_synthetic_classes_lie_between_classes_and_are_scored_without_their_source():
-    found = groups_of_four_sizes()
-    fit = found.fit(WEIGHTS[0])
-    synthetic = fit.maker.synthetic(fit.known[0].sources, 0.6, np.random.default_rng(0))
-    means, classes = fit.frame.means, fit.samples.classes[synthetic.sources]
-    weights = fit.samples.weights
-    totals = torch.zeros(5, dtype=torch.float64).index_add_(0, fit.samples.classes, weights)
-    shares = weights[synthetic.sources] / totals[classes]
-    deviations = (fit.frame.coordinates(synthetic.sources) - means[classes]) / (1 - shares).sqrt().unsqueeze(1)
-    centres = synthetic.coordinates - deviations
-    # Each is a mixture of two class means, the heavier of them that of the row's class.
-    for centre, label in zip(centres, classes.tolist(), strict=True):
-        mixtures = [
-            torch.linalg.lstsq((means[other] - means[label]).unsqueeze(1), centre - means[label])
-            for other in range(5)
-            if other != label
-        ]
-        directions = [means[other] - means[label] for other in range(5) if other != label]
-        fitted = [float(mixture.solution[0]) for mixture in mixtures]
-        misses = [float((centre - means[label] - x * d).norm()) for x, d in zip(fitted, directions, strict=True)]
-        best = int(np.argmin(misses))
-        assert misses[best] < 1e-9
-        assert -1e-9 <= fitted[best] <= 0.5 + 1e-9
-    _check_nearest(synthetic.assigned.numpy(), torch.cdist(synthetic.coordinates, means).numpy(), 1e-9)
-    validation = fit.validate(synthetic)
-    refits, positions = Refits(found, WEIGHTS[0]), (fit.frame.origin + synthetic.coordinates @ fit.frame.back).numpy()
-    columns = synthetic.sources.tolist(), validation.open[1].assigned.tolist(), positions
-    literal = np.array([refits.distance(i, k, row=row) for i, k, row in zip(*columns, strict=True)])
-    np.testing.assert_allclose(validation.open[1].distances, literal, rtol=1e-6)
-
-
 @pytest.mark.parametrize(("n_classes", "smallest"), [(5, 0.2), (16, 0.125)])
 def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n_classes, smallest):
     found = groups_of_four_sizes(n_classes, n_features=6)
@@ -501,17 +459,6 @@ def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n
     odds = np.exp(np.average(np.log(pairs / (1 - pairs)), axis=0, weights=weights))
     fit = found.fit(Weights(0.3, 0.5, 0.5))
     np.testing.assert_allclose(_choose_shrinkages(fit.maker, fit.known), odds / (1 + odds))
-
-
-def test_of_many_samples_a_draw_chooses_the_shapes_and_all_the_size():
-    rng = np.random.default_rng(0)
-    classes = np.repeat([0, 1, 2], 800)
-    found = table(3 * np.eye(3)[classes] + rng.normal(size=(2400, 3)), classes)
-    one, again, other = (found.fitted(seed=seed) for seed in (0, 0, 1))
-    for fitted in (one, again, other):
-        assert len(fitted.held_out.known.scores) == 2400
-    shares = [fitted.boundaries.chosen.shrinkage for fitted in (one, again, other)]
-    assert shares[0] == shares[1] != shares[2]
 
 
 def counted_fit(n_classes, n_of_class, n_features=16):
@@ -550,13 +497,6 @@ def test_small_chunks_give_the_same_boundaries(monkeypatch):
     np.testing.assert_allclose(parts.boundaries.shapes.radii, whole.boundaries.shapes.radii, rtol=1e-9)
 
 
-def test_few_classes_have_no_background():
-    found = groups_of_four_sizes(3)
-    weights = Weights(0.3, None, 0.4)
-    check_against(found.fit(weights), Refits(found, weights))
-    assert found.fitted().boundaries.chosen.shrinkage.between is None
-
-
 def test_equally_good_shares_leave_the_likeliest():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(2000, 2)) * [10, 1]
@@ -568,12 +508,3 @@ def test_equally_good_shares_leave_the_likeliest():
     between, shared = _choose_shrinkages(fit.maker, fit.known)
     assert between is None
     assert shared == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize("n_classes", [1, 2, 3, 5])
-@pytest.mark.parametrize("n_open", [0, 9])
-def test_all_numbers_of_classes_fit(n_classes, n_open):
-    found = groups_of_four_sizes(n_classes)
-    fitted = found.fitted(np.random.default_rng(9).normal(size=(n_open, 4)))
-    assert np.isfinite(fitted.boundaries.shapes.radii).all()
-    assert len(fitted.held_out.known.scores) == len(found.rows)

@@ -103,36 +103,7 @@ def test_a_shape_is_what_its_name_says(shape, loss):
     np.testing.assert_allclose(np.diagonal(clf.class_margins(clf.centers_)), 1, atol=1e-6)
 
 
-def test_one_class_grows_until_it_covers_its_rows():
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    clf = make(max_iter=200, n_iter_no_change=200, learning_rate=0.01).fit(X, np.zeros(60, dtype=int))
-    assert (clf.predict(X) == 0).mean() > 0.9
-    ball = make(max_iter=1, learning_rate=1e-9).fit(X, np.zeros(60, dtype=int))
-    assert (ball.predict(X) == 0).mean() < 0.7
-
-
 # Validation samples.
-
-
-def test_given_validation_samples_stop_the_training_and_all_training_samples_learn():
-    X, y = gaussians(distance=3)
-    new, labels = gaussians(distance=3, seed=1)
-    names = np.array(["a", "b", "c", "else"])
-    given = make().fit(X, names[y], X_val=new, y_val=names[labels])
-    np.testing.assert_allclose(given.centroids_, [X[y == k].mean(axis=0) for k in range(3)], atol=1e-5)
-    assert len(given.held_out_scores_) == len(new)
-    np.testing.assert_allclose(np.sort(given.score_samples(new)), given.held_out_scores_, atol=1e-5)
-    right = given.predict(new) == names[labels]
-    assert given.validation_scores_[-1] < 1
-    assert abs(given.validation_scores_[-1] - right.mean()) < 0.2
-    own = make().fit(X, names[y])
-    assert (abs(own.centroids_ - given.centroids_) > 1e-3).any()
-    # Labels that are no class are open, and say nothing about when to stop.
-    more = make().fit(
-        X, names[y], X_val=np.append(new, new + 50, axis=0), y_val=np.append(names[labels], ["else"] * 120)
-    )
-    np.testing.assert_array_equal(matrices_of(more), matrices_of(given))
-    assert more.validation_scores_ == given.validation_scores_
 
 
 @pytest.mark.parametrize(

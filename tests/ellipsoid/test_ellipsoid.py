@@ -22,7 +22,6 @@ from skellipsoid._ellipsoid import methods
 from skellipsoid._ellipsoid.math import class_sizes, closed_form
 from skellipsoid._torch import machine
 from skellipsoid.datasets import make_open_blobs
-from skellipsoid.metrics import open_set_f1_score
 
 #: The paper's training, a short one.
 PAPER = {"trainer": EliDecide(max_iter=10)}
@@ -72,23 +71,6 @@ def test_fitted_attributes():
     assert all(isinstance(value, float) for value in (*learned.loss_curve_, *learned.validation_scores_))
     assert learned.within_covariance() is learned.shared_share_ is learned.spherical_share_ is None
     np.testing.assert_array_equal(learned.centers_, learned.centroids_)
-
-
-def test_open_rows_are_told_from_elongated_classes_much_better_than_by_balls():
-    ours, balls = [], []
-    for seed in range(4):
-        X, y = make_open_blobs(1200, 3, random_state=seed)
-        train, test = np.arange(1200) < 600, np.arange(1200) >= 600
-        known = train & (y != -1)
-        clf = make().fit(X[known], y[known])
-        ours.append(open_set_f1_score(y[test], clf.predict(X[test])))
-        # The paper's boundary before any learning: a ball of the mean distance.
-        distances = np.linalg.norm(X[test, np.newaxis] - [X[known & (y == k)].mean(axis=0) for k in range(3)], axis=2)
-        nearest = distances.argmin(axis=1)
-        inside = distances.min(axis=1) <= mean_distances(X[known], y[known])[nearest]
-        balls.append(open_set_f1_score(y[test], np.where(inside, nearest, -1)))
-    assert (np.array(ours) > np.array(balls) + 0.1).all()
-    assert np.mean(ours) > 0.83
 
 
 def in_metric(rows, clf):
@@ -278,24 +260,6 @@ def test_one_warning_names_classes_of_few_samples(sizes, named, result):
     assert result in message
 
 
-def test_one_row():
-    with pytest.warns(UserWarning, match="duplicates of one: 5; no other class, X_val"):
-        clf = make().fit([[3.0, 4.0]], [5])
-    assert clf.scale_ == 1
-    assert clf.predict([[3.0, 4.0], [3.5, 4.0], [30.0, 4.0]]).tolist() == [5, 5, -1]
-
-
-@pytest.mark.parametrize("constant", [0.0, 0.1, 1e6])
-def test_constant_features_change_nothing(constant):
-    X, y = gaussians()
-    wide = np.column_stack([np.full(len(X), constant), X, np.full(len(X), -constant)])
-    clf, padded = make().fit(X, y), make().fit(wide, y)
-    assert_works(padded, wide, y)
-    np.testing.assert_allclose(padded.class_margins(wide), clf.class_margins(X), atol=1e-4)
-    elsewhere = wide + np.array([30.0, 0, 0, 0, 0])
-    assert (padded.predict(elsewhere) == -1).all()
-
-
 @pytest.mark.parametrize("options", [{}, PAPER], ids=["default", "paper"])
 def test_more_features_than_rows(options):
     X, y = gaussians(3, rows=8, n_features=100, distance=3)
@@ -337,24 +301,6 @@ class TestMemory:
         np.testing.assert_array_equal(found[0][0], found[1][0])
         np.testing.assert_array_equal(found[0][1], found[1][1])
         assert n_kept(tmp_path) == 3 + 1  # of 4 * 3 + 1 fits
-
-    def test_other_samples_or_another_seed_are_computed_anew(self, data, tmp_path):
-        X, y, groups = data
-        weights, rng = np.where(y == 1, 3.0, 1.0), np.random.default_rng(1)
-        fits = [
-            (0, {}),
-            (1, {}),
-            (1, {"groups": groups}),
-            (1, {"sample_weight": weights}),
-            (1, {"X_val": X[::7] + rng.normal(size=(26, 10)), "y_val": y[::7]}),
-        ]
-        for seed, options in fits:
-            plain = EllipsoidOpenSetClassifier(random_state=seed).fit(X, y, **options)
-            kept = EllipsoidOpenSetClassifier(random_state=seed, memory=joblib.Memory(tmp_path, verbose=0))
-            for _ in range(2):
-                kept.fit(X, y, **options)
-                np.testing.assert_array_equal(kept.score_samples(X), plain.score_samples(X))
-                np.testing.assert_array_equal(kept.held_out_scores_, plain.held_out_scores_)
 
     @pytest.mark.parametrize("changed", [*methods._SOURCES, "numpy"])
     def test_after_a_change_of_the_code_it_is_computed_anew(self, data, tmp_path, monkeypatch, changed):
@@ -448,17 +394,6 @@ def test_of_many_samples_some_are_held_out_and_all_have_a_part_in_the_shapes(mon
     assert abs(some.radii_ / everything.radii_ - 1).max() < 0.1
 
 
-def test_axes_need_a_known_class():
-    clf = make().fit(*gaussians())
-    with pytest.raises(ValueError, match="9 is not a known class; the known classes are 0, 1, 2"):
-        clf.ellipsoid_axes(9)
-    with pytest.raises(ValueError, match="-1 is not a known class"):
-        clf.ellipsoid_axes(-1)
-    X, y = gaussians(12, rows=3)
-    with pytest.raises(ValueError, match=r"'x' is not a known class; the known classes are 0, 1, .* and 2 more"):
-        make().fit(X, y).ellipsoid_axes("x")
-
-
 def test_a_device_that_is_not_there_is_an_error_when_fitted():
     for device in ("cuda:99", torch.device("cuda:99")):
         with pytest.raises(ValueError, match=r"cuda.*is not available on this machine; use 'auto', 'cpu' or"):
@@ -473,15 +408,6 @@ def test_a_fitted_classifier_whose_device_is_not_there_predicts_on_the_cpu():
     np.testing.assert_array_equal(clf.class_margins(X), margins)
     np.testing.assert_array_equal(clf.predict(X), answers)
     assert make(device=torch.device("cpu")).fit(X, y).predict(X).tolist() == answers.tolist()
-
-
-def test_one_warning_names_all_degenerate_classes():
-    X, y = gaussians(2)
-    X, y = np.append(X, 50 + np.eye(3), axis=0), np.append(np.array(["a", "b"])[y], ["x", "y", "z"])
-    with pytest.warns(UserWarning, match="duplicates of one: 'x', 'y', 'z'; their") as caught:
-        clf = make().fit(X, y)
-    assert len(caught) == 1
-    assert_works(clf, X, y)
 
 
 def test_matrices_that_do_not_fit_are_an_error_with_sizes_and_remedies():

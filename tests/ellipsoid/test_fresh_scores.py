@@ -82,12 +82,3 @@ def check(fitted):
 def test_fresh_samples_score_as_held_out_ones(case, seeds):
     n_draws = 4 if case == "few classes" else 2
     check([fit(CASES[case](np.random.default_rng(seed))) for seed in seeds[:n_draws]])
-
-
-def test_fresh_samples_score_as_held_out_ones_of_any_weight(seeds):
-    fitted = []
-    for seed in seeds:
-        rng = np.random.default_rng(seed)
-        found = draw(rng, 15, 60, [40])
-        fitted.append(fit(found, rng.gamma(4, 0.25, size=len(found[0]))))
-    check(fitted)

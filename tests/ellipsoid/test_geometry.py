@@ -1,13 +1,11 @@
 """Centroids, radii, distances, axes and their tiles against NumPy in double precision; growths of small classes."""
 
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
-from scipy import stats
 
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid.math import tiles
 from skellipsoid._ellipsoid.math.geometry import (
     Factors,
@@ -87,18 +85,6 @@ def test_factors_are_the_matrices_that_they_stand_for(rows, ellipsoids):
     np.testing.assert_allclose(own, expected[np.arange(60), rows[1]], rtol=1e-12)
 
 
-@pytest.mark.parametrize("chunk_bytes", [1, 900, 20_000])
-@pytest.mark.parametrize("trainer", [None, EliDecide(max_iter=2)])
-def test_chunks_do_not_change_results(monkeypatch, rows, chunk_bytes, trainer):
-    clf = EllipsoidOpenSetClassifier(trainer=trainer, random_state=0).fit(*rows)
-    new = np.random.default_rng(2).normal(scale=4, size=(77, 5))
-    methods = [getattr(clf, name) for name in ("score_samples", "class_margins", "decision_function", "predict")]
-    whole = [method(new) for method in methods]
-    monkeypatch.setattr(devices, "CHUNK_BYTES", chunk_bytes)
-    for method, expected in zip(methods, whole, strict=True):
-        np.testing.assert_allclose(method(new), expected, rtol=1e-9, atol=1e-12)
-
-
 # Distances of classes of unlike sizes
 
 
@@ -157,38 +143,6 @@ def test_weights_have_the_moments_of_the_dirichlet_distribution(n_mix, alpha):
     np.fill_diagonal(covariance, variance)
     np.testing.assert_allclose(weights.mean(axis=0), 1 / n_mix, atol=0.01)
     np.testing.assert_allclose(np.cov(weights.T), covariance, atol=0.005)
-
-
-@pytest.mark.parametrize("n_mix", [2, 3])
-def test_classes_are_drawn_with_their_rows(n_mix):
-    """Each further row is uniform among rows of classes not yet drawn: enumerate the orders of the classes."""
-    n_mixtures = 20_000
-    labels, counts = np.unique(CLASSES, return_counts=True)
-    expected = {}
-    for order in permutations(range(len(labels)), n_mix):
-        probability, left = 1.0, counts.sum()
-        for k in order:
-            probability *= counts[k] / left
-            left -= counts[k]
-        key = tuple(sorted(labels[list(order)]))
-        expected[key] = expected.get(key, 0) + probability
-    assert sum(expected.values()) == pytest.approx(1)
-    drawn = np.sort(CLASSES[draw(n_mixtures=n_mixtures, n_mix=n_mix).indices], axis=1)
-    observed = [(drawn == key).all(axis=1).sum() for key in expected]
-    assert stats.chisquare(observed, n_mixtures * np.array(list(expected.values()))).pvalue > 0.01
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_samples_are_the_weighted_sums(dtype):
-    features = torch.from_numpy(np.random.default_rng(1).normal(size=(len(CLASSES), 6))).to(dtype)
-    mixture = draw(n_mixtures=12)
-    expected = [
-        sum(weight * features[i].double().numpy() for i, weight in zip(indices, weights, strict=True))
-        for indices, weights in zip(mixture.indices, mixture.weights, strict=True)
-    ]
-    mixed = mixture.of(features)
-    assert mixed.dtype == dtype
-    np.testing.assert_allclose(mixed, expected, rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=1e-6)
 
 
 def test_synthetic_samples_deviate_from_a_line_of_two_centroids_as_a_row_of_the_nearer_class_does():

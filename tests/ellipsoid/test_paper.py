@@ -10,7 +10,6 @@ from paper_helpers import (
     SETTINGS,
     known_rows,
     literal_loss,
-    norms_of,
     open_rows,
     some_ellipsoids,
     start,
@@ -32,7 +31,6 @@ from skellipsoid._ellipsoid.paper.ellipsoids import (
     validation_open,
 )
 from skellipsoid._ellipsoid.paper.pseudo_open import draw_negatives
-from skellipsoid._ellipsoid.paper.training import MappedNorms
 from skellipsoid._held_out.table import KNOWN, HeldOutTable, best_scale
 from skellipsoid._samples.folds import validation_rows
 from skellipsoid._samples.samples import Samples
@@ -207,20 +205,6 @@ def test_training_stops_without_a_better_score_and_keeps_the_last_or_the_best_ep
     assert not torch.equal(ended.components, other.components) or restore_best
 
 
-def test_given_validation_rows_stop_the_training_and_every_other_row_learns():
-    held, held_labels = known_rows(n_rows=24, spread=0.7, seed=8)
-    known, classes, learned = learn(SETTINGS, validation=(held, held_labels))
-    started = start(known, classes)
-    np.testing.assert_array_equal(learned.centroids, started.centroids)
-    parts = learned.components, learned.centroids
-    nearest = torch.cdist(held, learned.centroids).argmin(1).tolist()
-    answers = [
-        k if norms_of(*parts, [row], k)[0] < learned.radii[k] else 9 for row, k in zip(held, nearest, strict=True)
-    ]
-    expected = f1_score(np.asarray(held_labels), np.asarray(answers), labels=range(4), average="macro", zero_division=0)
-    assert learned.history.scores[-1] == pytest.approx(expected)
-
-
 def test_a_sample_on_the_boundary_is_open():
     # Two rows of a class are both at its mean distance from the mean; the matrices stay identities.
     rows = torch.tensor([[3.0, 4], [-3, -4], [30, 4], [24, -4]])
@@ -296,43 +280,3 @@ def test_a_matrix_that_is_trained_alone_is_that_of_a_training_of_all(shape, nega
     np.testing.assert_allclose(alone.components[2], everything.components[2], rtol=1e-12, atol=1e-14)
     assert not torch.equal(alone.components[2], torch.eye(5, dtype=torch.float64))
     assert torch.equal(alone.components[other], matrices)
-
-
-def test_the_written_gradient_is_the_derivative():
-    rng = np.random.default_rng(0)
-    matrices, deviations = (torch.from_numpy(rng.normal(size=size)) for size in ((3, 4, 4), (3, 5, 4)))
-    assert torch.autograd.gradcheck(lambda given: MappedNorms.apply(given, deviations), matrices.requires_grad_())
-    norms = MappedNorms.apply(matrices, deviations)
-    np.testing.assert_allclose(norms[1, 3].item(), (matrices[1] @ deviations[1, 3]).norm().item())
-    # A norm of 0 has none.
-    matrices = torch.eye(2).expand(1, 2, 2).clone().requires_grad_()
-    MappedNorms.apply(matrices, torch.zeros(1, 3, 2)).sum().backward()
-    assert torch.equal(matrices.grad, torch.zeros(1, 2, 2))
-
-
-def test_points_take_the_median_radius_and_keep_a_ball():
-    known, classes = known_rows(n_classes=5, n_rows=40)
-    # A point, up to the rounding of its features.
-    known[classes == 1] = known[classes == 1][:1] + 1e-8 * known[classes == 1]
-    known = torch.cat([known, torch.full((1, 5), 3.0)])
-    classes = torch.cat([classes, torch.tensor([5])])
-    ellipsoids = start(known, classes)
-    assert ellipsoids.degenerate.tolist() == [False, True, False, False, False, True]
-    others = [(known[classes == k] - known[classes == k].mean(0)).norm(dim=1).mean().item() for k in (0, 2, 3, 4)]
-    np.testing.assert_allclose(ellipsoids.radii[[0, 2, 3, 4]], others)
-    np.testing.assert_allclose(ellipsoids.radii[[1, 5]], np.median(others))
-    trainer_of(ellipsoids, known, classes).run()
-    identity = torch.eye(5, dtype=torch.float64)
-    for k in range(6):
-        assert torch.equal(ellipsoids.components[k], identity) == (k in (1, 5))
-
-
-def test_rows_that_are_held_out_do_not_learn():
-    known, classes, learned = learn(SETTINGS)
-    (rows, labels), (held, held_labels) = split(known, classes, 0, SETTINGS.validation_fraction)
-    started = start(rows, labels)
-    np.testing.assert_array_equal(learned.centroids, started.centroids)
-    np.testing.assert_array_equal(learned.radii, started.radii)
-    assert len(learned.history.scores) == learned.history.n_iter
-    assert sorted(learned.held_out.classes[~learned.held_out.is_open]) == sorted(held_labels.tolist())
-    assert len(held) == pytest.approx(20, abs=3)

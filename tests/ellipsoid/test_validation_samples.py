@@ -44,17 +44,6 @@ def test_held_out_scores_are_those_of_fresh_samples(trained):
         assert (p <= level).mean() == pytest.approx(level, abs=0.06)
 
 
-def test_few_validation_samples_that_lie_clearly_farther_out_count(trained):
-    (X, y), (X_val, y_val), _ = trained
-    rng, plain = np.random.default_rng(0), make().fit(X, y).radii_[0]
-    radii = []
-    for n in (4, 40, 240):
-        some = rng.permutation(len(X_val))[:n]
-        radii.append(make().fit(X, y, X_val=X_val[some], y_val=y_val[some]).radii_[0])
-    assert min(radii) > 1.15 * plain
-    np.testing.assert_allclose(radii[1], radii[2], rtol=0.15)
-
-
 def test_copies_of_training_samples_are_left_out_with_a_warning(trained):
     (X, y), (X_val, y_val), _ = trained
     plain, given = make().fit(X, y), make().fit(X, y, X_val=X_val, y_val=y_val)
@@ -73,14 +62,6 @@ def test_classes_of_one_group_are_judged_by_the_validation_samples(trained):
     with pytest.warns(UserWarning, match="single group"):
         clf = make().fit(X, y, groups=np.where(y < 7, y, 100 + np.arange(len(y))), X_val=X_val, y_val=y_val)
     assert rejected(clf, new) < 0.2
-
-
-def test_names_shifts_and_units_do_not_matter(trained):
-    (X, y), (X_val, y_val), (new, _) = trained
-    names = np.array([f"class {k}" for k in range(N_CLASSES)])
-    given = make().fit(X, y, X_val=X_val, y_val=y_val)
-    moved = make().fit(1e3 * X + 7, names[y], X_val=1e3 * X_val + 7, y_val=names[y_val])
-    np.testing.assert_allclose(moved.score_samples(1e3 * new + 7), given.score_samples(new), atol=1e-4)
 
 
 @pytest.mark.parametrize("n", [1, 5])  # of each class: up to 8 do not change the deviation
@@ -103,14 +84,3 @@ def test_the_page_of_the_method_has_the_formula(n):
     widening = np.exp(h(np.log(of_new.std() / of_held_out.std()), error)) if len(of_new) > 8 else 1.0
     centre = of_held_out.mean()
     np.testing.assert_allclose(held_out(given), centre + shift + widening * (of_held_out - centre), atol=1e-6)
-
-
-def test_open_labels_are_open_samples(trained):
-    X, y = trained[0]
-    far = np.full((50, N_FEATURES), 3.0) + np.random.default_rng(5).normal(size=(50, N_FEATURES))
-    as_validation = make().fit(X, y, X_val=far, y_val=np.full(50, -1))
-    as_training = make().fit(np.append(X, far, axis=0), np.append(y, np.full(50, -1)))
-    np.testing.assert_allclose(as_validation.radii_, as_training.radii_)
-    # So is a class that is not in y.
-    other = make().fit(X, y, X_val=far, y_val=np.full(50, 99))
-    np.testing.assert_array_equal(other.radii_, as_validation.radii_)

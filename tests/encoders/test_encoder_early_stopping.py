@@ -7,6 +7,7 @@ from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid._encoders.torch import contrastive
 
 
 def make(model, finetune="full", **parameters):
@@ -29,8 +30,7 @@ def nearest_mean_accuracy(train, y, new, y_new):
     return (classes[nearest] == y_new).mean()
 
 
-@pytest.mark.parametrize("finetune", ["full", "head"])
-@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize(("finetune", "normalize"), [("full", True), ("head", False)])
 def test_the_best_epochs_weights_are_kept_and_its_score_is_that_of_the_features(tiny_model, parts, finetune, normalize):
     X, y, X_val, y_val = parts
     encoder = make(tiny_model, finetune, normalize=normalize, n_iter_no_change=4)
@@ -44,13 +44,12 @@ def test_the_best_epochs_weights_are_kept_and_its_score_is_that_of_the_features(
     assert found == pytest.approx(scores.max())
 
 
-@pytest.mark.parametrize("finetune", ["full", "head"])
-def test_validation_texts_are_not_trained_on(tiny_model, parts, finetune):
+def test_validation_texts_are_not_trained_on(tiny_model, parts):
     X, y, X_val, y_val = parts
     patient = {"n_iter_no_change": 3, "max_iter": 3, "learning_rate": 3e-3}
-    alone = make(tiny_model, finetune, early_stopping=False, cross_fit=False, **patient).fit(X, y)
-    watched = make(tiny_model, finetune, **patient).fit(X, y, X_val=X_val, y_val=y_val)
-    other = make(tiny_model, finetune, **patient).fit(X, y, X_val=X_val[::-1], y_val=y_val)
+    alone = make(tiny_model, early_stopping=False, cross_fit=False, **patient).fit(X, y)
+    watched = make(tiny_model, **patient).fit(X, y, X_val=X_val, y_val=y_val)
+    other = make(tiny_model, **patient).fit(X, y, X_val=X_val[::-1], y_val=y_val)
     np.testing.assert_allclose(watched.loss_curve_, alone.loss_curve_, rtol=1e-5)
     np.testing.assert_allclose(watched.loss_curve_, other.loss_curve_, rtol=1e-5)
     assert alone.validation_scores_ is None
@@ -66,7 +65,6 @@ def test_validation_texts_are_not_trained_on(tiny_model, parts, finetune):
         ({"y_val": None}, r"X_val is given without y_val: pass the validation texts and one label for each"),
         ({"X_val": None}, r"y_val is given without X_val"),
         ({"X_val": [], "y_val": []}, r"X_val is empty, but must hold at least one text"),
-        ({"X_val": "one text"}, r"X_val is one str, but must be a sequence"),
         ({"y_val": ["alarm"]}, r"X_val has 12 texts, but y_val has 1 labels; pass one label for each text"),
         ({"y_val": list(range(12))}, r"y_val holds numbers such as 0 and y holds strings"),
         (
@@ -76,7 +74,7 @@ def test_validation_texts_are_not_trained_on(tiny_model, parts, finetune):
         ),
         ({"y_val": ["-1"] * 12}, r"All 12 texts of X_val have the open label -1, but early stopping needs texts"),
     ],
-    ids=["no labels", "no texts", "empty", "one text", "lengths", "kinds", "unknown", "all open"],
+    ids=["no labels", "no texts", "empty", "lengths", "kinds", "unknown", "all open"],
 )
 def test_validation_texts_that_do_not_fit_are_an_error(tiny_model, parts, given, message):
     X, y, X_val, y_val = parts
@@ -84,28 +82,6 @@ def test_validation_texts_that_do_not_fit_are_an_error(tiny_model, parts, given,
     with pytest.raises(ValueError, match=message):
         encoder.fit(X, y, **{"X_val": X_val, "y_val": y_val, **given})
     encoder.transform(X)  # invalid input keeps the previous fit
-
-
-def test_a_pipeline_hands_the_texts_to_both_steps(tiny_model, parts):
-    X, y, X_val, y_val = parts
-    settings = {"max_iter": 3, "learning_rate": 3e-3}
-    alone = make(tiny_model, **settings)
-    features = alone.fit_transform(X, y, X_val=X_val, y_val=y_val)
-    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0)
-    clf.fit(features, y, X_val=alone.transform(X_val), y_val=y_val)
-    with config_context(enable_metadata_routing=True):
-        steps = [
-            ("enc", make(tiny_model, **settings).set_fit_request(X_val=True, y_val=True)),
-            (
-                "clf",
-                EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0).set_fit_request(
-                    X_val=True, y_val=True
-                ),
-            ),
-        ]
-        pipeline = Pipeline(steps, transform_input=["X_val"]).fit(X, y, X_val=X_val, y_val=y_val)
-    assert pipeline["enc"].validation_scores_ == alone.validation_scores_
-    np.testing.assert_allclose(pipeline["clf"].held_out_scores_, clf.held_out_scores_, atol=1e-5)
 
 
 def test_only_an_encoder_that_stops_early_must_say_whether_it_wants_the_texts(tiny_model, parts):
@@ -121,3 +97,44 @@ def test_only_an_encoder_that_stops_early_must_say_whether_it_wants_the_texts(ti
         encoder.set_fit_request(X_val=True, y_val=True)
         with pytest.raises(ValueError, match="X_val is given, but is not used with early_stopping=False"):
             pipeline.fit(X, y, X_val=X_val, y_val=y_val)
+
+
+# Which texts are held out where none are given
+
+
+@pytest.fixture
+def held_out(monkeypatch):
+    """What every call of the engine's hold-out chose."""
+    calls, choose = [], contrastive.validation_rows
+
+    def note(*given):
+        calls.append(choose(*given))
+        return calls[-1]
+
+    monkeypatch.setattr(contrastive, "validation_rows", note)
+    return calls
+
+
+@pytest.mark.parametrize(("finetune", "duplicates"), [("full", "each"), ("head", "off")])
+def test_copies_of_a_text_are_held_out_together(tiny_model, texts, labels, held_out, finetune, duplicates):
+    several = [*texts, *(text.upper() for text in texts), f" {texts[0]}"]
+    # One text has two labels.
+    y = np.array([*labels, *labels, "weather"])
+    encoder = make(tiny_model, finetune, max_iter=1, validation_fraction=0.4, duplicates=duplicates)
+    encoder.fit(several, y)
+    (marks,) = held_out
+    np.testing.assert_array_equal(marks[:32], marks[32:64])
+    assert marks[64] == marks[0]
+    shares = [marks[y == name].mean() for name in np.unique(y)]
+    assert min(shares) > 0.3
+    assert max(shares) < 0.6
+
+
+def test_folds_and_held_out_texts_keep_groups_together(tiny_model, texts, labels, held_out):
+    groups = np.arange(len(texts)) // 8  # two texts of each intent in each of four groups
+    encoder = make(tiny_model, "head", max_iter=4, validation_fraction=0.3)
+    encoder.fit_transform(texts, labels, groups=groups)
+    np.testing.assert_array_equal(encoder.groups_, groups)
+    marks = held_out[0]
+    assert all(len(np.unique(marks[groups == group])) == 1 for group in range(4))
+    assert len(np.unique(marks)) > 1

@@ -3,11 +3,10 @@
 import json
 import pickle
 import shutil
-import socket
 from pathlib import Path
 
 import pytest
-from text_models import counter, read
+from text_models import counter, read, written
 from tokenizers import Regex
 from tokenizers.pre_tokenizers import Split
 from transformers import BertTokenizerFast
@@ -19,34 +18,6 @@ from skellipsoid_runtime._rule_limits import _shortest_match, check_rules
 TEXTS = ["", "alarm", "wake me at six", "Wake Me At Six", "rain " * 40, "rain " * 400, "☔ déjà 漢字"]
 
 
-def saved(model, folder, max_seq_length=None, settings=None, subfolder=""):
-    """Write a model as sentence-transformers does, in its older layout with a subfolder if one is named."""
-    backbone = read(model)
-    if max_seq_length:
-        backbone.model.limit = max_seq_length
-    folder.mkdir()
-    export(backbone, folder, None, None, normalize=False)
-    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
-    if subfolder:
-        files = [path for path in folder.iterdir() if path.is_file() and path.name != "modules.json"]
-        (folder / subfolder).mkdir()
-        for path in files:
-            shutil.move(path, folder / subfolder / path.name)
-        modules[0]["path"] = subfolder
-        (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
-    if settings:
-        path = folder / subfolder / "sentence_bert_config.json"
-        path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | settings), encoding="utf-8")
-    return str(folder)
-
-
-LAYOUTS = {
-    "own limit": {"max_seq_length": 17},
-    "limit among the settings": {"settings": {"max_seq_length": 9}},
-    "subfolder": {"max_seq_length": 17, "subfolder": "0_Transformer"},
-}
-
-
 def agrees(tokenizer, backbone):
     ids = backbone.tokenize(TEXTS)
     lengths = tokenizer.counts(TEXTS).total
@@ -56,15 +27,13 @@ def agrees(tokenizer, backbone):
     assert lengths[5] == 402
 
 
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_tokens_and_limit_are_those_of_the_text_model(tiny_model, tmp_path, layout):
-    folder = saved(tiny_model, tmp_path / "model", **layout)
-    agrees(counter(folder), read(folder))
-
-
 @pytest.mark.parametrize(("lower", "n_tokens"), [(True, 4), (False, 3)])
 def test_lower_case_is_a_setting_of_the_model(tiny_model, tmp_path, lower, n_tokens):
-    folder = Path(saved(tiny_model, tmp_path / "model", settings={"do_lower_case": lower}))
+    folder = tmp_path / "model"
+    folder.mkdir()
+    export(read(tiny_model), folder, None, None, normalize=False)
+    path = folder / "sentence_bert_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"do_lower_case": lower}))
     (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "rain", "##s"]))
     # In capitals it is one unknown word.
     BertTokenizerFast(str(tmp_path / "vocab.txt"), do_lower_case=False).save_pretrained(folder)
@@ -74,16 +43,6 @@ def test_lower_case_is_a_setting_of_the_model(tiny_model, tmp_path, lower, n_tok
     again = pickle.loads(pickle.dumps(backbone))
     assert counter(again).counts(["RAINS"]).total.tolist() == [n_tokens]
     assert len(again.tokenize(["RAINS"])[0]) == n_tokens
-
-
-@pytest.mark.parametrize("max_length", [None, 11])
-def test_a_pickled_model_is_not_built_for_its_tokenizer(tiny_model, max_length, slow_builds):
-    backbone = pickle.loads(pickle.dumps(read(tiny_model, max_length)))
-    tokenizer = counter(backbone)
-    assert not slow_builds
-    agrees(tokenizer, backbone)
-    agrees(counter(backbone), backbone)
-    assert len(slow_builds) == 1
 
 
 @pytest.mark.parametrize(("name", "organisation"), [("some-team/tiny", "some-team"), ("tiny", "sentence-transformers")])
@@ -98,56 +57,23 @@ def test_the_hubs_cache_is_looked_into(tiny_model, tmp_path, monkeypatch, name, 
     agrees(counter(name), read(tiny_model))
 
 
-def test_local_never_asks_the_hub(monkeypatch):
-    for name in ["HF_HUB_OFFLINE", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]:
-        monkeypatch.delenv(name, raising=False)
-    asked = []
-
-    def resolve(host, *_):
-        asked.append(host)
-        raise socket.gaierror(-3, "Temporary failure in name resolution")
-
-    monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    with pytest.raises(OSError, match="no/such-model"):
-        counter("no/such-model", local=True)
-    assert asked == []
-    with pytest.raises(OSError, match="no/such-model"):
-        counter("no/such-model")
-    assert len(asked) == 1
-
-
-def test_counting_leaves_the_settings_of_the_text_models_own_tokenizer(tiny_model):
-    # Another thread may be embedding texts with it.
-    backbone = read(tiny_model, max_length=8)
-    backbone.tokenize(TEXTS)
-    before = backbone.model.tokenizer.backend_tokenizer.truncation
-    counter(backbone).counts(TEXTS)
-    assert backbone.model.tokenizer.backend_tokenizer.truncation == before
-    assert before["max_length"] == 8
-
-
 @pytest.mark.parametrize(
     ("listed", "settings", "expected"),
     [
         (lambda m: [m.Pooling(32)], {}, True),
-        (lambda m: [m.Pooling(32), m.Normalize()], {}, True),
         (lambda m: [m.Pooling(32)], {"prompts": {"ours": "set the lamp: "}, "default_prompt_name": "ours"}, True),
         (lambda m: [m.Pooling(32, include_prompt=False)], {"prompts": {"a": "b "}, "default_prompt_name": "a"}, False),
-        *((lambda m, mode=mode: [m.Pooling(32, mode)], {}, False) for mode in ("cls", "max", "mean_sqrt_len_tokens")),
+        *((lambda m, mode=mode: [m.Pooling(32, mode)], {}, False) for mode in ("cls", "mean_sqrt_len_tokens")),
         (lambda m: [m.Pooling(32), m.Dense(32, 32)], {}, False),
         (lambda m: [m.Pooling(32)], {"truncate_dim": 5}, False),
     ],
 )
 def test_files_say_whether_the_features_are_the_mean(tiny_model, tmp_path, listed, settings, expected):
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer import modules
-
-    parts = [modules.Transformer(tiny_model), *listed(modules)]
-    SentenceTransformer(modules=parts, device="cpu", **settings).save_pretrained(str(tmp_path), create_model_card=False)
+    written(tmp_path, tiny_model, listed, **settings)
     assert gives_mean(tmp_path, None) == expected
     assert gives_mean(Path(tiny_model), None)
     chosen = {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True, "word_embedding_dimension": 32}
-    if expected and len(parts) == 2 and not settings:  # as older versions wrote it
+    if expected and not settings:  # as older versions wrote it
         (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(chosen | {"pooling_mode_max_tokens": False}))
         assert gives_mean(tmp_path, None)
         (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(chosen))
@@ -166,19 +92,10 @@ USUAL = [
 
 
 CONTRACTIONS = "'s|'t|'re|'ve|'m|'ll|'d"
-
-
 BLANKS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
-
-
 UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 #: Regular expressions in the tokenizer.json of released models, and the letters that each surely needs.
 PATTERNS = {
-    "GPT-2": (rf"{CONTRACTIONS}| ?\p{{L}}+| ?\p{{N}}+| ?[^\s\p{{L}}\p{{N}}]+|\s+(?!\S)|\s+", 1),
-    "GPT-4": (
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|" + BLANKS,
-        1,
-    ),
     "Llama 3": (
         rf"(?i:{CONTRACTIONS})|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{BLANKS}",
         0,  # letters of groups are not counted
@@ -188,27 +105,16 @@ PATTERNS = {
         rf"(?i:{CONTRACTIONS})?|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{BLANKS}",
         1,
     ),
-    "DeepSeek": (
-        r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|"""
-        r"""[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|""" + BLANKS,
-        1,
-    ),
-    "ideograms": (r"[一-龥぀-ゟ゠-ヿ]+", 1),
-    "three digits": (r"[0-9][0-9][0-9]", 3),
     "T5": (r" {2,}", 2),
-    "DebertaV2": (r"\s{2,}|[\n\r\t]", 1),
     "the ends": (r"\A +| +\z", 1),
     "the start": (r"^▁+$", 1),
     "nothing": (r"", 0),
-    "or nothing": (r"a|", 0),
-    "perhaps": (r"a?b*", 0),
 }
 
 
 SLOW = [
-    *("(a+)+$", "(a|aa)+$", "(a*)*b", "a*a*b", ".*.*$", "(?:a+)?b", "a{1,3}a{1,3}b", "(a{1,30}){1,30}", "a{9}{9}{9}"),
-    *("a?" * 30 + "a" * 30, "(a|a)" * 20 + "b", "(a|b)(a|b)c", f"({'a|' * 50}a)", "a{1,1000}", "a++++", "a**"),
-    *(r"(a)\1", r"\g<0>", "(?<=a+)b", "(?~a)", r"\X*", "(?<n>a)", "(?i)a", "[[a]", "(", "a)", "[", "x" * 501, None),
+    *("(a+)+$", "(a|aa)+$", "a*a*b", "(?:a+)?b", "a{1,3}a{1,3}b", "(a{1,30}){1,30}", "a?" * 30 + "a" * 30),
+    *("(a|a)" * 20 + "b", "a{1,1000}", r"(a)\1", "(?<=a+)b", "(?i)a", "(", "x" * 501, None),
 ]
 
 

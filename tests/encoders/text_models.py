@@ -33,6 +33,16 @@ def carried(backbone, config=None, **changes):
     return TextBackbone(restore(stored._replace(description=description)))
 
 
+def written(folder, model, after, **settings):
+    """Write a text model and modules after it as sentence-transformers does: ``after(modules)``; gives the folder."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    whole = SentenceTransformer(modules=[modules.Transformer(model), *after(modules)], device="cpu", **settings)
+    whole.save_pretrained(str(folder), create_model_card=False)
+    return str(folder)
+
+
 def counter(model, max_length=None, **options):
     """What counts the tokens of texts (``lengths``): of a folder, a name, or a model that is read already."""
     if isinstance(model, TextBackbone):

@@ -1,11 +1,7 @@
 """Promise: held-out scores that a fit keeps are of samples and classes that the scoring fit did not see."""
 
-import pickle
-from copy import copy
-
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -33,41 +29,6 @@ def blobs(n_samples=900, n_known=6):
 def fitted():
     X, y = blobs()
     return EllipsoidOpenSetClassifier(random_state=0).fit(X, np.array(list("abcdef"))[y])
-
-
-def test_each_sample_is_there_known_and_as_of_an_unknown_class(fitted):
-    rows = fitted.held_out_
-    assert {len(column) for column in rows.values()} == {1800}
-    known = ~rows.is_open
-    np.testing.assert_array_equal(np.sort(rows.score[known]), fitted.held_out_scores_)
-    np.testing.assert_array_equal(rows.label[known], rows.label[rows.is_open])
-    # A class that is held out is not the answer.
-    assert (rows.nearest_class[rows.is_open] != rows.label[rows.is_open]).all()
-    assert (rows.nearest_class[known] == rows.label[known]).mean() > 0.8
-    assert np.median(rows.score[rows.is_open]) < 0 < np.median(rows.score[known])
-    rows.score[:] = 0  # a copy
-    assert fitted.held_out_.score.any()
-
-
-def test_held_out_scores_survive_and_a_fit_clears_them(fitted, tmp_path):
-    skellipsoid.save(fitted, tmp_path / "model")
-    for restored in (pickle.loads(pickle.dumps(fitted)), skellipsoid.load(tmp_path / "model")):
-        for name, column in fitted.held_out_.items():
-            np.testing.assert_array_equal(restored.held_out_[name], column)
-    other = clone(fitted).fit(
-        np.repeat([[0.0, 0], [5, 5]], 3, axis=0) + np.arange(6)[:, np.newaxis] % 3, [0] * 3 + [1] * 3
-    )
-    assert len(other.held_out_.score) <= 12
-
-
-def test_samples_of_synthetic_classes_are_kept_apart(fitted):
-    rows = fitted.held_out_
-    synthetic = fitted._held_out.synthetic.scores
-    assert len(synthetic) == 900
-    assert len(rows.score) == 1800
-    opened, known = (np.median(rows.score[rows.is_open == is_open]) for is_open in (True, False))
-    assert opened < np.median(synthetic) < known  # between the classes
-    assert np.isfinite(skellipsoid.set_operating_point(copy(fitted), open_share=0.01).offset_)
 
 
 @pytest.mark.parametrize("trainer", [None, EliDecide(max_iter=3, validation_fraction=0.5)])

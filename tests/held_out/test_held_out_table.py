@@ -7,9 +7,7 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 
-from skellipsoid._ellipsoid.math.closed_form import MOST_VALIDATION, _subset_for_shapes
 from skellipsoid._ellipsoid.math.geometry import Factors
-from skellipsoid._ellipsoid.math.table_maker import MOST_OF_SET
 from skellipsoid._ellipsoid.paper.ellipsoids import PaperValidator
 from skellipsoid._held_out.table import (
     KNOWN,
@@ -193,17 +191,6 @@ def test_held_out_rows_count_by_their_weights_and_their_groups():
     assert validation.n_independent == pytest.approx(totals.sum() ** 2 / np.square(totals).sum())
 
 
-def test_real_open_samples_join_every_kind_and_stand_alone_without_one():
-    def sizes(*numbers):
-        zeros = np.zeros(max(numbers), dtype=np.int64)
-        parts = [part(kind, np.zeros(n), zeros[:n], zeros[:n], 1) for kind, n in enumerate(numbers)]
-        return [len(kind) for kind in some_validation().joined(parts).open]
-
-    assert sizes(3, 0, 0, 0) == []
-    assert sizes(3, 0, 0, 4) == [4]
-    assert sizes(3, 1, 2, 4) == [5, 6]
-
-
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_a_fit_keeps_all_distances_at_the_radius_scale(scale):
     validation = some_validation(n_open=(15, 7))
@@ -212,16 +199,6 @@ def test_a_fit_keeps_all_distances_at_the_radius_scale(scale):
     assert kept.is_open.tolist() == [False] * 40 + [True] * 22
     assert (kept.kinds == SYNTHETIC).tolist() == [False] * 55 + [True] * 7
     assert validation.where(validation.is_open).kept(scale) is None
-
-
-def test_of_many_samples_a_few_of_each_set_choose_the_shapes():
-    n_samples, n_sets = 2 * MOST_VALIDATION, 100
-    sets = np.arange(n_samples) % n_sets
-    samples = Samples.of(torch.zeros(n_samples, 1), torch.zeros(n_samples, dtype=torch.long), groups=sets)
-    scored = torch.arange(n_samples)
-    drawn = _subset_for_shapes(samples, scored, np.random.default_rng(0)).numpy()
-    assert (np.bincount(samples.sets[drawn], minlength=n_sets) == MOST_OF_SET).all()
-    assert torch.equal(_subset_for_shapes(samples, scored[:100], np.random.default_rng(0)), scored[:100])
 
 
 def test_best_scale_without_a_distance_is_one():

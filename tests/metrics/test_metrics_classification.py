@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import f1_score
 
 from skellipsoid.metrics import (
     known_f1_score,
@@ -18,9 +18,6 @@ from skellipsoid.metrics import (
 )
 
 KNOWN = [2, 0, 1]
-FUNCTIONS = [open_set_f1_score, known_f1_score, open_f1_score, open_set_accuracy, open_set_report]
-F1_FUNCTIONS = [open_set_f1_score, known_f1_score, open_f1_score]
-
 # 3 and 4 are classes outside KNOWN.
 label = st.sampled_from([-1, 0, 1, 2, 3, 4])
 answers = st.lists(st.tuples(label, label), min_size=1, max_size=30)
@@ -74,108 +71,44 @@ def test_all_label_metrics_against_brute_force(pairs, undefined):
         assert report[rate] == pytest.approx(expected[rate], nan_ok=True)
 
 
-@given(answers)
-def test_known_classes_default_to_those_that_occur(pairs):
-    y_true, y_pred = zip(*pairs, strict=True)
-    occurring = sorted({*y_true, *y_pred} - {-1})
-    expected = brute_force(y_true, y_pred, occurring, 0.0)
-    by_class = list(expected["f1"].values())
-    assert open_set_f1_score(y_true, y_pred, zero_division=0) == pytest.approx(np.mean(by_class))
-    assert known_f1_score(y_true, y_pred, zero_division=0) == pytest.approx(
-        np.sum(by_class[:-1]) / max(1, len(occurring))
-    )
-    assert open_set_accuracy(y_true, y_pred) == accuracy_score(y_true, y_pred)
-
-
-def test_report_agrees_with_the_functions_of_the_same_names():
-    rng = np.random.default_rng(0)
-    y_true, y_pred = rng.integers(-1, 6, 200), rng.integers(-1, 6, 200)
-    report = open_set_report(y_true, y_pred, labels=[0, 1, 2], output_dict=True)
-    assert report["open_set_f1"] == open_set_f1_score(y_true, y_pred, labels=[0, 1, 2])
-    assert report["known_f1"] == known_f1_score(y_true, y_pred, labels=[0, 1, 2])
-    assert report["open_f1"] == open_f1_score(y_true, y_pred, labels=[0, 1, 2])
-    assert report["accuracy"] == open_set_accuracy(y_true, y_pred, labels=[0, 1, 2])
-    assert report["macro avg"]["support"] == 200
-    assert report["known avg"]["support"] == np.isin(y_true, [0, 1, 2]).sum()
-
-
-def test_report_text_prints_the_dictionary():
-    rng = np.random.default_rng(1)
-    classes = ["a class with a name that is longer than any row", "b", "c"]
-    y_true, y_pred = rng.choice([*classes, "open"], 100), rng.choice([*classes, "open"], 100)
-    report = open_set_report(y_true, y_pred, open_label="open", output_dict=True)
-    for digits in (0, 3, 12):
-        text = open_set_report(y_true, y_pred, open_label="open", digits=digits)
-        lines = [line for line in text.splitlines() if line]
-        assert len({len(line) for line in lines}) == 1
-        for name, scores in [*report["classes"].items(), ("macro avg", report["macro avg"])]:
-            cells = [f"{scores[key]:.{digits}f}" for key in ("precision", "recall", "f1-score")]
-            (line,) = [line for line in lines[1:-3] if line.rsplit(maxsplit=4)[0].strip() == name]
-            assert line.split()[-4:] == [*cells, str(scores["support"])]
-        assert lines[-3].split() == ["accuracy", f"{report['accuracy']:.{digits}f}", "100"]
-        assert lines[-2].split()[-2] == f"{report['open_rejection_rate']:.{digits}f}"
-        assert lines[-1].split()[-2] == f"{report['false_rejection_rate']:.{digits}f}"
-
-
-@pytest.mark.parametrize("function", F1_FUNCTIONS)
-@pytest.mark.parametrize("y_pred", [[0, 0, 1], [0, -1, 1]])
-def test_f1_without_an_open_row(function, y_pred):
-    y_true = [0, 0, 1]
-    if function is known_f1_score:
-        assert function(y_true, y_pred) == pytest.approx(f1_score(y_true, y_pred, labels=[0, 1], average="macro"))
-        return
+def test_f1_without_an_open_row():
+    y_true, y_pred = [0, 0, 1], [0, -1, 1]
+    known = known_f1_score(y_true, y_pred)
+    assert known == pytest.approx(f1_score(y_true, y_pred, labels=[0, 1], average="macro"))
     message = r"^F1 of open is undefined and set to 0\.0, since y_true has no open sample: control this"
     with pytest.warns(UndefinedMetricWarning, match=message) as caught:
-        value = function(y_true, y_pred)
+        assert open_set_f1_score(y_true, y_pred) == pytest.approx(known * 2 / 3)
     assert caught[0].filename == __file__
-    known = known_f1_score(y_true, y_pred)
-    assert value == pytest.approx(0 if function is open_f1_score else known * 2 / 3)
-    assert function(y_true, y_pred, zero_division=0) == value
-    with_one = function(y_true, y_pred, zero_division=1)
-    assert with_one == pytest.approx(1 if function is open_f1_score else (known * 2 + 1) / 3)
-    left_out = function(y_true, y_pred, zero_division=nan)
-    assert left_out == pytest.approx(nan if function is open_f1_score else known, nan_ok=True)
+    with pytest.warns(UndefinedMetricWarning, match=message):
+        assert open_f1_score(y_true, y_pred) == 0
 
 
 def test_report_says_what_is_undefined():
-    with pytest.warns(UndefinedMetricWarning) as caught:
-        report = open_set_report([0, 1], [0, 0], labels=[0, 1], output_dict=True)
-    messages = sorted(str(warning.message).split(":")[0] for warning in caught)
-    assert messages == [
-        "F1 is undefined and set to 0.0, since y_true has no open sample",
-        "Precision is undefined and set to 0.0, since y_pred has no 1, open sample",
-        "Recall is undefined and set to 0.0, since y_true has no open sample",
-    ]
-    assert {warning.filename for warning in caught} == {__file__}
-    assert report["open_rejection_rate"] == 0
-    with pytest.warns(UndefinedMetricWarning) as caught:
-        open_set_report([-1, -1], [0, -1], labels=[0])
-    assert {str(warning.message).split(":")[0] for warning in caught} == {
-        "False rejection rate is undefined and set to 0.0, since y_true has no known sample",
-        "Recall is undefined and set to 0.0, since y_true has no 0",
-    }
-    assert {warning.filename for warning in caught} == {__file__}
+    for y_true, y_pred, said in (
+        ([0, 1], [0, 0], ["F1", "Precision", "Recall"]),
+        ([-1, -1], [0, -1], ["False rejection rate", "Recall"]),
+    ):
+        with pytest.warns(UndefinedMetricWarning) as caught:
+            open_set_report(y_true, y_pred, labels=[0, 1][: len(set(y_true))])
+        assert sorted(str(warning.message).partition(" is undefined")[0] for warning in caught) == said
+        assert {warning.filename for warning in caught} == {__file__}
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize(
     ("y_true", "y_pred", "message"),
     [
         ([0, 1, -1], ["0", "1", "-1"], "y_true holds numbers such as 0 and y_pred holds strings such as '0', but"),
         ([0, 1], [0], "y_true has 2 rows and y_pred has 1: pass"),
         # Beyond 2**53 floats skip whole numbers, so that different labels would be one.
-        ([0, 1e17], [0, 1], r"y_true holds 1e\+17 \(float64\), which is no exact label: pass"),
         ([0, 1], [0, -1e17], r"y_pred holds -1e\+17 \(float64\), which is no exact label: pass"),
         (np.array([2**63], dtype=np.uint64), [0], r"y_true holds 9223372036854775808 \(uint64\), which is no exact"),
     ],
 )
-def test_bad_labels(function, y_true, y_pred, message):
-    with pytest.raises(ValueError, match=f"^{message}") as caught:
-        function(y_true, y_pred)
-    assert "\n" not in str(caught.value)
+def test_bad_labels(y_true, y_pred, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        open_set_accuracy(y_true, y_pred)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -185,18 +118,13 @@ def test_bad_labels(function, y_true, y_pred, message):
         ({"labels": []}, "labels is empty: pass at least one label"),
         ({"open_label": "open"}, "The open label 'open' is a string, but the labels are numbers"),
         ({"open_label": 0.5}, "The open label 0.5 is no whole number"),
+        ({"zero_division": 0.5}, ".* is not allowed: pass 'warn', 0, 1 or nan"),
     ],
 )
-def test_bad_options(function, options, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        function([0, 1], [0, 1], **options)
-
-
-@pytest.mark.parametrize("function", [*F1_FUNCTIONS, open_set_report])
-@pytest.mark.parametrize("zero_division", ["error", 2, None, 0.5])
-def test_bad_zero_division(function, zero_division):
-    with pytest.raises(ValueError, match="is not allowed: pass 'warn', 0, 1 or nan"):
-        function([0, -1], [0, -1], zero_division=zero_division)
+def test_bad_options(options, message):
+    for function in (open_set_f1_score, known_f1_score, open_f1_score, open_set_report):
+        with pytest.raises(ValueError, match=f"^{message}"):
+            function([0, 1], [0, 1], **options)
 
 
 def test_no_known_class_at_all():
@@ -205,7 +133,4 @@ def test_no_known_class_at_all():
     message = r"^F1 over the known classes is undefined and set to 0\.0, since y_true and y_pred have no known class"
     with pytest.warns(UndefinedMetricWarning, match=message):
         assert known_f1_score([-1, -1], [-1, -1]) == 0
-    report = open_set_report([-1, -1], [-1, -1], output_dict=True, zero_division=nan)
-    assert isnan(report["known_f1"])
-    assert report["open_set_f1"] == 1
     assert "nan" in open_set_report([-1, -1], [-1, -1], zero_division=nan)

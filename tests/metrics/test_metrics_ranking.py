@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import auc, average_precision_score, roc_auc_score, roc_curve
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from skellipsoid.metrics import (
     fpr_at_tpr,
@@ -57,30 +57,15 @@ def pairs(y_true, score, counted):
 def test_auroc(problem):
     y_true, _, score = problem
     value = open_set_auroc(y_true, score)
-    assert value == pytest.approx(pairs(y_true, score, np.ones(len(y_true))))
     assert value == pytest.approx(roc_auc_score(y_true != -1, score))
-    assert value == pytest.approx(roc_auc_score(y_true == -1, -score))
-
-
-def average_precision(is_positive, score):
-    """Sum of precision times gain of recall over the distinct scores from the top."""
-    area, recall = 0.0, 0.0
-    for threshold in sorted(set(score), reverse=True):
-        accepted = is_positive[score >= threshold]
-        area += (accepted.sum() / is_positive.sum() - recall) * accepted.mean()
-        recall = accepted.sum() / is_positive.sum()
-    return area
 
 
 @given(problems())
 def test_aupr_both_ways(problem):
     y_true, _, score = problem
-    known = open_set_aupr(y_true, score)
-    assert known == pytest.approx(average_precision(y_true != -1, score))
+    known, unknown = (open_set_aupr(y_true, score, positive=kind) for kind in ("known", "open"))
     assert known == pytest.approx(average_precision_score(y_true != -1, score))
-    assert known == open_set_aupr(y_true, score, positive="known")
-    unknown = open_set_aupr(y_true, score, positive="open")
-    assert unknown == pytest.approx(average_precision(y_true == -1, -score))
+    assert unknown == pytest.approx(average_precision_score(y_true == -1, -score))
 
 
 @given(problems(), st.sampled_from([0.01, 0.25, 1 / 3, 0.5, 0.95, 1.0]) | st.floats(0.001, 1))
@@ -88,10 +73,7 @@ def test_fpr_at_tpr(problem, tpr):
     y_true, _, score = problem
     known, unknown = score[y_true != -1], score[y_true == -1]
     enough = [threshold for threshold in set(score) if np.mean(known >= threshold) >= tpr]
-    value = fpr_at_tpr(y_true, score, tpr=tpr)
-    assert value == np.mean(unknown >= max(enough))
-    fpr, reached, _ = roc_curve(y_true != -1, score, drop_intermediate=False)
-    assert value == fpr[reached >= tpr].min()
+    assert fpr_at_tpr(y_true, score, tpr=tpr) == np.mean(unknown >= max(enough))
 
 
 @given(problems())
@@ -104,11 +86,7 @@ def test_oscr_curve_point_by_point(problem):
         assert x == np.mean(score[~is_known] >= threshold)
         assert y == pytest.approx(np.mean((y_pred_known == y_true)[is_known] & (score[is_known] >= threshold)))
     assert (np.diff(thresholds) < 0).all()
-    assert (np.diff(fpr) >= 0).all()
-    assert (np.diff(ccr) >= 0).all()
-    assert fpr[0] == 0
-    assert fpr[-1] == 1
-    assert ccr[-1] == np.mean((y_pred_known == y_true)[is_known])
+    assert (fpr[0], fpr[-1]) == (0, 1)
     assert np.isinf(thresholds[0]) == (score[~is_known].max() == score.max())
 
 
@@ -122,33 +100,14 @@ def test_trade_off_curve_point_by_point(problem):
         assert known_rejected[k] == np.mean(score[is_known] < threshold)
         assert open_noticed[k] == np.mean(score[~is_known] < threshold)
         assert wrong_class[k] == pytest.approx(np.mean(is_wrong[is_known] & (score[is_known] >= threshold)))
-    for rising in (thresholds, known_rejected, open_noticed, -wrong_class):
-        assert (np.diff(rising) >= 0).all()
-    ends = known_rejected[[0, -1]], open_noticed[[0, -1]], wrong_class[[0, -1]]
-    assert np.stack(ends).T.tolist() == [[0, 0, np.mean(is_wrong[is_known])], [1, 1, 0]]
 
 
 @given(problems())
 def test_oscr_score(problem):
     y_true, y_pred_known, score = problem
     value = oscr_score(y_true, y_pred_known, score)
-    fpr, ccr, _ = oscr_curve(y_true, y_pred_known, score)
-    assert value == pytest.approx(auc(fpr, ccr))
     assert value == pytest.approx(pairs(y_true, score, y_pred_known == y_true))
-    assert value <= open_set_auroc(y_true, score) + 1e-12
-    assert value <= ccr[-1] + 1e-12
     assert oscr_score(y_true, np.maximum(y_true, 0), score) == pytest.approx(open_set_auroc(y_true, score))
-
-
-@given(problems())
-def test_only_the_order_of_scores_matters(problem):
-    y_true, y_pred_known, score = problem
-    for metric in SCORE_METRICS:
-        expected = metric(y_true, y_pred_known, score)
-        assert metric(y_true, y_pred_known, np.exp(3 * score) - 100) == expected
-        extreme = np.where(score == score.max(), np.inf, np.where(score == score.min(), -np.inf, score))
-        if score.max() > score.min():
-            assert metric(y_true, y_pred_known, extreme) == expected
 
 
 @pytest.mark.parametrize("metric", ALL)
@@ -158,21 +117,14 @@ def test_one_kind_of_rows_only(metric, y_true, missing):
     with pytest.warns(UndefinedMetricWarning, match=message) as caught:
         result = metric(y_true, [0, 1, 0], [0.5, 0.2, -0.3])
     assert [warning.filename for warning in caught] == [__file__]
-    if metric is oscr_curve:
-        fpr, ccr, thresholds = result
-        assert np.isnan(fpr if missing == "open" else ccr).all()
-        assert not np.isnan(ccr if missing == "open" else fpr).any()
-        assert (ccr if missing == "open" else fpr)[-1] == pytest.approx(2 / 3 if missing == "open" else 1)
-        assert len(thresholds) == len(fpr)
-    elif metric is trade_off_curve:
-        known_rejected, open_noticed, wrong_class, _ = result
-        assert np.isnan(open_noticed).all() == (missing == "open")
-        assert np.isnan([known_rejected, wrong_class]).all() == (missing == "known")
-    else:
+    if metric in SCORE_METRICS:
         assert isnan(result)
+    else:  # of curves, what needs the kind that is missing
+        of_open, of_known = result[:2] if metric is oscr_curve else (result[1], result[0])
+        assert np.isnan(of_open).all() == (missing == "open")
+        assert np.isnan(of_known).all() == (missing == "known")
 
 
-@pytest.mark.parametrize("metric", ALL)
 @pytest.mark.parametrize(
     ("score", "message"),
     [
@@ -181,21 +133,20 @@ def test_one_kind_of_rows_only(metric, y_true, missing):
         ([[0.5, 0.1]] * 3, r"score has shape \(3, 2\), but must be one-dimensional: .* as score_samples returns it"),
         (["a", "b", "-1"], "score is of type <U2, but must be numbers"),
         (np.ma.array([0.5, 0.1, 0.2], mask=[0, 1, 0]), "score has masked values in row 1; fill them"),
-        (np.array([0.5, None, 1], dtype=object), "score is of type object, but must be numbers"),
     ],
 )
-def test_bad_scores(metric, score, message):
-    with pytest.raises(ValueError, match=f"^{message}") as caught:
-        metric([0, 1, -1], [0, 1, 0], score)
-    assert "\n" not in str(caught.value)
+def test_bad_scores(score, message):
+    for metric in ALL:
+        with pytest.raises(ValueError, match=f"^{message}"):
+            metric([0, 1, -1], [0, 1, 0], score)
 
 
-@pytest.mark.parametrize("metric", ALL)
-def test_bad_labels(metric):
-    with pytest.raises(ValueError, match=r"^y_true mixes strings such as 'a' with numbers such as -1, but"):
-        metric(["a", -1], ["a", "a"], [1, 0])
-    with pytest.raises(ValueError, match=r"^labels lists the open label -1 among the known classes"):
-        metric([0, -1], [0, 0], [1, 0], labels=[0, -1])
+def test_bad_labels():
+    for metric in ALL:
+        with pytest.raises(ValueError, match=r"^y_true mixes strings such as 'a' with numbers such as -1, but"):
+            metric(["a", -1], ["a", "a"], [1, 0])
+        with pytest.raises(ValueError, match=r"^labels lists the open label -1 among the known classes"):
+            metric([0, -1], [0, 0], [1, 0], labels=[0, -1])
 
 
 def test_bad_options():

@@ -13,7 +13,7 @@ from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -57,39 +57,6 @@ def test_unknown_classes_are_read_as_open(blobs, fitted):
     assert SCORERS["auroc"](fitted, X, y) == metrics.open_set_auroc(truth, scores)
     assert SCORERS["fpr"](fitted, X, y) == -metrics.fpr_at_tpr(truth, scores)
     assert SCORERS["oscr"](fitted, X, y) == metrics.oscr_score(truth, fitted.predict_known(X), scores)
-
-
-@pytest.mark.parametrize("name", SCORERS)
-def test_scorers_work_in_cross_validation_and_survive_pickle(name, blobs):
-    X, y = blobs
-    scorer = pickle.loads(pickle.dumps(SCORERS[name]))
-    model = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0))
-    scores = cross_val_score(model, X, y, cv=OpenSetKFold(3), scoring=scorer, error_score="raise")
-    assert scores.shape == (3,)
-    assert np.isfinite(scores).all()
-
-
-def test_multi_metric_search_refits_by_an_open_set_scorer(blobs):
-    X, y = blobs
-    search = GridSearchCV(
-        EllipsoidOpenSetClassifier(random_state=0),
-        {"beta": [0.5, 1000.0], "alpha": [0.6]},
-        cv=OpenSetKFold(3),
-        scoring=SCORERS,
-        refit="open_set_f1",
-        error_score="raise",
-    ).fit(X, y)
-    for i, beta in enumerate((0.5, 1000.0)):
-        model = EllipsoidOpenSetClassifier(beta=beta, random_state=0)
-        for fold, (train, test) in enumerate(OpenSetKFold(3).split(X, y)):
-            answers = model.fit(X[train], y[train]).predict(X[test])
-            truth = np.where(np.isin(y[test], model.classes_), y[test], "-1")
-            for name, metric in (("open_set_f1", metrics.open_set_f1_score), ("known_f1", metrics.known_f1_score)):
-                expected = metric(truth, answers, labels=model.classes_)
-                assert search.cv_results_[f"split{fold}_test_{name}"][i] == expected
-    means = search.cv_results_["mean_test_open_set_f1"]
-    assert means[0] != means[1]
-    assert search.best_index_ == means.argmax()
 
 
 def test_errors_are_sentences(blobs):
@@ -181,7 +148,6 @@ def test_scorers_warn_where_the_open_answer_is_lost(blobs):
     X, y = blobs
     classifier = EllipsoidOpenSetClassifier(random_state=0)
     for wrapper in (
-        CalibratedClassifierCV(classifier, cv=2),
         make_pipeline(StandardScaler(), CalibratedClassifierCV(classifier, cv=2)),
         StackingClassifier([("open", make_pipeline(classifier)), ("closed", LogisticRegression())]),
     ):

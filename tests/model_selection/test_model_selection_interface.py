@@ -2,12 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn import config_context
-from sklearn.datasets import make_blobs
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 
 from skellipsoid.model_selection import KnownClassSplit, OpenSetKFold, OpenSetShuffleSplit, RealOpenKFold
@@ -52,7 +49,6 @@ class TestInterface:
         ("make", "message"),
         [
             (lambda: OpenSetKFold(1), "n_splits=1 must be an integer of at least 2"),
-            (lambda: OpenSetKFold(2.0), "n_splits=2.0 must be an integer"),
             (lambda: OpenSetKFold(True), "n_splits=True must be an integer"),
             (lambda: OpenSetKFold(3, shuffle=1), "shuffle=1 must be True or False"),
             (lambda: RealOpenKFold(3, random_state=0), "random_state=0 has no effect while shuffle=False"),
@@ -60,7 +56,6 @@ class TestInterface:
             (lambda: OpenSetShuffleSplit(known_ratio=0), "known_ratio=0 must be a number above 0"),
             (lambda: OpenSetShuffleSplit(known_ratio=25), "known_ratio=25 must be a number above 0"),
             (lambda: OpenSetShuffleSplit(test_size=1.0), "test_size=1.0 must be a proportion between 0 and 1"),
-            (lambda: OpenSetShuffleSplit(test_size=0), "test_size=0 must be a proportion"),
             (lambda: KnownClassSplit("a quarter", 0), "known_ratio='a quarter' must be a number"),
         ],
     )
@@ -68,73 +63,12 @@ class TestInterface:
         with pytest.raises((ValueError, TypeError), match=message):
             make()
 
-    @pytest.mark.parametrize(
-        ("splitter", "expected"),
-        [
-            (OpenSetKFold(4), "OpenSetKFold(n_splits=4, open_label=-1, random_state=None, shuffle=False)"),
-            (
-                RealOpenKFold(shuffle=True, random_state=1, open_label="oos"),
-                "RealOpenKFold(n_splits=5, open_label='oos', random_state=1, shuffle=True)",
-            ),
-            (
-                OpenSetShuffleSplit(2),
-                "OpenSetShuffleSplit(known_ratio=0.75, n_splits=2, open_label=-1, random_state=None,\n"
-                "          test_size=0.2)",
-            ),
-            (
-                KnownClassSplit(0.25, 3),
-                "KnownClassSplit(known_ratio=0.25, open_label=-1, random_state=3, test_rows=None,\n"
-                "        test_size=0.2)",
-            ),
-        ],
-    )
-    def test_repr(self, splitter, expected):
-        assert " ".join(repr(splitter).split()) == " ".join(expected.split())
 
-
-class TestWithScikitLearn:
-    X, y = make_blobs(120, centers=6, cluster_std=0.3, random_state=0)
-
-    def test_cross_val_predict_on_texts_with_open_rows(self):
-        words = {"card": "lost my card", "loan": "a loan please", "-1": "tell me a joke"}
-        y = np.repeat(list(words), 6)
-        texts = [f"{words[name]} {i}" for i, name in enumerate(y)]
-        model = make_pipeline(CountVectorizer(), LogisticRegression())
-        predicted = cross_val_predict(model, texts, y, cv=RealOpenKFold(3))
-        assert set(predicted) == {"card", "loan"}
-        np.testing.assert_array_equal(predicted[y != "-1"], y[y != "-1"])
-
-    @pytest.mark.parametrize(
-        "cv",
-        [
-            OpenSetKFold(3, shuffle=True, random_state=0),
-            OpenSetShuffleSplit(3, random_state=0),
-            KnownClassSplit(0.5, 0),
-        ],
-        ids=lambda cv: type(cv).__name__,
-    )
-    def test_grid_search(self, cv):
-        search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 5]}, cv=cv).fit(self.X, self.y)
-        assert search.n_splits_ == cv.get_n_splits()
-        scores = [search.cv_results_[f"split{i}_test_score"] for i in range(search.n_splits_)]
-        for (train, test), found in zip(cv.split(self.X, self.y), scores, strict=True):
-            model = KNeighborsClassifier(1).fit(self.X[train], self.y[train])
-            assert found[0] == model.score(self.X[test], self.y[test])
-            assert found[0] < 1  # the open rows are errors for a classifier that never answers open
-
-    @pytest.mark.parametrize("routing", [False, True])
-    def test_groups_reach_the_splitter(self, routing):
-        seen = []
-
-        class Recorder(KNeighborsClassifier):
-            def fit(self, X, y):
-                seen.append({tuple(row) for row in X})
-                return super().fit(X, y)
-
-        groups = np.random.RandomState(0).randint(30, size=len(self.y))
-        cv = OpenSetKFold(3)
-        with config_context(enable_metadata_routing=routing):
-            passed = {"params": {"groups": groups}} if routing else {"groups": groups}
-            cross_val_score(Recorder(), self.X, self.y, cv=cv, **passed)
-        expected = [{tuple(row) for row in self.X[train]} for train, _ in cv.split(self.X, self.y, groups)]
-        assert seen == expected
+def test_cross_val_predict_on_texts_with_open_rows():
+    words = {"card": "lost my card", "loan": "a loan please", "-1": "tell me a joke"}
+    y = np.repeat(list(words), 6)
+    texts = [f"{words[name]} {i}" for i, name in enumerate(y)]
+    model = make_pipeline(CountVectorizer(), LogisticRegression())
+    predicted = cross_val_predict(model, texts, y, cv=RealOpenKFold(3))
+    assert set(predicted) == {"card", "loan"}
+    np.testing.assert_array_equal(predicted[y != "-1"], y[y != "-1"])

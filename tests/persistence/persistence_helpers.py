@@ -25,7 +25,7 @@ def read_manifest(folder):
 
 def write_manifest(folder, manifest):
     """Write a manifest as anyone can who wants to do harm: with a hash, and sizes of files, that fit."""
-    if isinstance(manifest, dict) and isinstance(manifest.get("sha256"), dict) and "sizes" in manifest:
+    if "sizes" in manifest:
         parts = Path(folder) / str(manifest.get("parts"))
         paths = {name: parts / name for name in manifest["sha256"]}
         manifest |= {"sizes": {name: path.stat().st_size if path.is_file() else 0 for name, path in paths.items()}}
@@ -64,10 +64,7 @@ def setting(*keys_and_value):
         place = described
         for key in keys:
             place = place[key]
-        if isinstance(place, list) and last == "append":
-            place.append(value)
-        else:
-            place[last] = value
+        place[last] = value
 
     return change
 

@@ -1,17 +1,16 @@
 """Promise: a manifest or an array that was altered by hand is refused at load, or the model is as good as any."""
 
-import hashlib
+import shutil
 
 import numpy as np
 import pytest
 import safetensors.numpy
-from persistence_helpers import MANIFEST, alterations, read_manifest, write_manifest
+from persistence_helpers import add_file, part, read_manifest, setting, write_manifest
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, explain, load, save
-from skellipsoid.model_selection import OpenSetKFold
+from skellipsoid import EllipsoidOpenSetClassifier, load, save
 from skellipsoid.persistence import _folder
 
 
@@ -30,97 +29,48 @@ def steps(rows, tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def tuned(rows, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("altered") / "tuned"
-    inner = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0))
-    save(TunedOperatingPointCV(inner, rejection_rate=0.1, cv=OpenSetKFold(2)).fit(*rows), folder)
-    return folder
-
-
 @pytest.fixture
-def altered(steps, monkeypatch):
-    """Change the manifest of the three steps: ``altered(change)`` gives its folder; it is put back afterwards."""
-    content = (steps / MANIFEST).read_bytes()
+def altered(steps, tmp_path):
+    """Change the manifest of a copy of the three steps, ``altered(change)``; gives its folder."""
 
     def alter(change):
-        manifest = read_manifest(steps)
-        change(manifest["model"]["steps"])
-        write_manifest(steps, manifest)
-        return steps
+        folder = shutil.copytree(steps, tmp_path / "steps")
+        manifest = read_manifest(folder)
+        change(manifest)
+        write_manifest(folder, manifest)
+        return folder
 
-    yield alter
-    (steps / MANIFEST).write_bytes(content)
-
-
-def setting(step, group, name, value):
-    return lambda steps: steps[step][group].__setitem__(name, value)
+    return alter
 
 
-def without(step, name):
-    return lambda steps: steps[step]["state"].pop(name)
+def of_step(step, *keys_and_value):
+    return setting("model", "steps", step, *keys_and_value)
 
 
-def changing(*path, remove=None, **columns):
-    """Change or remove columns of the boundaries."""
-
-    def change(steps):
-        found = steps[2]["state"]["_boundaries"]["mapping"]
-        for name in path:
-            found = found[name]["mapping"]
-        found.update(columns)
-        if remove:
-            del found[remove]
-
-    return change
+def of_shapes(*keys_and_value):
+    return of_step(2, "state", "_boundaries", "mapping", "shapes", "mapping", *keys_and_value)
 
 
 ALTERED = {
-    "no offset": (without(2, "offset_"), "offset_ of the EllipsoidOpenSetClassifier is missing"),
-    "an offset that is none": (
-        setting(2, "state", "offset_", float("nan")),
-        "offset_ of .* is nan, but must be a",
-    ),
-    "no axes": (
-        changing("shapes", "factors", remove="axes"),
-        "axes of factors of shapes of _boundaries is missing",
-    ),
-    "a foreign column": (changing(size=1.0), "_boundaries has no 'size'"),
-    "axes of no class": (changing("shapes", "factors", starts=[0, 1, 2, 1, 4]), "must rise from 0 to"),
-    "a null mean": (setting(0, "state", "mean_", None), "mean_ is null, but must be an array with with_mean=True"),
-    "steps reversed": (list.reverse, "All intermediate steps should be transformers"),
-    "a step left out": (lambda steps: steps.pop(1), "nothing in it needs the file '1-pca/arrays.safetensors'"),
+    "no axes": (of_shapes("factors", "mapping", {}), "of factors of shapes of _boundaries is missing"),
+    "axes of no class": (of_shapes("factors", "mapping", "starts", [0, 1, 2, 1, 4]), "must rise from 0 to"),
+    "steps reversed": (lambda each: each["model"]["steps"].reverse(), "All intermediate steps should be transformers"),
+    "a step left out": (lambda each: each["model"]["steps"].pop(1), "nothing in it needs the file '1-pca/arrays.safe"),
     "a step twice": (
-        lambda steps: steps.insert(0, steps[0]),
+        lambda each: each["model"]["steps"].insert(0, each["model"]["steps"][0]),
         "two parts of it need the file '0-standardscaler/arrays.safetensors'",
     ),
-    "text for a number": (
-        setting(2, "parameters", "alpha", "x"),
-        "The 'alpha' parameter of EllipsoidOpenSetClassif",
-    ),
-    "a foreign parameter": (setting(0, "parameters", "gamma", 1), "StandardScaler has no parameter 'gamma'"),
+    "text for a number": (of_step(2, "parameters", "alpha", "x"), "The 'alpha' parameter of EllipsoidOpenSetClassif"),
     "another array": (
-        changing("shapes", radii={"array": "_boundaries.centroids"}),
+        of_shapes("radii", {"array": "_boundaries.centroids"}),
         "radii of shapes of _boundaries of the EllipsoidOpenSetClassifier is an array of float64, but must be an array",
     ),
-    "labels backwards": (
-        setting(2, "state", "classes_", {"array": "classes_", "flipped": [0]}),
-        "classes_ of .* is an array of int64, but must be an array of different, exact labels in ascending order",
-    ),
-    "labels of another kind": (
-        setting(2, "state", "classes_", {"strings": list("abcd"), "dtype": "<U1"}),
-        "open_label_ is -1, but must be of the type of classes_",
-    ),
     "labels cut": (
-        setting(2, "state", "classes_", {"strings": ["one", "two"], "dtype": "<U1"}),
+        of_step(2, "state", "classes_", {"strings": ["one", "two"], "dtype": "<U1"}),
         r"\['one', 'two'\] are no strings of type '<U1'",
     ),
-    "more features": (setting(0, "state", "n_features_in_", 6), r"mean_ .* has the shape \(5,\), but must have \(6\)"),
-    "a special name": (setting(0, "state", "__class__", 1), "'__class__' is no fitted attribute of StandardScaler"),
-    "a container of none": (
-        setting(0, "state", "_sklearn_output_config", {"mapping": {"transform": "csv"}}),
-        "'pandas",
-    ),
+    "more features": (of_step(0, "state", "n_features_in_", 6), r"mean_ .* has the shape \(5,\), but must have \(6\)"),
+    "a special name": (of_step(0, "state", "__class__", 1), "'__class__' is no fitted attribute of StandardScaler"),
 }
 
 
@@ -135,78 +85,35 @@ def test_what_could_not_predict_is_refused(altered, change, sentence):
     assert str(caught.value).endswith("; save it again.")
 
 
-def test_the_versions_of_scikit_learn_are_named_where_they_differ(altered, steps):
-    altered(lambda described: None)
-    manifest = read_manifest(steps)
-    manifest["versions"]["scikit-learn"] = "0.1"
-    manifest["model"]["steps"][0]["parameters"]["gamma"] = 1
-    write_manifest(steps, manifest)
-    with pytest.raises(ValueError, match=r"It was saved with scikit-learn 0\.1, this is "):
-        load(steps)
+def test_the_versions_of_scikit_learn_are_named_where_they_differ(altered):
+    def change(manifest):
+        manifest["versions"]["scikit-learn"] = "0.1"
+        of_step(0, "parameters", "gamma", 1)(manifest)
+
+    said = r"StandardScaler has no parameter 'gamma'.*It was saved with scikit-learn 0\.1, this is "
+    with pytest.raises(ValueError, match=said):
+        load(altered(change))
 
 
-@pytest.mark.parametrize("names", [("enc", "clf"), ("clf", "enc")])
-def test_steps_of_a_text_pipeline_must_fit_together(saved, names, monkeypatch):
+def test_steps_of_a_text_pipeline_must_fit_together(saved, monkeypatch):
     manifest = read_manifest(saved)
-    described = {step["name"]: step for step in manifest["model"]["steps"]}
-    if names == ("enc", "clf"):
-        described["clf"]["name"] = "again"
-        more = [{**described["enc"], "name": f"more{i}"} for i in range(100)]
-        manifest["model"]["steps"] = [described["enc"], *more, described["clf"]]
-        sentence = "the step 'more0' takes texts, but is not the first one"
-    else:
-        manifest["model"]["steps"] = [described[name] for name in names]
-        sentence = "the step 'enc' takes texts, but is not the first one"
+    encoder, classifier = manifest["model"]["steps"]
+    more = [{**encoder, "name": f"more{i}"} for i in range(100)]
+    manifest["model"]["steps"] = [encoder, *more, classifier]
     write_manifest(saved, manifest)
     monkeypatch.setattr(_folder, "_read_parts", None)  # no file is read
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match="the step 'more0' takes texts, but is not the first one"):
         load(saved)
 
 
-@pytest.mark.parametrize("change", ["infinite", "short", "gone"])
-def test_arrays_that_were_changed_with_their_checksum_are_refused(altered, steps, change):
-    altered(lambda described: None)
-    manifest = read_manifest(steps)
-    name = "2-ellipsoidopensetclassifier/arrays.safetensors"
-    path = steps / manifest["parts"] / name
-    content = path.read_bytes()
-    arrays, radii = safetensors.numpy.load(content), "_boundaries.shapes.radii"
-    if change == "gone":
-        del arrays[radii]
-    else:
-        arrays[radii] = arrays[radii][:-1] if change == "short" else arrays[radii] * np.inf
-    path.write_bytes(safetensors.numpy.save(arrays))
-    manifest["sha256"][name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    write_manifest(steps, manifest)
+@pytest.mark.parametrize("change", [lambda radii: radii * np.inf, lambda radii: radii[:-1]], ids=["infinite", "short"])
+def test_arrays_that_were_changed_with_their_checksum_are_refused(altered, change):
+    folder, name = altered(lambda manifest: None), "2-ellipsoidopensetclassifier/arrays.safetensors"
+    arrays, radii = safetensors.numpy.load(part(folder, name).read_bytes()), "_boundaries.shapes.radii"
+    arrays[radii] = change(arrays[radii])
+    add_file(folder, name, safetensors.numpy.save(arrays))
     with pytest.raises(ValueError, match="radii"):
-        load(steps)
-    path.write_bytes(content)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["steps", "tuned"])
-def test_a_change_anywhere_is_refused_at_load_or_does_no_harm(name, request, rows):
-    folder = request.getfixturevalue(name)
-    content = (folder / MANIFEST).read_bytes()
-    manifest = read_manifest(folder)
-    refusals, n_good = [], 0
-    for changed in alterations(manifest["model"]):
-        write_manifest(folder, manifest | {"model": changed})
-        try:
-            loaded = load(folder)
-        except ValueError as error:
-            refusals.append(str(error))
-            continue
-        # Whatever comes back from load is used without an error.
-        if hasattr(loaded, "predict"):
-            loaded.predict(rows[0])
-            loaded.score_samples(rows[0])
-            explain(loaded, rows[0])
-        n_good += 1
-    (folder / MANIFEST).write_bytes(content)
-    assert len(refusals) > 150
-    assert all("does not describe an estimator of this package" in refusal for refusal in refusals)
-    assert n_good > 10
+        load(folder)
 
 
 def test_text_models_are_counted_wherever_they_are(saved, monkeypatch):

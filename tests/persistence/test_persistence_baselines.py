@@ -4,27 +4,23 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
-from persistence_helpers import MANIFEST, alterations, make_encoder, read_manifest, snapshot, write_manifest
+from persistence_helpers import alterations, read_manifest, snapshot, write_manifest
 from sklearn.base import clone, is_classifier
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, baselines, load, save, set_operating_point
+from skellipsoid.model_selection import OpenSetKFold
 from skellipsoid_bench import literature
 from skellipsoid_bench._text_classifier import TextOpenSetClassifier
 
-LOGITS = ["DOCClassifier", "EnergyClassifier", "MaxLogitClassifier", "OpenMaxClassifier", "SoftmaxOpenSetClassifier"]
 #: Parameters that bring other fitted state.
 OTHERS = [
     ("CLABClassifier", {"normalize": False}),
     ("DOCClassifier", {"threshold": "auto"}),
-    ("KNNOpenSetClassifier", {"normalize": False, "threshold": "auto"}),
-    ("LOFOpenSetClassifier", {"contamination": "auto", "duplicates": "off"}),
     ("LOFOpenSetClassifier", {"scope": "all"}),
     ("MOGBClassifier", {"split_purity": 0.0, "radius": "mean"}),
     ("MOGBClassifier", {"min_size": 1000}),  # no ball is left
@@ -32,7 +28,6 @@ OTHERS = [
     ("MahalanobisClassifier", {"covariance": "relative", "threshold": -3}),
     ("OpenMaxClassifier", {"tail_size": 0}),  # infinite locations
     ("SoftmaxOpenSetClassifier", {"threshold": "auto", "open_label": 99}),
-    ("SoftmaxOpenSetClassifier", {"threshold": float("-inf")}),
 ]
 #: Those that take features, also of another distribution.
 CLASSES = {
@@ -48,28 +43,11 @@ CASES = [*((name, {}) for name in NAMES), *OTHERS]
 DAMAGE = [
     ("BallClassifier", {}, "open_label_", "open", "open_label_ is 'open', but must be of the type of classes_"),
     ("SoftmaxOpenSetClassifier", {}, "coef_", None, "coef_ is missing"),
-    ("SoftmaxOpenSetClassifier", {}, "_mean", "gone", "_mean is missing"),
     ("ADBClassifier", {}, "n_iter_", -1, "n_iter_ of"),
     ("KNNOpenSetClassifier", {}, "n_neighbors_", 101, "n_neighbors_"),
-    ("LOFOpenSetClassifier", {}, "_unit", 0, "_unit"),
     ("LOFOpenSetClassifier", {}, "scale_", 0, "scale_"),
-    ("MOGBClassifier", {}, "_smallest", 0, "_smallest"),
     ("MahalanobisClassifier", {"covariance": "relative"}, "_all_whitener", "gone", "_all_whitener is missing"),
-    ("MahalanobisClassifier", {"covariance": "class"}, "_axes", "gone", "_axes is missing"),
 ]
-
-
-def altered(folder, change):
-    """Change the manifest of a saved model, and load it."""
-    path = folder / MANIFEST
-    content = path.read_bytes()
-    manifest = read_manifest(folder)
-    change(manifest["model"])
-    write_manifest(folder, manifest)
-    try:
-        return load(folder)
-    finally:
-        path.write_bytes(content)
 
 
 def make(name, **parameters):
@@ -125,18 +103,6 @@ def test_a_baseline_comes_back(rows, tmp_path, name, parameters):
     np.testing.assert_array_equal(clone(loaded).fit(X, y).score_samples(X), clf.score_samples(X))
 
 
-@pytest.mark.parametrize("name", NAMES[1::4])
-def test_labels_and_names_of_features_are_kept(rows, tmp_path, name):
-    frame = pd.DataFrame(rows[0], columns=list("abcdé"))
-    clf = make(name).fit(frame, np.array(["north", "south", "west", "öst"])[rows[1]])
-    save(clf, tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    assert (loaded.open_label_, loaded.classes_.tolist()) == ("-1", ["north", "south", "west", "öst"])
-    assert_same_answers(clf, loaded, frame)
-    with pytest.raises(ValueError, match="feature names"):
-        loaded.predict(frame.rename(columns={"a": "z"}))
-
-
 @pytest.mark.parametrize("name", NAMES[::4])
 def test_a_baseline_in_a_tuned_pipeline_is_kept(rows, tmp_path, name):
     inner = make_pipeline(StandardScaler(), PCA(3), make(name))
@@ -147,20 +113,10 @@ def test_a_baseline_in_a_tuned_pipeline_is_kept(rows, tmp_path, name):
     assert_same_answers(tuned.estimator_, loaded.estimator_, rows[0])
 
 
-@pytest.mark.parametrize("name", NAMES[::4])
-def test_a_baseline_on_an_encoder_is_kept(tiny_model, texts, labels, open_texts, tmp_path, name):
-    pipeline = Pipeline([("enc", make_encoder(tiny_model, max_iter=1)), ("clf", make(name))]).fit(texts, labels)
-    save(pipeline, tmp_path / "model")
-    assert_same_answers(pipeline, load(tmp_path / "model"), [*texts, *open_texts])
-    card = (tmp_path / "model/README.md").read_text()
-    assert card.startswith("# Open-set text classifier")
-    assert f"2. `{name}`" in card
-
-
 # Logits of a classifier of one's own
 
 
-@pytest.mark.parametrize("name", LOGITS[::3])
+@pytest.mark.parametrize("name", ["DOCClassifier", "OpenMaxClassifier"])
 def test_logits_of_a_classifier_that_is_kept_are_kept(rows, tmp_path, name):
     X, y = rows
     inner = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0))
@@ -172,51 +128,21 @@ def test_logits_of_a_classifier_that_is_kept_are_kept(rows, tmp_path, name):
         assert str(loaded.get_params()) == str(clf.get_params())
 
 
-@pytest.mark.parametrize(("name", "kind"), [*zip(LOGITS[:3], ["itself", "frozen", "Pipeline"], strict=True)])
-def test_logits_of_another_classifier_are_refused_before_anything_is_written(rows, tmp_path, name, kind):
-    estimator = LogisticRegression()
-    if kind == "frozen":
-        estimator = FrozenEstimator(estimator.fit(*rows))
-    if kind == "Pipeline":
-        estimator = make_pipeline(StandardScaler(), estimator)
-    clf = make(name, estimator=estimator).fit(*rows)
-    with pytest.raises(TypeError) as caught:
-        save(clf, tmp_path / "model")
-    whose = {"itself": f"estimator of {name}", "frozen": "estimator of FrozenEstimator"}
-    assert str(caught.value) == (
-        f"{whose.get(kind, 'The step ' + repr('logisticregression'))} is a LogisticRegression, which cannot be saved "
-        "without pickle; save keeps the estimators of skellipsoid, StandardScaler, Normalizer, PCA, TruncatedSVD, "
-        "FrozenEstimator and Pipelines of them, use joblib.dump or skops.io.dump for everything else."
-    )
-    assert not (tmp_path / "model").exists()
-
-
 # Damage
 
 
 ARRAYS = [
-    ("BallClassifier", {}, "radii_", -1, "radii_"),
-    ("MOGBClassifier", {}, "ball_classes_", 4, "ball_classes_"),
-    ("KNNOpenSetClassifier", {}, "_row_classes", -1, "_row_classes"),
-    ("LOFOpenSetClassifier", {}, "_starts", 3, "_starts .* must rise from 0 to 100"),
-    (
-        "MahalanobisClassifier",
-        {"covariance": "class"},
-        "_axis_starts",
-        7,
-        "_axis_starts .* must rise from 0 to 20",
-    ),
-    ("MahalanobisClassifier", {"covariance": "class"}, "_axis_variances", 0, "_axis_variances"),
-    ("OpenMaxClassifier", {}, "tail_scales_", -1, "tail_scales_"),
-    ("PLDAClassifier", {}, "between_variances_", -1, "between_variances_"),
-    ("PLDAClassifier", {}, "_counts", 0, "_counts"),
-    ("ADBClassifier", {}, "centroids_", np.nan, "centroids_"),
+    ("BallClassifier", "radii_", -1, "radii_"),
+    ("KNNOpenSetClassifier", "_row_classes", -1, "_row_classes"),
+    ("LOFOpenSetClassifier", "_starts", 3, "_starts .* must rise from 0 to 100"),
+    ("OpenMaxClassifier", "tail_scales_", -1, "tail_scales_"),
+    ("ADBClassifier", "centroids_", np.nan, "centroids_"),
 ]
 
 
-@pytest.mark.parametrize(("name", "parameters", "key", "value", "sentence"), ARRAYS, ids=str)
-def test_arrays_that_could_not_score_are_refused(rows, tmp_path, name, parameters, key, value, sentence):
-    clf = make(name, **parameters).fit(*rows)
+@pytest.mark.parametrize(("name", "key", "value", "sentence"), ARRAYS)
+def test_arrays_that_could_not_score_are_refused(rows, tmp_path, name, key, value, sentence):
+    clf = make(name).fit(*rows)
     getattr(clf, key)[0] = value
     with pytest.raises(ValueError, match=f"load would refuse it .*{sentence}"):
         save(clf, tmp_path / "model")
@@ -234,12 +160,33 @@ def test_logits_of_a_classifier_of_other_classes_are_refused(rows, tmp_path):
             save(clf, tmp_path / "model")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "parameters"), [*CASES[: len(NAMES)], *OTHERS[7:9]], ids=str)
-def test_a_change_anywhere_is_refused_at_load_or_does_no_harm(rows, tmp_path, name, parameters):
-    if "max_iter" in make(name).get_params():
-        parameters = {**parameters, "max_iter": 2}  # a short loss_curve_
+@pytest.mark.parametrize(("name", "parameters", "key", "value", "sentence"), DAMAGE, ids=str)
+def test_state_that_could_not_score_is_refused(rows, tmp_path, name, parameters, key, value, sentence):
     save(make(name, **parameters).fit(*rows), tmp_path / "model")
+    manifest = read_manifest(tmp_path / "model")
+    if value == "gone":
+        del manifest["model"]["state"][key]
+    else:
+        manifest["model"]["state"][key] = value
+    write_manifest(tmp_path / "model", manifest)
+    with pytest.raises(ValueError, match=sentence):
+        load(tmp_path / "model")
+
+
+#: Pipelines and wrappers, and a classifier of each kind, with short curves.
+ALTERED = [
+    make_pipeline(StandardScaler(), PCA(3), EllipsoidOpenSetClassifier(random_state=0)),
+    TunedOperatingPointCV(EllipsoidOpenSetClassifier(random_state=0), rejection_rate=0.1, cv=OpenSetKFold(2)),
+    *(make(name, **parameters) for name, parameters in CASES[: len(NAMES)]),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", ALTERED, ids=lambda estimator: f"{estimator!s:.60}")
+def test_a_change_anywhere_is_refused_at_load_or_does_no_harm(rows, tmp_path, estimator):
+    if "max_iter" in estimator.get_params():
+        estimator.set_params(max_iter=2)
+    save(estimator.fit(*rows), tmp_path / "model")
     manifest = read_manifest(tmp_path / "model")
     refusals, n_good = [], 0
     for changed in alterations(manifest["model"]):
@@ -250,22 +197,10 @@ def test_a_change_anywhere_is_refused_at_load_or_does_no_harm(rows, tmp_path, na
             refusals.append(str(error))
             continue
         # Whatever comes back from load is used without an error.
-        loaded.predict(rows[0])
-        loaded.decision_function(rows[0])
+        if hasattr(loaded, "predict"):
+            loaded.predict(rows[0])
+            loaded.decision_function(rows[0])
         n_good += 1
     assert n_good > 3
     assert len(refusals) > 30
     assert all("does not describe an estimator of this package" in refusal for refusal in refusals)
-
-
-@pytest.mark.parametrize(("name", "parameters", "key", "value", "sentence"), DAMAGE, ids=str)
-def test_state_that_could_not_score_is_refused(rows, tmp_path, name, parameters, key, value, sentence):
-    save(make(name, **parameters).fit(*rows), tmp_path / "model")
-
-    def change(model):
-        model["state"].update({key: value})
-        if value == "gone":
-            del model["state"][key]
-
-    with pytest.raises(ValueError, match=sentence):
-        altered(tmp_path / "model", change)

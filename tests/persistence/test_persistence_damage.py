@@ -1,47 +1,25 @@
 """Promise: every kind of damage is named in one sentence, and load changes nothing in the folder."""
 
-import json
 import os
 import resource
 import time
-from pathlib import Path
 
 import pytest
-from persistence_helpers import MANIFEST, part, read_manifest, snapshot, write_manifest
+from persistence_helpers import MANIFEST, part, read_manifest, setting, snapshot, write_manifest
 
 from skellipsoid import load, save
 from skellipsoid.persistence._folder import manifest_bytes
 
 
-def _truncated(path):
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def _emptied(path):
-    path.write_bytes(b"")
-
-
-def _changed(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-DAMAGES = {
-    "truncated": (_truncated, r"is damaged \(it has \d+ bytes, but must have \d+\)"),
-    "emptied": (_emptied, r"is damaged \(it has 0 bytes, but must have \d+\)"),
-    "changed": (_changed, r"is damaged \(its SHA-256 differs\)"),
-    "missing": (Path.unlink, r"lacks its file '.*' \(.+\)"),  # the words of the system
-}
-
-
-@pytest.mark.parametrize(("damage", "sentence"), DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [(bytes, r"is damaged \(its SHA-256 differs\)"), (None, r"lacks its file '.*' \(.+\)")],
+    ids=["changed", "missing"],
+)
 def test_a_damaged_file_is_named_and_nothing_changes(saved, damage, sentence):
-    paths = [path for path in saved.rglob("*") if path.is_file() and path.parent != saved]
-    assert paths
-    for path in paths:
+    for path in saved.glob("parts-*/**/*.*"):
         content = path.read_bytes()
-        damage(path)
+        path.write_bytes(damage(len(content))) if damage else path.unlink()
         before = snapshot(saved)
         with pytest.raises(ValueError, match=sentence) as caught:
             load(saved)
@@ -67,7 +45,7 @@ def test_a_file_of_another_size_is_refused_unread(saved, has_sizes):
         path.write_bytes(content)
 
 
-@pytest.mark.parametrize("change", [{"tokenizer.json": -1}, {"tokenizer.json": 2**40}, None])
+@pytest.mark.parametrize("change", [{"tokenizer.json": -1}, None])
 def test_sizes_that_save_never_writes_are_refused(saved, change):
     found = read_manifest(saved)
     changed = change and found["sizes"] | {f"0-enc/text_model/{name}": size for name, size in change.items()}
@@ -76,57 +54,32 @@ def test_sizes_that_save_never_writes_are_refused(saved, change):
         load(saved)
 
 
-def _with(*keys_and_value):
-    *keys, last, value = keys_and_value
-
-    def change(manifest):
-        place = manifest
-        for key in keys:
-            place = place[key]
-        place[last] = value
-        return manifest
-
-    return change
-
-
 MANIFESTS = {
-    "a list": (lambda manifest: [manifest], "was not written by skellipsoid.save"),
-    "another format": (_with("format", "onnx"), "was not written by skellipsoid.save"),
+    "another format": (setting("format", "onnx"), "was not written by skellipsoid.save"),
     "a newer format": (
-        lambda manifest: manifest | {"format_version": 2, "skellipsoid_version": "9.0"},
+        lambda manifest: manifest.update(format_version=2, skellipsoid_version="9.0"),
         r"has format version 2, this skellipsoid \(.*\) reads version 1; .* by skellipsoid 9.0, install that",
     ),
     "a format of the development version": (
-        _with("format_version", 9),
+        setting("format_version", 9),
         "has format version 9, .* a development version of .* wrote it, fit the model again and save it",
     ),
-    "a version that is true": (_with("format_version", True), "has format version"),
-    "parts elsewhere": (_with("parts", ".."), "is damaged"),
-    "a list of checksums": (_with("sha256", ["a"]), "is damaged"),
-    "no files": (_with("sha256", {}), "does not describe an estimator of this package"),
-    "an entry nobody asked for": (_with("comment", "hello"), "'comment' is unknown or missing"),
-    "an entry of a step": (_with("model", "steps", 1, "comment", 1), "the entry 'comment', which save never writes"),
-    "an entry of an array": (
-        _with("model", "steps", 1, "state", "radii_", {"array": "radii_", "x": 1}),
-        "the entry 'x', which save never writes",
-    ),
-    "a class that is none": (_with("model", "steps", 1, "class", ["os.system"]), "does not describe an estimator"),
-    "an unknown kind": (_with("model", "steps", 1, "state", "radii_", {"pickle": "no"}), "does not describe an est"),
-    "another model's folder": (_with("model", "steps", 0, "folder", "1-clf"), "does not describe an estimator"),
+    "parts elsewhere": (setting("parts", ".."), "is damaged"),
+    "no files": (setting("sha256", {}), "does not describe an estimator of this package"),
+    "an entry nobody asked for": (setting("comment", "hello"), "'comment' is unknown or missing"),
+    "an entry of a step": (setting("model", "steps", 1, "comment", 1), "the entry 'comment', which save never writes"),
+    "a class that is none": (setting("model", "steps", 1, "class", ["os.system"]), "does not describe an estimator"),
+    "another model's folder": (setting("model", "steps", 0, "folder", "1-clf"), "does not describe an estimator"),
 }
 
 
 @pytest.mark.parametrize(("change", "sentence"), MANIFESTS.values(), ids=MANIFESTS)
 def test_a_manifest_that_makes_no_sense_is_refused(saved, change, sentence):
-    changed = change(read_manifest(saved))
-    if isinstance(changed, dict):
-        write_manifest(saved, changed)
-    else:
-        (saved / MANIFEST).write_text(json.dumps(changed))
-    before = snapshot(saved)
+    changed = read_manifest(saved)
+    change(changed)
+    write_manifest(saved, changed)
     with pytest.raises(ValueError, match=sentence):
         load(saved)
-    assert snapshot(saved) == before
 
 
 def test_every_bit_of_a_manifest_is_guarded(classifier, tmp_path):
@@ -141,20 +94,13 @@ def test_every_bit_of_a_manifest_is_guarded(classifier, tmp_path):
             load(tmp_path / "model")
 
 
-@pytest.mark.parametrize("name", ["format", "parts", "radii"])
+@pytest.mark.parametrize("name", ["format", "radii"])
 def test_a_name_that_stands_twice_is_refused(classifier, tmp_path, name):
     save(classifier, tmp_path / "model")
     path = tmp_path / "model" / MANIFEST
     path.write_text(path.read_text().replace(f'"{name}":', f'"{name}": 1, "{name}":'))
     with pytest.raises(ValueError, match=r"is damaged \(a name stands twice among \["):
         load(tmp_path / "model")
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe\x00", b'{"format": "skellipsoid"', b"\x80\x04K\x01."])
-def test_a_damaged_manifest_is_named(saved, content):
-    (saved / MANIFEST).write_bytes(content)
-    with pytest.raises(ValueError, match=r"skellipsoid\.json' is damaged \(.*\); save the model again"):
-        load(saved)
 
 
 def test_folders_that_are_no_model(tmp_path):

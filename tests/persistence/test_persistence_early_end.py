@@ -1,5 +1,6 @@
 """Promise: a save that fails or is killed at any moment leaves the old model whole, or the new one."""
 
+import itertools
 import json
 import os
 import shutil
@@ -13,55 +14,47 @@ from skellipsoid import load, save
 
 
 @pytest.mark.parametrize("existing", [False, True])
-def test_a_save_that_fails_cleans_up_after_itself(pipeline, other, tmp_path, existing, monkeypatch):
+def test_a_save_that_fails_cleans_up_after_itself(classifier, pipeline, tmp_path, existing, monkeypatch):
     target = tmp_path / "model"
     if existing:
         save(pipeline, target)
         (target / "notes.txt").write_text("mine")
     before = snapshot(tmp_path)
     for n_calls in range(1000):
-        left = n_calls
+        calls = itertools.count()
 
-        def fail(original, *arguments, **options):
-            nonlocal left
-            left -= 1
-            if left < 0:
-                raise OSError(28, "No space left on device")
-            return original(*arguments, **options)
+        def failing(original, n_calls=n_calls, calls=calls):
+            def call(*arguments, **options):
+                if next(calls) >= n_calls:
+                    raise OSError(28, "No space left on device")
+                return original(*arguments, **options)
 
-        with monkeypatch.context() as patched:
+            return call
+
+        with monkeypatch.context() as patched, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             for place, name in [(Path, "write_bytes"), (Path, "rename"), (Path, "replace"), (os, "fsync")]:
-                original = getattr(place, name)
-                patched.setattr(place, name, lambda *a, original=original, fail=fail, **o: fail(original, *a, **o))
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                try:
-                    save(other, target, overwrite=existing)
-                    if not caught:
-                        break
-                except OSError as error:
-                    if error.errno != 28:
-                        raise
+                patched.setattr(place, name, failing(getattr(place, name)))
+            try:
+                save(classifier, target, overwrite=existing)
+            except OSError as error:
+                said = f"The model cannot be written to {str(target)!r} (No space left on device); it needs"
+                assert (error.errno, str(error).startswith(said)) == (28, True)  # noqa: PT017
+                assert snapshot(tmp_path) == before
+                continue
+        assert load(target).centroids_.tolist() == classifier.centroids_.tolist()
         if not caught:
-            assert snapshot(tmp_path) == before
-            continue
+            break
         # The last step of all: the model is there, its card is still that of the old one.
-        (warning,) = caught
-        assert "README.md' cannot be written ([Errno 28]" in str(warning.message)
-        assert warning.filename == __file__
-        assert load(target)["clf"].classes_.tolist() == other["clf"].classes_.tolist()
+        assert "README.md' cannot be written ([Errno 28]" in str(caught[0].message)
         assert snapshot(tmp_path).get("model/README.md") == before.get("model/README.md")
-        kept = ["README.md", "notes.txt"] if existing else []
-        assert sorted(p.name.split("-")[0] for p in target.iterdir()) == [*kept, "parts", MANIFEST]
         if not existing:
             shutil.rmtree(target)
-    assert n_calls > 12  # one for each file and rename
-    assert caught == []
-    assert load(target)["clf"].classes_.tolist() == other["clf"].classes_.tolist()
+    assert n_calls > 6  # one for each file and rename
 
 
 _KILL = """
-import hashlib, itertools, json, os, shutil, sys
+import itertools, json, os, shutil, sys
 from pathlib import Path
 from skellipsoid import load, save
 
@@ -116,9 +109,7 @@ for step in itertools.count():
     found = whole()
     save(new, target, overwrite=existing or found is not None)
     names = sorted(path.name.split("-")[0] for path in [*target.iterdir(), *target.parent.glob(".*")])
-    manifest = json.loads((target / "skellipsoid.json").read_bytes())
-    is_own = hashlib.sha256((target / "README.md").read_bytes()).hexdigest() == manifest["readme_sha256"][0]
-    outcomes.append([code, found, whole(), names, is_own])
+    outcomes.append([code, found, whole(), names])
     if code != 9:
         break
 json.dump(outcomes, sys.stdout)
@@ -128,14 +119,14 @@ json.dump(outcomes, sys.stdout)
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes, which this platform does not have")
 @pytest.mark.parametrize("existing", [False, True])
-def test_a_save_that_is_killed_leaves_the_old_model_whole(pipeline, other, queries, tmp_path, fresh_python, existing):
+def test_a_save_that_is_killed_leaves_the_old_model_whole(pipeline, other, tmp_path, fresh_python, existing):
     save(pipeline, tmp_path / "old")
     save(other, tmp_path / "new")
     before, after = pipeline["clf"].centroids_.tolist(), other["clf"].centroids_.tolist()
     assert before != after
     done = fresh_python(_KILL, tmp_path, existing, timeout=1200)  # it saves and loads dozens of times
     assert (done.stderr, done.returncode) == ("", 0)
-    codes, found, saved_again, names, cards_are_own = zip(*json.loads(done.stdout), strict=True)
+    codes, found, saved_again, names = zip(*json.loads(done.stdout), strict=True)
     assert len(codes) > 20
     assert codes == (9,) * (len(codes) - 1) + (0,)
     # What was there (or nothing) until one step, what is new from then on, never a mixture.
@@ -146,37 +137,5 @@ def test_a_save_that_is_killed_leaves_the_old_model_whole(pipeline, other, queri
     assert all(model == after for model in found[turned:])
     # The next save is not troubled by what the killed one left.
     assert all(model == after for model in saved_again)
-    assert all(cards_are_own)
-    assert load(tmp_path / "kill/model").predict(queries).tolist() == other.predict(queries).tolist()
     kept = ["notes.txt"] if existing else []
     assert all(sorted([*kept, "README.md", "parts", MANIFEST]) == rest for rest in names)
-
-
-_FULL = """
-import resource, sys
-from skellipsoid import load, save
-
-model = load(sys.argv[1])
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-try:
-    save(model, sys.argv[2], overwrite=True)
-except OSError as error:
-    print(type(error).__name__, error.errno, error)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="limits the size of files as POSIX does")
-@pytest.mark.parametrize("existing", [False, True])
-def test_what_cannot_be_written_is_said_with_the_folder_and_the_space(saved, tmp_path, fresh_python, existing):
-    target = tmp_path / "target"
-    if existing:
-        save(load(saved), target)
-    before = snapshot(tmp_path)
-    done = fresh_python(_FULL, saved, target)
-    assert done.stderr == ""
-    assert done.stdout.startswith(
-        f"OSError 27 The model cannot be written to {str(target)!r} (File too large); it needs"
-    )
-    assert done.stdout.endswith(" MB: free some space, or pass another folder. What was there before is unchanged.\n")
-    assert snapshot(tmp_path) == before

@@ -18,8 +18,6 @@ def moved(clf):
 BROKEN = {
     "a number that is none": moved,
     "a parameter out of its range": lambda clf: clf.set_params(alpha=-3.0),
-    "a parameter of more than 64 bits": lambda clf: clf.set_params(random_state=2**70),
-    "another type": lambda clf: setattr(clf, "classes_", [0, 1]),
     "classes that are not in order": lambda clf: setattr(clf, "classes_", clf.classes_[::-1]),
     "offsets of other classes": lambda clf: setattr(clf, "class_offsets_", np.zeros(3)),
     "what is gone": lambda clf: delattr(clf, "class_offsets_"),
@@ -50,7 +48,7 @@ def test_a_classifier_that_could_not_be_loaded_leaves_the_model_before(blobs, fo
     assert_refused(make_pipeline(StandardScaler().fit(X), clf), folder)
 
 
-@pytest.mark.parametrize("wrap", ["frozen", "watched", "tuned", "step"])
+@pytest.mark.parametrize("wrap", ["watched", "tuned", "step"])
 def test_wherever_the_classifier_is_it_is_found(blobs, folder, wrap):
     X, y = blobs
     if wrap == "tuned":
@@ -60,7 +58,6 @@ def test_wherever_the_classifier_is_it_is_found(blobs, folder, wrap):
     else:
         clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
         whole = {
-            "frozen": FrozenEstimator,
             "watched": lambda clf: OpenShareMonitor(clf).fit(X),
             "step": lambda clf: make_pipeline(StandardScaler().fit(X), FrozenEstimator(clf)),
         }[wrap](clf)
@@ -68,22 +65,7 @@ def test_wherever_the_classifier_is_it_is_found(blobs, folder, wrap):
     assert_refused(whole, folder, "offset_ of the .* is nan")
 
 
-def test_saving_builds_no_text_model(pipeline, tmp_path, monkeypatch):
-    monkeypatch.setattr("skellipsoid.persistence._load.restore", lambda *_: pytest.fail("it was built again"))
-    save(pipeline, tmp_path / "model")
-
-
 def test_an_encoder_with_another_width_is_refused(tiny_model, texts, labels, folder):
     encoder = make_encoder(tiny_model).fit(texts, labels)
     encoder.weight_ = encoder.weight_[:, 1:]
     assert_refused(encoder, folder)
-
-
-@pytest.mark.parametrize("name", sorted(baselines.__all__))
-def test_a_baseline_whose_offset_is_none_is_refused(blobs, folder, name):
-    cls = getattr(baselines, name)
-    if not hasattr(cls, "score_samples") or getattr(cls, "_not_saved", ""):
-        pytest.skip("it has no offset")
-    clf = cls().fit(*blobs)
-    moved(clf)
-    assert_refused(clf, folder, f"offset_ of the {name} is nan")

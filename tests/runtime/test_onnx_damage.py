@@ -37,10 +37,8 @@ def test_a_damaged_or_missing_file_is_named(copied, name):
             {"format_version": 2},
             "has format version 2, .* a development version .* wrote it, export the model again",
         ),
-        ({"format_version": True}, "has format version True"),
         ({"format": "other"}, "was not written by skellipsoid.export_onnx; pass"),
         ({"more": 1}, "'more' is unknown or missing"),
-        ({"offset": ...}, "'offset' is unknown or missing"),
     ],
     ids=str,
 )
@@ -53,13 +51,11 @@ def test_a_manifest_of_another_kind_is_refused(copied, changes, part):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"answers": None},
         {"answers": {"values": [10**400, 1, 2, 3, 4], "dtype": "<i8"}},
         {"offset": [1]},
-        {"held_out_scores": [[1], [1, 2]]},
+        {"asking": {"low": 0.0}},
         {"n_features": -1},
         {"text": {"max_length": 3}},
-        {"sha256": ["model.onnx"]},
     ],
     ids=lambda changes: f"{changes!s:.50}",
 )
@@ -75,8 +71,6 @@ def test_values_of_another_form_are_damage(copied, changes):
         {"prompt": "x" * 10**6},
         {"prompt": "what is it? " * 800},
         {"pad_token_id": 2**40},
-        {"pad_token_id": -1},
-        {"pad_token_id": 10**6},
     ],
     ids=lambda changes: f"{changes!s:.30}",
 )
@@ -88,7 +82,7 @@ def test_settings_of_texts_have_bounds_before_a_text_is_read(copied, changes):
     assert len(str(caught.value)) < 1000
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "skellipsoid_onnx.json"])
+@pytest.mark.parametrize("name", ["tokenizer.json", "skellipsoid_onnx.json"])
 @pytest.mark.parametrize("has_sizes", [True, False])
 def test_a_file_of_any_size_is_not_read(copied, name, has_sizes):
     if not has_sizes:  # as earlier exports
@@ -117,18 +111,8 @@ def with_external_data(model):
     tensor.external_data.add(key="location", value="../secret")
 
 
-def with_function(model):
-    node = onnx.helper.make_node("Identity", ["a"], ["b"])
-    imports = [onnx.helper.make_opsetid("", 20)]
-    model.functions.append(onnx.helper.make_function("own", "f", ["a"], ["b"], [node], imports))
-
-
 def with_foreign_operator(model):
     model.graph.node.append(onnx.helper.make_node("Call", [], ["z"], domain="com.example"))
-
-
-def without_an_output(model):
-    del model.graph.output[-1]
 
 
 @pytest.mark.parametrize(
@@ -136,9 +120,7 @@ def without_an_output(model):
     [
         (with_loop, "'Loop' has the field 6 of onnx.proto"),
         (with_external_data, "a tensor has the field 13"),
-        (with_function, "a model has the field 25"),
         (with_foreign_operator, "'Call' of another domain"),
-        (without_an_output, "cannot be used"),
     ],
 )
 def test_a_graph_that_export_never_writes_is_refused(copied, change, part):
@@ -197,7 +179,6 @@ def test_a_graph_that_is_damaged_anywhere_is_one_sentence(copied):
     "change",
     [
         lambda rules: rules.update(padding={"strategy": {"Fixed": 10**9}, "direction": "Right", "pad_id": 0}),
-        lambda rules: rules.update(normalizer={"type": "Prepend", "prepend": "x" * 2 * 10**6}),
         lambda rules: rules.update(
             normalizer={
                 "type": "Sequence",
@@ -206,7 +187,6 @@ def test_a_graph_that_is_damaged_anywhere_is_one_sentence(copied):
         ),
         lambda rules: rules.update(pre_tokenizer={"type": "Split", "pattern": {"Regex": "(a+)+$"}}),
         lambda rules: rules.pop("model"),
-        lambda rules: rules.update(model="none"),
     ],
 )
 def test_rules_of_a_tokenizer_that_could_take_the_machine_are_refused(copied, change):
@@ -221,10 +201,8 @@ def test_rules_of_a_tokenizer_that_could_take_the_machine_are_refused(copied, ch
 @pytest.mark.parametrize(
     "change",
     [
-        lambda kept: kept[:-1],
         lambda kept: kept[:, :-1],
         lambda kept: kept * np.nan,
-        lambda kept: kept.astype(int),
         lambda kept: np.array(["a"] * len(kept)),
     ],
 )
@@ -236,9 +214,8 @@ def test_training_features_of_another_form_are_refused(copied, change):
         OnnxPipeline(copied)
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "skellipsoid_onnx.json"])
-def test_a_pipe_is_not_waited_for(copied, name):
-    (copied / name).unlink()
-    os.mkfifo(copied / name)
-    with pytest.raises(ValueError, match=f"{re.escape(name)}.* .it is no file"):
+def test_a_pipe_is_not_waited_for(copied):
+    (copied / "model.onnx").unlink()
+    os.mkfifo(copied / "model.onnx")
+    with pytest.raises(ValueError, match=r"model\.onnx.* .it is no file"):
         OnnxPipeline(copied)

@@ -7,20 +7,19 @@ import subprocess
 import textwrap
 from pathlib import Path
 
-import dask.array as da
 import numpy as np
 import onnx
 import pandas as pd
 import polars as pl
 import pytest
-from container_helpers import ARRAYS, KINDS, Given, assert_same
+from container_helpers import KINDS
 from export_helpers import changed_manifest
 from scipy.sparse import csr_array
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import skellipsoid
 from skellipsoid._base import check_texts
-from skellipsoid_runtime import OnnxPipeline, _texts
+from skellipsoid_runtime import OnnxPipeline
 from skellipsoid_runtime._texts import TextReader
 
 
@@ -42,42 +41,19 @@ def test_explanations_name_the_same_training_texts(model, pipeline, texts, open_
             np.testing.assert_array_equal(values, expected[name], err_msg=name)
 
 
-@pytest.mark.parametrize("kind", KINDS[::4], ids=str)
-def test_texts_of_every_container(model, open_texts, kind):
-    found, expected = (
-        Given(kind, {"after": {"X": open_texts}}, "texts"),
-        Given(ARRAYS, {"after": {"X": open_texts}}, "texts"),
-    )
-    assert_same(found.methods(model), expected.methods(model))
+def test_numbers_that_cannot_be_are_refused(model, exported):
+    for number in (-1, 33, 1.5):
+        with pytest.raises(ValueError, match="is not possible; use a whole number from 0 to 32"):
+            model.explain_nearest(["alarm"], n_neighbors=number)
+    for number in (0, 4, True, 1.0):
+        with pytest.raises(ValueError, match=r"^max_classes=.* is not possible; use 1, 2 or 3\.$"):
+            model.predict_set(["one text"], max_classes=number)
+    for number in (0, 1.0, True, 1025):
+        with pytest.raises(ValueError, match=r"^n_threads=.* is not possible; use a whole number from 1 to 1024.$"):
+            OnnxPipeline(exported, n_threads=number)
 
 
-@pytest.mark.parametrize("n_neighbors", [-1, 33, 1.5, None])
-def test_more_neighbours_than_kept_texts_are_refused(model, n_neighbors):
-    with pytest.raises(ValueError, match="is not possible; use a whole number from 0 to 32"):
-        model.explain_nearest(["alarm"], n_neighbors=n_neighbors)
-
-
-def test_ten_thousand_texts_are_answered_in_their_order(model, texts):
-    many = (texts * 313)[:10_000]
-    scores = model.score_samples(many)
-    np.testing.assert_allclose(scores, np.resize(model.score_samples(texts), 10_000), atol=1e-5)
-    assert model.predict(many).tolist() == np.resize(model.predict(texts), 10_000).tolist()
-
-
-@pytest.mark.parametrize(
-    "X",
-    [
-        "one text",
-        None,
-        [],
-        ["a", 3],
-        np.array([["a", "b"]]),
-        pd.DataFrame({"id": [1], "text": ["a"]}),
-        da.from_array(np.array(["a"])),
-        ["half \ud800"],
-    ],
-    ids=lambda X: repr(X).split(" at 0x")[0],
-)
+@pytest.mark.parametrize("X", ["one text", [], ["a", 3], ["half \ud800"]], ids=repr)
 def test_wrong_input_is_explained_as_by_the_package(model, X):
     with pytest.raises(ValueError, match=r".") as expected:
         check_texts(X)
@@ -116,14 +92,10 @@ def test_a_model_of_features_takes_tables(of_features):
         (None, "X is a NoneType, but must be a table"),
         (csr_array(np.ones((2, 3))), "X is a csr_array, but must be a table"),
         (np.ma.masked_equal([[1.0, 2.0, 3.0]], 2.0), "X has masked values"),
-        ([1.0, 2.0, 3.0], r"X has the shape \(3,\)"),
         ([[1.0, 2.0], [1.0]], "X is a column of vectors, of 2 numbers in row 0, but row 1 holds one of 1; pass"),
         (pl.LazyFrame({"x": [1.0]}), r"X is a polars LazyFrame, but must be in memory; call its collect\(\) first"),
         ([["a", "b", "c"]], "X holds values of type <U1, but features must be numbers; convert them"),
-        (np.ones((1, 3), dtype=complex), "X holds values of type complex128, but"),
         (np.array([[1, 2.5, {}]], dtype=object), "X holds values of type object, but"),
-        (np.array([[1, 2.5, 10**400]], dtype=object), "X holds values of type object, but"),
-        (pd.DataFrame({"a": [1], "b": [2], "c": [pd.NA]}), "X holds values of type object, but"),
         ([[1.0, 2.0]], "X has 2 features, but the model is expecting 3; pass"),
         ([[0.0] * 3, [0.0, np.nan, 0.0]], "Row 1 of X holds NaN or infinity"),
     ],
@@ -134,22 +106,7 @@ def test_wrong_tables_are_explained(of_features, X, part):
         of_features[0].predict(X)
 
 
-WORDS = [
-    "wake",
-    "me",
-    "at",
-    "six",
-    "😀",
-    "Straße",
-    "don't",
-    "[SEP]",
-    "x" * 130,
-    "   ",
-    "\t\n",
-    "日本語",
-    "...",
-    "e\u0301",
-]
+WORDS = ["wake", "me", "😀", "Straße", "don't", "[SEP]", "x" * 130, "   ", "\t\n", "日本語", "...", "e\u0301"]
 
 
 @pytest.fixture(scope="module", params=["words", "bytes"])
@@ -186,42 +143,10 @@ def test_the_beginning_of_a_long_text_has_the_tokens_of_the_whole(rules, lowers,
         assert found == plain.encode(text.lower() if lowers else text).ids
 
 
-def test_threads_share_only_a_complete_tokenizer(rules, monkeypatch):
-    reader, shared = reader_of(rules, split_special_tokens=True), []
-
-    class Watched:
-        def __init__(self, rules):
-            object.__setattr__(self, "inner", Tokenizer.from_str(rules))
-
-        from_str = classmethod(lambda cls, rules: cls(rules))
-
-        def __getattr__(self, name):
-            shared.append((name, reader._whole is self))
-            return getattr(self.inner, name)
-
-        def __setattr__(self, name, value):
-            shared.append((name, reader._whole is self))
-            setattr(self.inner, name, value)
-
-    monkeypatch.setattr(_texts, "Tokenizer", Watched)
-    reader.tokens(["wake me at six " * 500])
-    assert set(shared) == {("encode_special_tokens", False), ("no_truncation", False), ("encode", True)}
-
-
-# Other languages
-
-
-def test_a_graph_names_its_answers_and_the_folder_has_the_files_of_tokenizers(exported, pipeline):
-    folder = exported
-    names = {prop.key: json.loads(prop.value) for prop in onnx.load(folder / "model.onnx").metadata_props}
-    runtime = OnnxPipeline(folder)
-    assert names["classes"] == runtime.classes_.tolist()
-    assert names["open_label"] == runtime.open_label_
+def test_a_graph_names_its_answers(exported, model):
+    names = {prop.key: json.loads(prop.value) for prop in onnx.load(exported / "model.onnx").metadata_props}
+    assert (names["classes"], names["open_label"]) == (model.classes_.tolist(), model.open_label_)
     assert names["answers"] == [*names["classes"], names["open_label"]]
-    settings = json.loads((folder / "tokenizer_config.json").read_text())
-    assert settings["model_max_length"] == (pipeline[0].max_length or 64)
-    assert json.loads((folder / "special_tokens_map.json").read_text())["pad_token"] == "[PAD]"
-    assert json.loads((folder / "config.json").read_text())["hidden_size"] == 32
 
 
 @pytest.mark.slow
@@ -246,16 +171,6 @@ def test_the_javascript_of_the_guide_answers_as_the_runtime_does(exported, texts
 
 
 class TestAskingBack:
-    def test_it_asks_as_the_package_does(self, model, pipeline, texts, open_texts):
-        new = [*texts, *open_texts]
-        expected = skellipsoid.predict_set(pipeline, new)
-        found, answers = model.predict_set(new), model.answers(new)
-        np.testing.assert_array_equal(found["action"], expected.action)
-        np.testing.assert_array_equal(found["classes"], expected.classes)
-        np.testing.assert_array_equal(answers["action"], expected.action)
-        np.testing.assert_array_equal(answers["candidates"], expected.classes)
-        assert model.predict_set(new, max_classes=1)["classes"].shape == (len(new), 1)
-
     @pytest.mark.parametrize("kind", ["one class", "Mahalanobis", "a rate", "a memory"])
     @pytest.mark.filterwarnings("ignore:Three classes cannot keep")
     def test_of_features(self, kind, tmp_path):
@@ -281,17 +196,6 @@ class TestAskingBack:
         np.testing.assert_array_equal(found["action"], expected.action)
         np.testing.assert_array_equal(found["classes"], expected.classes)
 
-    @pytest.mark.parametrize("value", [0, 4, True, 1.0])
-    def test_other_numbers_of_classes_are_refused(self, model, value):
-        with pytest.raises(ValueError, match=r"^max_classes=.* is not possible; use 1, 2 or 3\.$"):
-            model.predict_set(["one text"], max_classes=value)
-
-    @pytest.mark.parametrize("zones", [{"low": 0.0}, {"low": float("nan"), "high": 0.0, "gap": 0.0}, 3])
-    def test_zones_that_are_none_are_refused(self, copied, zones):
-        changed_manifest(copied, asking=zones)
-        with pytest.raises(ValueError, match="is damaged"):
-            OnnxPipeline(copied)
-
     def test_a_model_without_zones_says_so(self, copied):
         changed_manifest(copied, asking=...)
         older = OnnxPipeline(copied)
@@ -313,9 +217,3 @@ def test_a_long_text_is_not_read_to_its_end(rules):
     assert len(reader._beginning("wake me at six " * 100_000)) < 5000
     left = reader_of(rules, truncation_side="left")
     assert left.tokens(["six " * 500 + "wake"]) != reader.tokens(["six " * 500 + "wake"])
-
-
-@pytest.mark.parametrize("n_threads", [0, -1, 1.0, True, None, "2", 1025, 10**12])
-def test_a_number_of_threads_is_a_whole_number(exported, n_threads):
-    with pytest.raises(ValueError, match=r"^n_threads=.* is not possible; use a whole number from 1 to 1024.$"):
-        OnnxPipeline(exported, n_threads=n_threads)

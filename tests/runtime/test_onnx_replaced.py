@@ -3,7 +3,6 @@
 import itertools
 import json
 import shutil
-import threading
 
 import numpy as np
 import pytest
@@ -51,22 +50,21 @@ CALLED = [
 ]
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_replaced_export_is_one_model_at_every_moment(exports, tmp_path, monkeypatch, moment):
+def test_a_replaced_export_is_one_model_at_every_moment(exports, tmp_path, monkeypatch):
+    """Another export takes its place before or after any step of opening it."""
     for last in itertools.count(1):
         put(exports[0], tmp_path / "model")
-        n_calls = 0
+        moments = itertools.count(1)
 
-        def between(original, last=last):
+        def between(original, last=last, moments=moments):
+            def moment():
+                if next(moments) == last:
+                    put(exports[1], tmp_path / "model")
+
             def call(*given, **options):
-                nonlocal n_calls
-                n_calls += 1
-                is_now = n_calls == last
-                if is_now and moment == "before":
-                    put(exports[1], tmp_path / "model")
+                moment()
                 found = original(*given, **options)
-                if is_now and moment == "after":
-                    put(exports[1], tmp_path / "model")
+                moment()
                 return found
 
             return call
@@ -76,7 +74,7 @@ def test_a_replaced_export_is_one_model_at_every_moment(exports, tmp_path, monke
                 patch.setattr(module, name, between(getattr(module, name)))
             answers = OnnxPipeline(tmp_path / "model").predict(X).tolist()
         assert answers in [[*names, "-1"] for names in NAMES], last
-        if n_calls < last:
+        if next(moments) <= last:
             break
     assert last > len(CALLED)
 
@@ -93,28 +91,3 @@ def test_an_export_that_changes_all_the_time_is_refused(exports, tmp_path, monke
     monkeypatch.setattr(skellipsoid_runtime._folder, "_read", read_changed)
     with pytest.raises(ValueError, match=r"^The model in .* was replaced 30 times while it was opened; open it again"):
         OnnxPipeline(tmp_path / "model")
-
-
-def test_an_export_is_opened_while_others_take_its_place(exports, tmp_path):
-    put(exports[0], tmp_path / "model")
-    ended = threading.Event()
-
-    def export():
-        for source in itertools.cycle(exports[::-1]):
-            if ended.wait(0.002):
-                return
-            put(source, tmp_path / "model")
-
-    thread = threading.Thread(target=export)
-    thread.start()
-    found = []
-    try:
-        while len(found) < 20:
-            try:
-                found.append(OnnxPipeline(tmp_path / "model").predict(X).tolist())
-            except (FileNotFoundError, ValueError) as error:  # between its two moves
-                assert "There is no folder" in str(error) or "cannot be read (" in str(error)  # noqa: PT017
-    finally:
-        ended.set()
-        thread.join()
-    assert all(answers in [[*names, "-1"] for names in NAMES] for answers in found)

@@ -226,14 +226,6 @@ def test_large_classes_are_compared_piece_by_piece(small_pieces, jitter):
     assert falsely_linked(found, units) <= 0.05
 
 
-@pytest.mark.parametrize("decimals", [1, 9], ids=["equal distances", "distinct distances"])
-def test_clusters_are_counted_as_they_are_cut(decimals):
-    rows = np.random.default_rng(0).normal(size=(50, 3)).round(decimals)
-    tree = duplicates._Tree.of(pdist(rows))
-    heights = [-0.5, 0.0, *np.unique(tree.heights), *np.linspace(0.01, 6, 40)]
-    assert tree.n_clusters(heights) == [len(tree.cut(height).first) for height in heights]
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_equal_samples_are_told_from_those_with_equal_hashes(dtype, monkeypatch):
     """Also 0 and −0 are equal, and equal features of two classes are not."""

@@ -26,15 +26,6 @@ def test_folds_divide_every_class_evenly_and_no_block(seed):
         assert counts.max() - counts.min() <= 1
 
 
-def test_folds_count_blocks_that_another_class_has_dealt():
-    # The class 1 shares the blocks 0 to 3, one in each fold, and deals its own four in turn after them.
-    blocks, classes = np.append(np.arange(4), np.arange(8)), np.repeat([0, 1], [4, 8])
-    for rng in (None, np.random.default_rng(0)):
-        folds = fold_numbers(classes, blocks, 4, rng)
-        assert np.bincount(folds[4:]).tolist() == [2, 2, 2, 2]
-        assert folds[:4].tolist() == folds[4:8].tolist()
-
-
 def check_held_out(held, classes, blocks):
     """No block is cut, and every class trains."""
     for block in np.unique(blocks):
@@ -64,20 +55,3 @@ def test_no_block_is_cut_and_every_class_trains(given, fraction, seed):
     held = validation_rows(classes, fraction, np.random.default_rng(seed))
     np.testing.assert_array_equal(held, validation_rows(classes, fraction, np.random.default_rng(seed), alone))
     assert all(held[classes == label].any() for label in np.unique(classes) if (classes == label).sum() > 1)
-
-
-@pytest.mark.parametrize(
-    ("blocks", "classes", "fraction", "wanted"),
-    [
-        # Class 0 shares all its four blocks with class 1, which holds out two of them and no more.
-        (np.tile(np.arange(4), 2), np.repeat([0, 1], 4), 0.5, (2, 2)),
-        # Class 0 holds out one of the blocks 0 to 3, and class 1 two more of the blocks 0 to 9.
-        (np.append(np.arange(4), np.arange(10)), np.repeat([0, 1], [4, 10]), 0.3, (None, 3)),
-    ],
-)
-def test_what_other_classes_hold_out_counts_and_is_not_drawn_again(blocks, classes, fraction, wanted):
-    for seed in range(20):
-        held = validation_rows(classes, fraction, np.random.default_rng(seed), blocks)
-        assert held[classes == 0].any()
-        counts = [int(held[classes == label].sum()) for label in (0, 1)]
-        assert all(count == number for count, number in zip(counts, wanted, strict=True) if number is not None)

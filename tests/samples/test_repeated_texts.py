@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-import sklearn
-import transformers
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
@@ -50,22 +48,6 @@ def test_the_encoder_learns_from_one_of_equal_texts_unless_each_counts(tiny_mode
     assert abs(weights["each"] - weights["once"]).max() > 1e-3
 
 
-def test_equal_texts_are_embedded_once(tiny_model, texts, labels, monkeypatch):
-    embedded, forward = [], transformers.BertModel.forward
-
-    def count(self, input_ids, **options):
-        embedded.append(len(input_ids))
-        return forward(self, input_ids, **options)
-
-    monkeypatch.setattr(transformers.BertModel, "forward", count)
-    encoder = make(tiny_model).fit([*texts, *texts], [*labels, *labels])
-    assert sum(embedded) == len(texts)
-    embedded.clear()
-    features = encoder.transform([texts[0], *texts, texts[3].upper()])
-    assert sum(embedded) == len(texts)  # the model does not see case
-    np.testing.assert_allclose(features[[0, -1]], features[[1, 4]], atol=1e-6)
-
-
 @pytest.mark.parametrize("duplicates", ["once", "off"])
 def test_near_duplicates_are_found_by_their_embeddings(minilm, duplicates):
     train = load_assistant_intents(subset="train")
@@ -77,22 +59,6 @@ def test_near_duplicates_are_found_by_their_embeddings(minilm, duplicates):
     assert linked.mean() > 0.9 if duplicates == "once" else not linked.any()
     once = make(minilm, max_iter=1, duplicates=duplicates).fit(texts, intents).groups_
     np.testing.assert_array_equal(once, np.arange(len(texts)))
-
-
-def test_groups_reach_the_steps_of_a_pipeline(tiny_model, texts, labels):
-    groups = np.arange(len(texts)) // 8
-    steps = [("enc", make(tiny_model)), ("clf", EllipsoidOpenSetClassifier(random_state=0))]
-    pipe = Pipeline(steps).fit(texts, labels, enc__groups=groups, clf__groups=groups)
-    np.testing.assert_array_equal(pipe["enc"].groups_, groups)
-    np.testing.assert_array_equal(pipe["clf"].groups_, groups)
-    scores = pipe.score_samples(texts)
-    assert abs(scores - Pipeline(steps).fit(texts, labels).score_samples(texts)).max() > 1e-4
-    with sklearn.config_context(enable_metadata_routing=True):
-        routed = [(name, step.set_fit_request(groups=True)) for name, step in steps]
-        routed[1][1].set_fit_request(sample_weight=False)
-        np.testing.assert_allclose(
-            Pipeline(routed).fit(texts, labels, groups=groups).score_samples(texts), scores, atol=1e-6
-        )
 
 
 @pytest.mark.slow

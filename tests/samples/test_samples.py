@@ -4,13 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
 from gathered import gathered, numbered, samples
 from scipy import stats
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, find_duplicates
-from skellipsoid._ellipsoid.math.mixtures import draw_mixtures, draw_synthetic_classes
-from skellipsoid._ellipsoid.paper.ellipsoids import hold_out
 from skellipsoid.baselines import BallClassifier
 
 # What is gathered from rows
@@ -44,21 +41,6 @@ def test_equal_rows_become_one_row_and_near_ones_stay(copies, duplicates):
     np.testing.assert_array_equal(found.units, origins[numbers])
     np.testing.assert_array_equal(found.groups, found.units)
     np.testing.assert_array_equal(groups, origins)
-
-
-def test_duplicates_weigh_together_as_much_as_their_mean(copies):
-    rows, classes, origins = copies
-    _, once, _ = gather_all(rows, classes, np.ones(40), None, "once")
-    np.testing.assert_allclose(np.bincount(once.units, once.weights), 1)
-    np.testing.assert_allclose(once.weights[[3, 7, 0]], 1)  # copies are merged, and weigh no more than others
-    np.testing.assert_allclose(once.weights[once.units == 12], 1 / 6)
-    weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
-    numbers, once, _ = gather_all(rows, classes, weights, None, "once")
-    means = np.bincount(origins, weights) / np.bincount(origins)
-    np.testing.assert_allclose(np.bincount(once.units, once.weights), means / means.mean())
-    # Near duplicates share what their unit weighs as they weigh themselves.
-    mine = numbers[once.units == 12]
-    np.testing.assert_allclose(once.weights[once.units == 12] / once.weights[12], weights[mine] / weights[12])
 
 
 def test_equal_rows_of_different_groups_stay_apart(copies):
@@ -175,44 +157,7 @@ def test_centroids_are_weighted_means_and_the_papers_radii_mean_distances():
     np.testing.assert_allclose(clf.radii_, radii, rtol=1e-5)
 
 
-def test_mixtures_draw_rows_by_their_weights():
-    rng = np.random.default_rng(0)
-    classes, weights = rng.permutation(np.repeat([0, 1, 2], [3, 4, 5])), rng.gamma(2, size=12)
-    drawn = draw_mixtures(classes, 20_000, 3, 0.6, np.random.default_rng(0), weights).indices
-    for label in range(3):  # all classes are in each mixture
-        mine = classes == label
-        counts = np.bincount(drawn.ravel(), minlength=12)[mine]
-        assert stats.chisquare(counts, 20_000 * weights[mine] / weights[mine].sum()).pvalue > 0.01
-    first_two = draw_mixtures(classes, 20_000, 2, 0.6, np.random.default_rng(1), weights).indices
-    share = np.bincount(classes, weights) / weights.sum()
-    expected = [  # which class is not in the mixture
-        sum(share[i] * share[j] / (1 - share[i]) for i, j in ((a, b), (b, a))) for a, b in ((1, 2), (0, 2), (0, 1))
-    ]
-    missing = 3 - classes[first_two].sum(axis=1)
-    assert stats.chisquare(np.bincount(missing, minlength=3), 20_000 * np.array(expected)).pvalue > 0.01
-
-
 # Rows that are held out
-
-
-def test_groups_and_duplicates_are_held_out_together():
-    rng = np.random.default_rng(0)
-    groups, units = rng.integers(30, size=80), np.append(np.arange(70), np.arange(10))
-    found = samples(np.arange(80) % 2, weights=rng.uniform(size=80), units=units, groups=groups)
-    chosen = torch.from_numpy(hold_out(found, np.full(80, -1), 0.3, 1))
-    learning, held = found.where(~chosen), found.where(chosen)
-    assert len(held) > 5
-    assert not set(learning.groups) & set(held.groups)
-    assert not set(learning.units) & set(held.units)
-    for part in (learning, held):
-        for row, weight in zip(part.features, part.weights, strict=True):
-            assert found.weights[(found.features == row).all(dim=1)] == weight
-    # Decided samples stay, and others go where their group is.
-    given = np.where(np.arange(80) < 40, chosen, -1)
-    again = hold_out(found, given, 0.3, 2)
-    assert (again[:40] == chosen[:40].numpy()).all()
-    assert not set(groups[again]) & set(groups[~again])
-    assert again[40:].any()
 
 
 # Rows that are far out
@@ -258,17 +203,6 @@ def test_every_class_has_a_reach_of_its_own():
     rows[7] = 0
     rows[100:200] *= 1e4
     assert find_outliers(rows, classes).tolist() == []
-
-
-def test_synthetic_samples_the_classes_deviate_as_rows_of_weight_do():
-    classes = np.tile([0, 1], 20)
-    weights = np.where(np.arange(40) < 20, 1e-12, 1.0)
-    centroids = 10 * np.eye(3)
-    rows = centroids[classes]
-    rows[:, 2] = np.arange(40)
-    means, sources = draw_synthetic_classes(classes, 200, 0.6, np.random.default_rng(0), weights)
-    synthetic = means.of(torch.from_numpy(centroids)).numpy() + (rows - centroids[classes])[sources]
-    assert set(np.round(synthetic[:, 2])) == set(range(20, 40))
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(25, []), (900, []), (1100, [0, 1, 2])])

@@ -60,6 +60,14 @@ def test_the_retry_is_told_in_seconds(exported, texts, serve):
             assert response.status == 200
 
 
+def damaged(rng, content):
+    """Change up to eight bytes."""
+    changed = bytearray(content)
+    for _ in range(rng.randint(1, 8)):
+        changed[rng.randrange(len(changed))] = rng.randrange(256)
+    return bytes(changed)
+
+
 def malformed(rng, n_bodies):
     """Bodies that are damaged at random, of the kinds that clients send."""
     good = json.dumps({"texts": ["wake me at six", "größer \U0001f600", "x" * 50]}).encode()
@@ -67,10 +75,7 @@ def malformed(rng, n_bodies):
     for number in range(n_bodies):
         kind = number % 5
         if kind == 0:  # bytes changed
-            body = bytearray(good)
-            for _ in range(rng.randint(1, 8)):
-                body[rng.randrange(len(body))] = rng.randrange(256)
-            yield bytes(body)
+            yield damaged(rng, good)
         elif kind == 1:  # cut off
             yield good[: rng.randrange(len(good))]
         elif kind == 2:  # noise
@@ -102,11 +107,8 @@ def test_damaged_requests_of_http_end_nothing(serve, exported, texts):
     with serve(exported) as server:
         good = HEAD + b"content-length: 15\r\n\r\n" + b'{"text": "wake"}'[:15]
         for _ in range(100):
-            damaged = bytearray(good)
-            for _ in range(rng.randint(1, 5)):
-                damaged[rng.randrange(len(damaged))] = rng.randrange(256)
             with socket.create_connection(("127.0.0.1", server.port), timeout=10) as opened:
-                opened.sendall(damaged)
+                opened.sendall(damaged(rng, good))
                 opened.shutdown(socket.SHUT_WR)
                 answer = opened.recv(12)
             assert re.fullmatch(rb"HTTP/1.1 (200|4\d\d)", answer) or answer == b""
@@ -118,7 +120,6 @@ def test_damaged_requests_of_http_end_nothing(serve, exported, texts):
     [
         ({"max_batch": 0}, "max_batch=0 is too small; use a number from 1 on."),
         ({"wait_ms": -1}, "wait_ms=-1 is too small; use a number from 0 on."),
-        ({"max_connections": 0}, "max_connections=0 is too small; use a number from 1 on."),
         ({"log_texts": True}, "log_texts=True needs a file to write to"),
     ],
 )

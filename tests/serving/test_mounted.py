@@ -50,11 +50,3 @@ def test_a_mounted_application_answers_and_takes_new_models(exported, exported_l
 
     found = asyncio.run(main())
     assert [(status, answer["label"]) for status, answer in found] == [(200, "alarm"), (200, "ALARM")]
-
-
-def test_each_request_in_a_loop_of_its_own(exported, texts):
-    """As clients for tests do that do not start the application."""
-    app = create_app(exported, SOON)
-    for _ in range(3):
-        found = asyncio.run(call(app, "POST", "/predict", {"texts": texts}))
-        assert (found[0], len(found[1])) == (200, len(texts))

@@ -4,7 +4,6 @@ import gzip
 import json
 import random
 import resource
-import signal
 import socket
 import threading
 import time
@@ -13,7 +12,7 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 import serve_helpers
-from hostile_clients import HEAD, SMALL, attack, connect, memory
+from hostile_clients import HEAD, SMALL, connect, memory
 
 
 def is_closed(opened, seconds=10):
@@ -91,15 +90,6 @@ def test_more_connections_than_may_be_close_those_that_wait(server, texts):
         assert sum(is_closed(opened, 3) for opened in silent[:60]) == 60
 
 
-@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "application/jsonx"])
-def test_what_does_not_call_itself_json_is_refused(server, kind):
-    with closing(server.connect()) as opened:
-        opened.request("POST", "/predict", b'{"text": "a"}', {} if kind is None else {"content-type": kind})
-        response = opened.getresponse()
-        assert response.status == 415
-        assert "must be application/json" in response.read().decode()
-
-
 JSON_HEAD = {"content-type": "application/json"}
 BODY = '{"text": "größer"}'
 
@@ -108,15 +98,13 @@ BODY = '{"text": "größer"}'
     ("headers", "body", "status", "told"),
     [
         ({"Content-Type": "Application/JSON; charset=utf-8"}, BODY.encode(), 200, '"label"'),
-        ({"content-type": 'application/json; a=b; Charset="UTF8"'}, BODY.encode(), 200, '"label"'),
         (JSON_HEAD, BODY.encode("utf-8-sig"), 200, '"label"'),
-        (JSON_HEAD | {"content-encoding": "identity"}, BODY.encode(), 200, '"label"'),
         (JSON_HEAD | {"content-encoding": "gzip"}, gzip.compress(BODY.encode(), mtime=0), 415, "content-encoding"),
         ({"content-type": "application/json; charset=latin-1"}, BODY.encode("latin-1"), 415, "must be utf-8"),
-        ({"content-type": "application/json; charset=utf-16"}, BODY.encode("utf-16"), 415, "must be utf-8"),
-        *((JSON_HEAD, BODY.encode(name), 400, "is UTF-16") for name in ("utf-16", "utf-16-le", "utf-16-be")),
-        (JSON_HEAD, BODY.encode("utf-32"), 400, "is UTF-32"),
+        (JSON_HEAD, BODY.encode("utf-16-be"), 400, "is UTF-16"),
         (JSON_HEAD, BODY.encode("latin-1"), 422, "Invalid JSON"),
+        ({}, BODY.encode(), 415, "must be application/json"),
+        ({"content-type": "application/jsonx"}, BODY.encode(), 415, "must be application/json"),
     ],
 )
 def test_encodings_are_read_or_named(server, headers, body, status, told):
@@ -142,19 +130,15 @@ def answers_to(server, sent):
 
 
 @pytest.mark.parametrize("expect", [b"", b"expect: 100-continue\r\n"])
-@pytest.mark.parametrize("length", [2**20 + 1, 2 * 10**9, 10**19])
-def test_a_body_is_refused_by_its_length_before_it_is_sent(server, expect, length):
-    found = answers_to(server, HEAD + expect + b"content-length: %d\r\n\r\n" % length)
+def test_a_body_is_refused_by_its_length_before_it_is_sent(server, expect):
+    found = answers_to(server, HEAD + expect + b"content-length: 10000000000000000000\r\n\r\n")
     assert found.startswith("HTTP/1.1 413 ")
     assert "the body has more than 1048576 bytes" in found
     assert ("connection: close" in found) == bool(expect)
 
 
-@pytest.mark.parametrize("path", [b"/predict", b"/health", b"/nothing"])
-@pytest.mark.parametrize("is_first", [True, False])
-def test_two_lengths_of_a_body_are_refused_and_nothing_behind_it_is_read(server, path, is_first):
-    lengths = [b"content-length: 5\r\n", b"transfer-encoding: chunked\r\n"]
-    head = HEAD.replace(b"/predict", path) + b"".join(lengths if is_first else lengths[::-1])
+def test_two_lengths_of_a_body_are_refused_and_nothing_behind_it_is_read(server):
+    head = HEAD + b"content-length: 5\r\ntransfer-encoding: chunked\r\n"
     found = answers_to(server, head + b'\r\nc\r\n{"text":"a"}\r\n0\r\n\r\nGET /health HTTP/1.1\r\nhost: x\r\n\r\n')
     assert found.startswith("HTTP/1.1 400 ")
     assert "send one of them" in found
@@ -162,10 +146,9 @@ def test_two_lengths_of_a_body_are_refused_and_nothing_behind_it_is_read(server,
     assert found.count("HTTP/1.1") == 1
 
 
-@pytest.mark.parametrize("path", ["/health", "/ready", "/model", "/metrics"])
-def test_monitors_may_ask_with_head(server, path):
+def test_monitors_may_ask_with_head(server):
     with closing(server.connect()) as opened:
-        opened.request("HEAD", path)
+        opened.request("HEAD", "/health")
         response = opened.getresponse()
         assert (response.status, response.read()) == (200, b"")
         assert int(response.headers["content-length"]) > 0
@@ -232,7 +215,7 @@ def test_without_handles_it_still_says_that_it_is_there(serve, exported, texts):
         assert len(server.output) < 5000
 
 
-@pytest.mark.parametrize("kind", ["head", "body", "answers"])
+@pytest.mark.parametrize("kind", ["body", "answers"])
 def test_no_client_holds_up_the_end(serve, exported, kind):
     with serve(exported, drain_seconds=0) as server, socket.socket() as opened:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -245,24 +228,8 @@ def test_no_client_holds_up_the_end(serve, exported, kind):
                 for _ in range(1000):
                     opened.sendall(request)
         else:
-            opened.sendall(HEAD[:20] if kind == "head" else HEAD + b"content-length: 20\r\n\r\n{")
+            opened.sendall(HEAD + b"content-length: 20\r\n\r\n{")
         time.sleep(0.3)
         begin = time.monotonic()
         assert server.end() == 0
         assert time.monotonic() - begin < 20  # 30 and 60 without a limit
-
-
-@pytest.mark.slow
-def test_a_minute_of_hostile_clients(serve, exported, texts, tmp_path):
-    """Beside them every promised answer is given; ``studies/serve_hostile.py`` does the same for longer."""
-    with serve(exported, body_seconds=2, max_connections=60, log=tmp_path / "answers.jsonl") as server:
-        found = attack(server, texts, 60)
-        assert found["statuses"] == {200}
-        assert found["wrong"] == 0
-        assert found["answers"] > 20
-        assert found["slowest"] < 10
-        assert found["handles"] < 60 + 60
-        assert found["handles after"] < 30
-        # On a busy machine more of the large bodies wait at a time: 17 MiB were seen, on an idle one less than 10.
-        assert found["late growth"] < 40
-        assert server.end(signal.SIGTERM) == 0

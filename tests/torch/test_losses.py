@@ -66,32 +66,6 @@ def test_losses_and_slopes_by_hand(kind, norms, losses, slopes):
     assert loss_of(kind, torch.ones(3)).dtype == torch.float32
 
 
-def test_ablation_losses_by_hand():
-    # A = diag(2, 1/2), c = 0, Δ = 1: known (0.3, 0), of another class (1, 0), pseudo-open (0, 1) and (1, 0).
-    component = tensor([[2, 0], [0, 0.5]])
-    own, far, near = (torch.linalg.vector_norm(component @ tensor(z)) for z in ([0.3, 0], [1, 0], [0, 1]))
-    assert (own.item(), far.item(), near.item()) == pytest.approx((0.6, 2, 0.5))
-
-    def found(*parts):
-        return sum(loss_of(kind, norm, 1.0).item() for kind, norm in parts)
-
-    assert found(("expansion", own)) == 0
-    assert found(("inside", own)) == pytest.approx(0.4)  # ADB
-    assert found(("inside", own), ("other class", far)) == pytest.approx(0.45)  # CLAB
-    assert found(("inside", near)) == pytest.approx(0.5)  # ADB-Gen
-    assert found(("contraction", near)) == pytest.approx(1.0)
-    assert found(("inside", far)) == 0
-    assert found(("contraction", far)) == pytest.approx(0.1839, abs=5e-5)
-
-
-def test_losses_far_inside_and_far_outside_are_finite():
-    norms = torch.tensor([0.0, 1e30], requires_grad=True)
-    losses = loss_of("contraction", norms, 1e3)
-    np.testing.assert_allclose(losses.detach(), [1000.5, 0])
-    losses.sum().backward()
-    assert norms.grad.tolist() == [-1, 0]
-
-
 def literal_contrastive_loss(features, classes, temperature):
     """eq. 2 by double loops over anchors and their partners, the mean over anchors that have one."""
     per_anchor = []

@@ -1,35 +1,31 @@
 """The training loop, and what depends on the machine."""
 
-import sys
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, baselines
-from skellipsoid._base import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
-from skellipsoid._torch.threads import LEAST_OF_THREAD, map_parts, one_thread_each
+from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid._base import explain_out_of_memory, resolve_device, resolve_seed
+from skellipsoid._torch.threads import map_parts, one_thread_each
 from skellipsoid._torch.training_loop import run_epochs, shuffled_batches
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid_runtime._containers import to_numpy
 
 
-def run(losses, scores=None, *, n_iter_no_change=2, tol=0.0, keep_best=None, max_iter=None, verbose=0, **more):
+def run(losses, scores=None, **more):
     """Run epochs that give these losses and scores."""
     losses, scores = iter(losses), None if scores is None else iter(scores)
     return run_epochs(
         lambda: next(losses),
-        max_iter=100 if max_iter is None else max_iter,
-        n_iter_no_change=n_iter_no_change,
-        tol=tol,
+        max_iter=100,
+        n_iter_no_change=2,
+        tol=0.0,
         score=None if scores is None else lambda: next(scores),
-        keep_best=keep_best,
+        keep_best=None,
         label="some model",
-        verbose=verbose,
+        verbose=0,
         **more,
     )
 
@@ -48,28 +44,6 @@ def test_a_flat_score_ends_no_training_whose_loss_falls():
     assert run(losses, flat, waits_while_flat=True).n_iter == 7
     assert run(losses, [0.1, 0.2, *[0.1] * 6], waits_while_flat=True).n_iter == 4
     assert run(losses, [1.0] * 8, waits_while_flat=True).n_iter == 3
-
-
-def test_the_best_epoch_is_kept_even_if_it_improves_by_less_than_tol():
-    kept = []
-    history = run([0] * 9, [0.50, 0.52, 0.51, 0.9], tol=0.1, keep_best=lambda: kept.append("copy"))
-    assert history.scores == [0.50, 0.52, 0.51]
-    assert len(kept) == 2  # the first epoch and the better one
-
-
-def test_the_bar_is_shown_on_request_where_somebody_watches(capsys, monkeypatch):
-    run([3, 2, 1], max_iter=3, verbose=1)  # to a file
-    assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    run([3, 2, 1], max_iter=3)
-    assert capsys.readouterr() == ("", "")
-    run([3, 2, 1], [0.1, 0.2, 0.3], max_iter=3, verbose=1)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "some model" in err
-    assert "3/3" in err
-    assert "loss=1.0000" in err
-    assert "held-out score=0.3000" in err
 
 
 @pytest.mark.parametrize(("n_rows", "batch_size"), [(1, 1), (10, 3), (10, 10), (10, 99), (97, 16), (128, 128)])
@@ -98,35 +72,6 @@ def test_seeds():
     fresh = {resolve_seed(None) for _ in range(8)}
     assert len(fresh) > 1
     assert all(0 <= seed < 2**31 for seed in fresh)
-
-
-def test_seeded_torch_gives_the_state_back():
-    before = torch.random.get_rng_state()
-    drawn = []
-    for _ in range(2):
-        with seeded_torch(3, torch.device("cpu")):
-            drawn.append(torch.rand(4))
-    assert torch.equal(*drawn)
-    assert torch.equal(torch.random.get_rng_state(), before)
-
-
-def test_threads_do_not_share_the_seeded_state():
-    """Each draws what it draws alone, and so does the caller."""
-
-    def draw(seed):
-        with seeded_torch(seed, torch.device("cpu")):
-            drawn = []
-            for _ in range(20):
-                drawn.append(torch.rand(1))
-                time.sleep(0.001)  # another thread's turn
-            return torch.cat(drawn)
-
-    alone = [draw(seed) for seed in range(4)]
-    before = torch.random.get_rng_state()
-    with ThreadPoolExecutor(4) as threads:
-        for together, expected in zip(threads.map(draw, range(4)), alone, strict=True):
-            assert torch.equal(together, expected)
-    assert torch.equal(torch.random.get_rng_state(), before)
 
 
 def test_out_of_memory_names_sizes_and_remedies():
@@ -160,87 +105,6 @@ def two_threads(this_machine):
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(1)
-
-
-def settings():
-    """Threads of OpenMP and of MKL that the operators of this thread use."""
-    told = torch.__config__.parallel_info().splitlines()
-    return torch.get_num_threads(), [line for line in told if "mkl_get_max_threads" in line]
-
-
-class ThreadsOfOperators(TorchDispatchMode):
-    """Collects the numbers of threads that operators of this thread of Python may use."""
-
-    def __init__(self):
-        super().__init__()
-        self.found = set()
-
-    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        self.found.add(torch.get_num_threads())
-        return operator(*args, **(kwargs or {}))
-
-
-def in_thread(function):
-    """Call a function in a thread that begins now."""
-    found = []
-    thread = threading.Thread(target=lambda: found.append(function()))
-    thread.start()
-    thread.join()
-    return found[0]
-
-
-def test_the_setting_is_that_of_this_thread_and_comes_back(two_threads):
-    before = settings()
-    with one_thread_each():
-        inside = settings()
-        with one_thread_each():
-            pass
-        assert settings() == inside != before
-        assert inside[0] == 1
-        # Also of a thread that uses torch for the first time meanwhile.
-        assert in_thread(settings) == before
-    assert settings() == before
-    with pytest.raises(KeyboardInterrupt), one_thread_each():
-        raise KeyboardInterrupt
-    assert settings() == before == in_thread(settings)
-
-
-@pytest.mark.parametrize("many", [True, False])
-def test_parts_are_computed_as_by_a_loop(two_threads, many):
-    meeting = threading.Barrier(2, timeout=30)
-
-    def compute(part):
-        if many:
-            meeting.wait()  # two at once
-        return part * 2, threading.get_ident(), torch.get_num_threads(), torch.is_inference_mode_enabled()
-
-    with torch.inference_mode(), one_thread_each():
-        found = map_parts(compute, range(6), 6 * LEAST_OF_THREAD if many else 5 * LEAST_OF_THREAD)
-    assert [answer for answer, *_ in found] == [0, 2, 4, 6, 8, 10]
-    assert {each[2:] for each in found} == {(1, True)}
-    assert len({ident for _, ident, *_ in found}) == (2 if many else 1)
-
-
-METHODS = [
-    EllipsoidOpenSetClassifier(random_state=0),
-    EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=2), random_state=0),
-    baselines.MahalanobisClassifier(),
-    baselines.BallClassifier(),
-]
-
-
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
-def test_operators_of_a_fit_and_of_answers_have_one_thread(two_threads, method):
-    X, y = make_open_blobs(200, n_known=3, open_share=0.0, random_state=0)
-    with ThreadsOfOperators() as seen:
-        method.fit(X, y)
-        method.predict(X)
-        method.decision_function(X)
-    assert seen.found <= {1}
-    assert torch.get_num_threads() == 2
-    with pytest.raises(ValueError, match="needs at least one known"):
-        method.fit(X, np.full(len(X), -1))
-    assert torch.get_num_threads() == 2
 
 
 def test_the_number_of_threads_does_not_change_a_fit(two_threads, monkeypatch):
@@ -286,25 +150,6 @@ def test_a_missing_device_is_the_cpu_only_on_request(device):
     with pytest.raises(ValueError, match=r"cuda.*is not available on this machine"):
         resolve_device(device)
     assert resolve_device(device, fallback=True) == torch.device("cpu")
-
-
-def test_a_notebook_shows_the_bar_without_a_warning(fresh_python):
-    # What a kernel puts in the place of standard error: no terminal, but it shows carriage returns.
-    script = (
-        "import io, sys, types, warnings\n"
-        "warnings.simplefilter('error')\n"
-        "sys.modules['ipywidgets'] = None\n"
-        "class OutStream(io.StringIO):\n    pass\n"
-        "OutStream.__module__ = 'ipykernel.iostream'\n"
-        "shell = types.SimpleNamespace(config={'IPKernelApp': {}})\n"
-        "sys.modules['IPython'] = types.SimpleNamespace(get_ipython=lambda: shell, version_info=(8, 0))\n"
-        "sys.stderr, kept = OutStream(), sys.stderr\n"
-        "from skellipsoid._torch.training_loop import run_epochs\n"
-        "run_epochs(lambda: 1.0, max_iter=3, n_iter_no_change=9, tol=0, label='bar', verbose=1)\n"
-        "print('bar: 100%' in sys.stderr.getvalue())"
-    )
-    answer = fresh_python(script)
-    assert (answer.stdout, answer.stderr) == ("True\n", "")
 
 
 def test_an_error_of_a_part_is_the_error_of_all(two_threads):

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.spatial.distance import cdist
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -45,24 +44,6 @@ def test_explanation_is_what_the_classifier_says(blobs, clf):
     np.testing.assert_array_equal(why.runner_up_margin, margins[np.arange(len(X)), order[:, 1]])
 
 
-def shares_and_deviations(clf, X, n_axes):
-    why = pd.DataFrame(explain(clf, X, n_axes=9))
-    assert f"share_{n_axes + 1}" not in why
-    shares = why[[f"share_{i}" for i in range(1, n_axes + 1)]].to_numpy()
-    np.testing.assert_allclose(shares.sum(axis=1), why["shared_share"], atol=1e-9)
-    assert (np.diff(shares, axis=1) <= 0).all()
-    np.testing.assert_allclose(why[["shared_share", "own_share", "other_share"]].sum(axis=1), 1, atol=1e-4)
-    return why, shares, why[[f"deviation_{i}" for i in range(1, n_axes + 1)]].to_numpy()
-
-
-def test_the_axes_of_learned_ellipsoids_explain_the_whole_distance(blobs):
-    X, y = blobs
-    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=10), random_state=0).fit(X[y >= 0], y[y >= 0])
-    why, _, deviations = shares_and_deviations(clf, X, n_axes=5)  # of five features
-    np.testing.assert_allclose(why["shared_share"], 1, atol=1e-4)
-    np.testing.assert_allclose((deviations**2).sum(axis=1), (1 - why["margin"]) ** 2, rtol=1e-4)
-
-
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("side", [-1, 1])
 @pytest.mark.parametrize("reach", [0.5, 1.5])
@@ -92,16 +73,6 @@ def test_named_axes_do_not_hang_on_the_seed():
     for name in ("from_1", "to_1", "from_2", "to_2"):
         assert (found[0][name] == found[1][name]).mean() > 0.95
     np.testing.assert_allclose(found[0].share_1, found[1].share_1, atol=0.02)
-
-
-def test_a_sample_of_the_reference_is_at_distance_0_wherever_it_lies():
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 3
-    X = rng.normal(size=(60, 40)) + 9 * y[:, np.newaxis] + 1e6
-    why = explain(EllipsoidOpenSetClassifier(random_state=0).fit(X, y), X, n_axes=0, n_neighbors=2, reference=X)
-    np.testing.assert_array_equal(why.neighbor_1, np.arange(60))
-    assert not why.neighbor_distance_1.any()
-    np.testing.assert_allclose(why.neighbor_distance_2, np.sort(cdist(X, X), axis=1)[:, 1])
 
 
 @pytest.mark.parametrize("output", ["default", "pandas"])

@@ -1,7 +1,6 @@
 """Promise: what ``train`` forecasts is there in Python, without a log, and is no surer than what was held out."""
 
 from copy import deepcopy
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +11,7 @@ from skellipsoid import (
     EllipsoidOpenSetClassifier,
     forecast_answers,
     learn_from_traffic,
-    load,
     predict_set,
-    save,
     set_operating_point,
 )
 from skellipsoid._traffic_model.threshold import Figure
@@ -79,22 +76,6 @@ def test_intervals_widen_with_fewer_groups(share, n, factor):
     few, more, all_there_are = (Figure.of(one, draws, number) for number in (n, factor * n, np.inf))
     assert few.error > more.error > all_there_are.error
     assert few.low <= more.low <= all_there_are.low <= share <= all_there_are.high <= more.high <= few.high
-
-
-def test_groups_count_and_not_their_samples(tmp_path):
-    X, y = make_open_blobs(300, 8, n_known=6, open_share=0, random_state=0)
-    alone = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
-    groups = np.arange(300) // 10
-    grouped = EllipsoidOpenSetClassifier(random_state=0).fit(
-        np.repeat(X[::10], 10, axis=0) + 0.01 * X, y[groups * 10], groups=groups
-    )
-    widths = [forecast_answers(clf).figures for clf in (alone, grouped)]
-    assert widths[1].high[0] - widths[1].low[0] > 1.1 * (widths[0].high[0] - widths[0].low[0])
-    save(grouped, tmp_path / "model")
-    assert forecast_answers(load(tmp_path / "model")).figures.to_dict() == widths[1].to_dict()
-    # As in models that were saved before: each sample is one.
-    grouped._held_out = replace(grouped._held_out, sets=np.arange(len(grouped._held_out)))
-    assert forecast_answers(grouped).figures.high[0] <= widths[1].high[0]
 
 
 def test_what_forecasts_nothing_is_one_sentence(case):

@@ -60,20 +60,6 @@ def taught(world):
     return learn_from_traffic(clf, log, labels, sample_weight=weights), labels, weights
 
 
-def test_learned_messages_are_not_offered_again(world, taught):
-    _, log, truth, chosen = world
-    model, seen = taught[0], set(chosen.rows)
-    for _ in range(2):
-        more = choose_to_label(model, log, 30)
-        assert len(more.rows) == 30
-        assert not seen & set(more.rows)
-        assert more.weights.sum() == pytest.approx(N - len(seen), rel=0.15)
-        seen |= set(more.rows)
-        model = learn_from_traffic(model, log, sheet(truth, more.rows))
-    with pytest.raises(ValueError, match=r"^All 30 messages were learned before; pass messages that came since"):
-        choose_to_label(model, log[chosen.rows])
-
-
 @pytest.mark.parametrize("ends", [(10, 20, 30), (29, 30)])
 def test_a_sheet_that_is_filled_week_by_week_is_one_sheet(world, taught, ends):
     clf, log, truth, chosen = world
@@ -106,30 +92,6 @@ def test_another_label_takes_the_place_of_the_first(world, taught):
     model = learn_from_traffic(model, log, taught[1], sample_weight=taught[2])
     assert model.changes_[-1]["n_samples"] == 5
     np.testing.assert_allclose(model.score_samples(log), taught[0].score_samples(log), atol=1e-4)
-
-
-def test_the_share_starts_from_what_was_learned_and_labels_count_once(world, taught):
-    clf, log, truth, _ = world
-    model, labels, weights = taught
-    untold, told = estimate_open_share(clf, log), estimate_open_share(model, log)
-    assert told.high - told.low < 0.7 * (untold.high - untold.low)
-    assert told.low < np.mean(truth == -1) < told.high
-    assert told.note == "The limits rest on the labels that were learned, 30 of them in this log."
-    again = estimate_open_share(model, log, labels, sample_weight=weights)
-    assert (again.low, again.share, again.high) == (told.low, told.share, told.high)
-    assert told.share == pytest.approx(model.traffic_["open_share"], abs=0.02)
-    twice = estimate_open_share(model, np.concatenate([log, log[labels != None]]))  # noqa: E711
-    assert twice.share == pytest.approx(told.share, abs=0.03)
-    assert told.class_shares.sum() == pytest.approx(1 - told.share)
-
-
-def test_the_line_of_the_same_log_stays_where_learning_placed_it(world, taught):
-    _, log, _, _ = world
-    model, labels, weights = taught
-    before = model.offset_
-    set_operating_point(model, log, labels, sample_weight=weights)
-    assert model.offset_ == pytest.approx(before, abs=0.02)
-    model.offset_ = before
 
 
 def test_a_limit_that_is_set_starts_from_what_was_learned_and_goes_back_to_it(world, taught, tmp_path):
@@ -172,18 +134,6 @@ def test_what_was_learned_is_saved_and_follows_the_classes(world, taught, tmp_pa
     more = np.setdiff1d(np.arange(N), chosen.rows)[:8]
     again = learn_from_traffic(fewer, log[more], np.where(truth[more] == 3, -1, truth[more]))
     assert n_learned(again, log) > 30 - of_three
-
-
-def test_a_message_far_out_makes_no_other_one_a_learned_one():
-    from skellipsoid._ellipsoid.changes.learned import Learned
-
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(20, 4)).astype(np.float32)
-    learned = Learned(
-        features[:10], np.zeros(10, dtype=int), np.ones(10), np.zeros(10), np.ones(10, dtype=bool), np.full(10, np.nan)
-    )
-    far = np.concatenate([features, np.full((1, 4), 1e12, dtype=np.float32)])
-    assert learned.find(far, 1e-4).tolist() == [*range(10), *[-1] * 11]
 
 
 def test_another_log_may_have_another_share(world, taught):

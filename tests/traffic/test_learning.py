@@ -6,22 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skellipsoid
 from skellipsoid import (
     EliDecide,
     EllipsoidOpenSetClassifier,
-    TunedOperatingPointCV,
     choose_to_label,
     estimate_open_share,
     learn_from_traffic,
     set_operating_point,
 )
-from skellipsoid._ellipsoid import methods
-from skellipsoid._held_out.table import HeldOutTable
 from skellipsoid.metrics import open_set_f1_score
 
 N_CLASSES, WIDTH = 12, 8
@@ -133,26 +127,6 @@ def test_what_is_forecast_comes(world):
     assert np.mean(covered) >= 0.7
 
 
-def test_the_given_model_stays_and_what_was_learned_is_kept(world, tmp_path):
-    base, log = world
-    X, y = log(300, 0.2, 11)
-    before = base.score_samples(X)
-    pipe = make_pipeline(StandardScaler(with_mean=False, with_std=False).fit(X), base)
-    learned = quietly(learn_from_traffic, pipe, X, with_labels(y, 40))
-    assert base.offset_ == 0
-    assert base.traffic_ is None
-    np.testing.assert_array_equal(base.score_samples(X), before)
-    skellipsoid.save(learned, tmp_path / "model")
-    loaded = skellipsoid.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.predict(X), learned.predict(X))
-    assert loaded[-1].changes_ == learned[-1].changes_
-    assert loaded[-1].traffic_ == learned[-1].traffic_
-    assert [done["what"] for done in learned[-1].changes_] == ["learn"]
-    # Next week there are more.
-    again = quietly(learn_from_traffic, loaded, log(300, 0.2, 12)[0], with_labels(log(300, 0.2, 12)[1], 40))
-    assert [done["n_samples"] for done in again[-1].changes_] == [40, 40]
-
-
 def test_new_names_become_classes_where_messages_are_enough(world):
     base, log = world
     X, y = log(400, 0.4, 13)
@@ -197,28 +171,6 @@ def test_labelled_messages_are_scored_without_themselves(world, monkeypatch):
     known = np.flatnonzero(y[:60] != -1)
     # A sample lies nearer to a mean that it is a part of.
     assert (np.array([without[i] for i in known]) < learned.score_samples(X[known])).mean() > 0.7
-
-
-def test_held_out_samples_are_scored_once_for_all_parts(world, monkeypatch):
-    base, log = world
-    X, y = log(300, 0.2, 14)
-    prepare, fits = methods.prepare, []
-
-    def learned(*, everywhere):
-        def watched(*given):
-            fits.append(prepare(*given[:5], everywhere or given[5]))
-            return fits[-1]
-
-        fits.clear()
-        with monkeypatch.context() as patch:
-            patch.setattr(methods, "prepare", watched)
-            return quietly(learn_from_traffic, base, X, with_labels(y, 60))
-
-    wanted, found = learned(everywhere=True), learned(everywhere=False)
-    assert [isinstance(prepared.held_out, HeldOutTable) for prepared in fits] == [True] + 5 * [False]
-    np.testing.assert_allclose(found.class_margins(X), wanted.class_margins(X), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found._learned.scores, wanted._learned.scores, rtol=1e-9, atol=1e-9)
-    assert found.offset_ == pytest.approx(wanted.offset_, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -271,57 +223,6 @@ def test_chosen_messages_stand_for_the_log(world):
     # Known messages of this world spread over two deviations, which the model of a log does not foresee.
     assert abs(np.mean(off["chosen"])) < 0.08
     assert np.mean(np.abs(off["chosen"])) <= np.mean(np.abs(off["random"])) + 0.01
-
-
-def test_every_message_has_its_chance_and_copies_have_one_together(world):
-    base, log = world
-    X, _ = log(100, 0.2, 17)
-    X = np.concatenate([X, np.repeat(X[:1], 50, axis=0)])
-    counts, sums = np.zeros(150), np.zeros(150)
-    for seed in range(400):
-        chosen = choose_to_label(base, X, 20, random_state=seed)
-        counts[chosen.rows] += 1
-        sums[chosen.rows] += chosen.weights
-    assert counts[100:].sum() == 0  # the first of the copies stands for all
-    assert counts[0] == 400
-    assert sums[0] / 400 == pytest.approx(51)
-    assert sums[1:100].mean() / 400 == pytest.approx(1, rel=0.05)
-    low = np.argsort(base.score_samples(X[1:100]))[:20] + 1
-    assert counts[low].mean() > 1.5 * counts[1:100][np.argsort(base.score_samples(X[1:100]))[-20:]].mean()
-
-
-def test_messages_that_were_learned_are_not_learned_again(world):
-    clf, log = world
-    X, y = log(300, 0.3, 7)
-    labels = with_labels(y, 30)
-    learned = quietly(learn_from_traffic, clf, X, labels)
-    with pytest.raises(ValueError, match=r"All 30 labelled messages were learned before.*label others"):
-        learn_from_traffic(learned, X, labels)
-    # A single new one is learned; so are equal messages of a model that has not learned them.
-    more = [*labels[:30], y[30], *[None] * 269]
-    again = quietly(learn_from_traffic, learned, X, more)
-    assert [change["n_samples"] for change in again.changes_] == [30, 1]
-    assert quietly(learn_from_traffic, clf, X, more).changes_[-1]["n_samples"] == 31
-
-
-@pytest.mark.parametrize(
-    ("make", "inner"),
-    [
-        (lambda clf: GridSearchCV(clf, {"beta": [0.5]}, cv=2), "best_estimator_"),
-        (lambda clf: TunedOperatingPointCV(clf, rejection_rate=0.1, cv=3), "estimator_"),
-    ],
-)
-def test_what_cannot_learn_is_refused_before_the_work(make, inner):
-    X, y = skellipsoid.datasets.make_open_blobs(60, 3, n_known=3, open_share=0.0, random_state=0)
-    passed = []
-    seen = FunctionTransformer(lambda rows: passed.append(len(rows)) or rows)
-    pipe = make_pipeline(seen, make(EllipsoidOpenSetClassifier(random_state=0))).fit(X, y)
-    passed.clear()
-    with pytest.raises(TypeError, match=rf"cannot change after a fit: [^.]*, such as its {inner}\.$"):
-        learn_from_traffic(pipe, X, y)
-    with pytest.raises(TypeError, match="cannot change after a fit"):
-        skellipsoid.add_classes(pipe, X, y)
-    assert not passed
 
 
 def test_one_message_far_out_makes_no_other_one_learned(world):

@@ -61,20 +61,6 @@ def test_an_alarm_names_the_class_that_new_samples_come_to(traffic):
     assert 0 < monitor.class_alarm_at_[clf.classes_[2]] <= 400
 
 
-def test_batches_give_the_evidence_of_one_update(traffic):
-    clf, draw = traffic
-    rng = np.random.default_rng(0)
-    reference, X = draw(rng, 200, 0.1), draw(rng, 90, 0.4)
-    X[40:50] = X[3]  # ties
-    one = OpenShareMonitor(clf).fit(reference).update(X)
-    many = OpenShareMonitor(clf).fit(reference)
-    for rows in np.split(X, [1, 2, 30, 45, 89]):
-        many.update(rows)
-    assert_allclose(many.log10_evidence_, one.log10_evidence_)
-    assert (many.alarm_at_, many.n_seen_, many.open_share_) == (one.alarm_at_, 90, one.open_share_)
-    assert many.class_alarm_at_ == one.class_alarm_at_
-
-
 def test_a_saved_monitor_goes_on_where_it_was(traffic, tmp_path):
     clf, draw = traffic
     rng = np.random.default_rng(0)

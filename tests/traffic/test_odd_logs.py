@@ -110,24 +110,6 @@ def test_training_samples_tell_nothing_of_the_other_messages(fitted):
     assert np.mean(only.predict(new)[truth[300:] >= 0] == -1) < 0.1
 
 
-@pytest.mark.filterwarnings("ignore:The threshold accepts")  # two features do not tell classes so near apart
-@pytest.mark.parametrize(("n_features", "distance"), [(2, 1), (12, 30), (128, 1)])
-def test_known_messages_alone_are_not_new(n_features, distance):
-    rng = np.random.default_rng(n_features)
-    means, y = distance * rng.normal(size=(5, n_features)), np.repeat(np.arange(5), 60)
-    X, log = (means[y] + rng.normal(size=(300, n_features)) for _ in range(2))
-    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
-    near = means[y] + 1e-3 * rng.normal(size=X.shape)  # nearer than all held-out samples
-    for messages in (log, near):
-        found = estimate_open_share(clf, messages)
-        assert found.low < 0.1
-        assert found.n_trained == 0
-    offset = set_operating_point(clf, near, open_share=0.1).offset_
-    assert np.isfinite(offset)
-    assert np.mean(clf.predict(log) == -1) < 0.3
-    assert (clf.predict(np.full((1, n_features), 1e6)) == -1).all()
-
-
 @pytest.mark.parametrize("distance", [10.0, 1e4])
 def test_equal_up_to_rounding_on_the_scale_of_a_class(distance):
     rng = np.random.default_rng(0)

@@ -1,6 +1,5 @@
 """An operating point that is set: by a rate, by labels of a log, or by a share of open samples."""
 
-import pickle
 import warnings
 from fractions import Fraction
 from math import ceil
@@ -10,11 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matrix_helpers import matrices_of
-from sklearn.ensemble import BaggingClassifier
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import skellipsoid
 from skellipsoid import (
@@ -92,20 +87,6 @@ def test_rates_hold_for_new_rows_on_average(n_rows, rate, kind):
     assert rate - 1 / (n_rows + 1) - 4 * error <= np.mean(shares) <= rate + 4 * error
 
 
-def test_few_open_rows_say_what_they_are_worth(data, fitted):
-    X, y = data
-    rows = np.flatnonzero(y == "-1")[:5]
-    message = (
-        r"too few samples for open_acceptance_rate=0.05 \(of 5 open samples, 19 are needed; 5 can keep 17 % on "
-        r"average, or 45 % with a confidence of 95 %\): the offset is above their highest score"
-    )
-    with pytest.warns(UserWarning, match=message) as caught:
-        set_operating_point(fitted, X[rows], open_acceptance_rate=0.05)
-    assert caught[0].filename == __file__
-    assert (fitted.predict(X[rows]) == "-1").all()
-    set_operating_point(fitted, X[rows], open_acceptance_rate=0.5)  # warnings are errors here
-
-
 @pytest.mark.parametrize("rate", [0.001, 0.05, 0.29, 0.5, 0.99])
 def test_the_rows_that_are_needed_are_the_fewest(rate):
     fewest = max(1, ceil(1 / Fraction(str(rate))) - 1)  # of n + 1 rows, one is 1 / (n + 1)
@@ -114,18 +95,6 @@ def test_the_rows_that_are_needed_are_the_fewest(rate):
     if fewest > 1:
         with pytest.warns(UserWarning, match=f"known samples, {fewest} are needed; {fewest - 1} can keep"):
             set_operating_point(RANKED, rows[1:], rejection_rate=rate)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rates_hold_for_predictions(data, fitted, dtype):
-    X, y = data[0].astype(dtype), data[1]
-    known = y != "-1"
-    assert set_operating_point(fitted, X, y, rejection_rate=0.1) is fitted
-    assert np.mean(fitted.predict(X[known]) == "-1") == 0.095  # 19 of 200 rows, and the 20th lowest is the offset
-    set_operating_point(fitted, X, y, open_acceptance_rate=0.2)
-    assert np.mean(fitted.predict(X[~known]) != "-1") == 0.19  # 19 of 100 rows, and the 20th highest is below
-    set_operating_point(fitted, X[~known], open_acceptance_rate=0.0)
-    assert (fitted.predict(X[~known]) == "-1").all()
 
 
 def test_moving_the_offset_is_scaling_every_radius(data, fitted):
@@ -141,19 +110,6 @@ def test_moving_the_offset_is_scaling_every_radius(data, fitted):
     set_operating_point(fitted)
     assert fitted.offset_ == 0
     assert (fitted.predict_known(X) == known).all()
-
-
-def test_survives_pickle_and_save_and_a_refit_resets_it(data, fitted, tmp_path):
-    X, y = data
-    set_operating_point(fitted, X, y, rejection_rate=0.3)
-    fitted.class_offsets_[1] = 0.1
-    skellipsoid.save(fitted, tmp_path / "model")
-    for copy in (pickle.loads(pickle.dumps(fitted)), skellipsoid.load(tmp_path / "model")):
-        assert copy.offset_ == fitted.offset_ != 0
-        assert copy.class_offsets_.tolist() == fitted.class_offsets_.tolist() != [0, 0]
-        np.testing.assert_array_equal(copy.predict(X), fitted.predict(X))
-    assert fitted.fit(X, y).offset_ == 0
-    assert fitted.class_offsets_.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -175,19 +131,6 @@ def test_errors_are_sentences(data, fitted, rates, labels, match):
     assert fitted.class_offsets_.tolist() == [0, 0]
 
 
-def test_a_frozen_classifier_has_an_operating_point(data, fitted):
-    X, y = data
-    frozen = FrozenEstimator(make_pipeline(StandardScaler().fit(X), fitted))
-    set_operating_point(frozen, X, y, rejection_rate=0.1)
-    assert fitted.offset_ != 0
-    with pytest.raises(TypeError, match="BaggingClassifier has no operating point"):
-        set_operating_point(
-            BaggingClassifier(EllipsoidOpenSetClassifier(random_state=0), n_estimators=2, random_state=0).fit(X, y),
-            X,
-            rejection_rate=0.1,
-        )
-
-
 # The share of open samples
 
 
@@ -196,22 +139,6 @@ def traffic():
     X, y = make_open_blobs(4000, 6, n_known=6, open_share=0.3, random_state=1)
     train = (y != -1) & (np.arange(len(y)) < 2500)
     return EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train]), X[2500:], y[2500:]
-
-
-def test_the_line_rises_with_the_open_share_and_with_its_cost(traffic):
-    clf = traffic[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # where the fitted boundary stays
-        by_share = [set_operating_point(clf, open_share=share).offset_ for share in (0, 0.02, 0.1, 0.6, 0.95, 1)]
-        by_cost = [set_operating_point(clf, open_share=0.05, cost_open=cost).offset_ for cost in (0.02, 1, 50)]
-    assert (np.diff(by_share) >= 0).all()
-    assert by_share[0] < 0 <= by_share[-1]
-    assert np.isfinite(by_share).all()
-    assert (np.diff(by_cost) > 0).all()
-    one = set_operating_point(clf, open_share=0.05, cost_open=0.02).offset_
-    assert set_operating_point(clf, open_share=0.05, cost_open=0.1, cost_reject=5).offset_ == pytest.approx(one)
-    assert set_operating_point(clf, open_share=0.05, cost_reject=50).offset_ == pytest.approx(one)
-    assert set_operating_point(clf).offset_ == 0
 
 
 def test_a_log_and_labels_set_the_line_and_what_was_learned_stays(traffic, tmp_path):
@@ -320,21 +247,6 @@ def test_a_limit_that_rejects_or_accepts_everything_is_told(traffic):
     ):
         set_operating_point(clf, open_share=0.2, cost_open=1e9)
     set_operating_point(clf)
-
-
-def test_few_rows_take_the_lowest_score_with_a_warning(data, fitted):
-    X = data[0]
-    with pytest.warns(
-        UserWarning,
-        match=r"too few samples for rejection_rate=0.05 \(of 18 known samples, 19 are needed; 18 can keep 5.3",
-    ) as caught:
-        set_operating_point(fitted, X[:18], rejection_rate=0.05)
-    assert caught[0].filename == __file__
-    assert fitted.offset_ == fitted.score_samples(X[:18]).min()
-    set_operating_point(fitted, X[:19], rejection_rate=0.05)  # warnings are errors here
-    assert fitted.offset_ == fitted.score_samples(X[:19]).min()
-    set_operating_point(fitted, X[:3], rejection_rate=0.0)
-    assert fitted.offset_ == fitted.score_samples(X[:3]).min()
 
 
 def test_foreign_estimators_are_refused(data):

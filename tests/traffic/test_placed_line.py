@@ -151,31 +151,6 @@ def test_the_share_from_labels_is_covered_and_none_of_thirty_is_not_zero():
     assert 0.01 < high < 0.2
 
 
-def test_weights_undo_a_choice_by_the_score():
-    """Half of the labels are chosen among the lowest tenth of the scores."""
-    told = {"weighted": [], "plain": []}
-    for seed in range(30):
-        held, scores, nearest, truth = made_up(0.0, 0.1, n=1000, seed=seed)
-        rng = np.random.default_rng(seed)
-        is_low = scores < np.quantile(scores, 0.1)
-        low, rest = (rng.permutation(np.flatnonzero(part))[:20] for part in (is_low, ~is_low))
-        labelled = np.zeros(1000)
-        labelled[low] = labelled[rest] = 1
-        chances = np.where(is_low, 20 / is_low.sum(), 20 / (~is_low).sum())
-        for name, weights in (("weighted", labelled / chances), ("plain", labelled)):
-            log = log_of(scores, nearest, truth, weights=weights)
-            told[name].append(log.fit(held).traffic()["open_share"])
-    assert abs(np.mean(told["weighted"]) - 0.1) < 0.03
-    assert np.mean(told["plain"]) > 0.17
-
-
-def test_copies_in_a_log_are_no_evidence():
-    held, *log = made_up(0.6, 0.3, n=30)
-    once = log_of(*log, n_labelled=0).fit(held, (0.01, 0.9))
-    thrice = log_of(*(np.repeat(column, 3) for column in log), n_labelled=0).fit(held, (0.01, 0.9))
-    assert thrice.interval() == pytest.approx(once.interval(), abs=1e-9)
-
-
 def test_a_share_moves_the_limit_of_the_fit_and_nothing_moves_it_back():
     X, y = make_open_blobs(4000, 6, n_known=6, open_share=0.3, random_state=1)
     train = (y != -1) & (np.arange(len(y)) < 2500)
@@ -197,16 +172,6 @@ def test_what_the_constructor_expects_is_the_limit_of_the_fit(parameters):
     if parameters:
         plain = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
         assert abs(clf.radii_[0] / plain.radii_[0] - 1) > 1e-4
-
-
-def test_the_right_class_is_learned_from_labels_and_changes_nothing_else():
-    held, scores, nearest, truth = made_up(0.3, 0.2, seed=1)
-    wrong = np.where(truth < 20, (truth + 1) % 20, truth)
-    models = [log_of(scores, nearest, of, n_labelled=60).fit(held) for of in (truth, wrong)]
-    np.testing.assert_array_equal(models[0].weights, models[1].weights)
-    right, as_wrong = (told_of(held, model)["right"].mean for model in models)
-    assert right > 0.8
-    assert as_wrong < right - 0.1
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.5, 1.0])
@@ -234,11 +199,3 @@ def test_a_forecast_holds_in_its_interval(shift):
         assert np.mean(widths) < widest
         if n_labelled:
             assert abs(np.mean(off)) < 0.04
-
-
-@pytest.mark.parametrize("known", [[0.5], [0.5, 0.5, 0.5], [0.1, 0.7]])
-def test_few_or_equal_held_out_scores_are_no_error(known):
-    held = scored(known=np.array(known))
-    codes = np.zeros(20, dtype=np.int64)
-    found = log_of(np.linspace(-1, 1, 20), codes, codes).fit(held)
-    assert np.isfinite([*found.traffic().values()]).all()

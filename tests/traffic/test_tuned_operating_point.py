@@ -4,12 +4,11 @@ import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.decomposition import PCA
-from sklearn.exceptions import DataConversionWarning, NotFittedError, UnsetMetadataPassedError
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
@@ -116,27 +115,6 @@ class Recorded(EllipsoidOpenSetClassifier):
         return super().score_samples(X)
 
 
-def test_repeated_rows_and_groups_stay_in_one_fold(monkeypatch):
-    X, y = make_open_blobs(300, random_state=0)
-    X, y = X[y != -1], y[y != -1]
-    order = np.random.default_rng(0).permutation(2 * len(X)) % len(X)
-    groups, number = order // 4, {row.tobytes(): i for i, row in enumerate(X)}
-    tuned = TunedOperatingPointCV(Recorded(random_state=0), rejection_rate=0.1, cv=3)
-    for rows_together, passed in ((order, None), (groups, groups)):
-        for name in ("fits", "scored"):
-            monkeypatch.setattr(Recorded, name, [])
-        fitted = clone(tuned).fit(X[order], y[order], groups=passed)
-        *folds, last = [(np.array([number[row.tobytes()] for row in rows]), given) for rows, given in Recorded.fits]
-        assert len(folds) == len(Recorded.scored) == 3
-        for (train, given), rows in zip(folds, Recorded.scored, strict=True):
-            test = np.array([number[row.tobytes()] for row in rows])
-            assert not np.isin(test, train).any()
-            assert passed is None or not np.isin(test // 4, train // 4).any()
-            assert given is None if passed is None else given.tolist() == (train // 4).tolist()
-        assert last[0].tolist() == order.tolist()
-        assert fitted.estimator_.groups_.tolist() == pd.factorize(rows_together)[0].tolist()
-
-
 def test_an_interrupted_last_fit_leaves_the_earlier_one(monkeypatch):
     X, y = make_open_blobs(200, random_state=0)
     X, y = X[y != -1], y[y != -1]
@@ -184,18 +162,6 @@ def test_held_out_samples_and_forecasts_are_those_of_the_folds(blobs):
         )
 
 
-@pytest.mark.parametrize("inside", [lambda clf: clf, lambda clf: make_pipeline(StandardScaler(), clf)])
-def test_weights_reach_the_classifier(blobs, inside):
-    X, y = blobs
-    heavy = np.where(X[:, 0] > np.median(X[:, 0]), 1.0, 0.05)
-    found = [TunedOperatingPointCV(inside(QUICK), cv=3).fit(X, y, sample_weight=w) for w in (None, heavy)]
-    wanted = inside(QUICK)
-    name = "sample_weight" if wanted is QUICK else "ellipsoidopensetclassifier__sample_weight"
-    wanted = clone(wanted).fit(X, y, **{name: heavy})
-    np.testing.assert_allclose(found[1].score_samples(X), wanted.score_samples(X))
-    assert not np.allclose(found[0].score_samples(X), wanted.score_samples(X))
-
-
 @pytest.mark.parametrize("groups", [None, np.arange(500) // 2])
 def test_tuner_around_a_search_and_inside_one(blobs, groups):
     X, y = blobs
@@ -239,24 +205,6 @@ def test_a_search_that_cannot_pass_groups_on_is_named(blobs, around):
         tuned.fit(X, y, groups=np.arange(500) // 2)
     assert [str(warning.message) for warning in caught] == [message]
     assert caught[0].filename == __file__
-
-
-@pytest.mark.parametrize("routing", [False, True])
-def test_groups_through_a_search_over_a_pipeline(blobs, routing):
-    X, y = blobs
-    groups = np.arange(500) // 2
-    with sklearn.config_context(enable_metadata_routing=routing):
-        clf = clone(QUICK).set_fit_request(groups=True) if routing else QUICK
-        search = GridSearchCV(
-            make_pipeline(StandardScaler(), clf),
-            {"ellipsoidopensetclassifier__beta": [0.5]},
-            cv=OpenSetKFold(2),
-            scoring=open_set_f1_scorer,
-        )
-        search.fit(X, y, groups=groups, **({} if routing else {"ellipsoidopensetclassifier__groups": groups}))
-        assert len(np.unique(search.best_estimator_[-1].groups_)) == 250
-        search.fit(X, y, groups=groups)  # what reaches only the splitter without routing
-        assert len(np.unique(search.best_estimator_[-1].groups_)) == (250 if routing else 500)
 
 
 def test_metadata_reach_what_requests_them(blobs, monkeypatch):
@@ -303,13 +251,3 @@ def test_tuner_says_that_folds_have_few_rows(blobs):
         TunedOperatingPointCV(QUICK, rejection_rate=0.005, cv=3).fit(X, y)
     assert len(caught) == 1
     assert caught[0].filename == __file__
-
-
-def test_tuner_takes_a_column_and_needs_labels(blobs):
-    X, y = blobs
-    tuned = TunedOperatingPointCV(QUICK, rejection_rate=0.2, cv=3)
-    with pytest.warns(DataConversionWarning, match="column-vector y"):
-        column = clone(tuned).fit(X, y[:, np.newaxis])
-    np.testing.assert_array_equal(column.predict(X), tuned.fit(X, y).predict(X))
-    with pytest.raises(ValueError, match="TunedOperatingPointCV requires y to be passed, but"):
-        tuned.fit(X, None)

@@ -61,17 +61,6 @@ def test_one_weight_beside_which_others_are_nothing_is_told(told):
 
 
 @pytest.mark.parametrize("factor", FACTORS)
-def test_a_fit_and_its_score_know_no_unit_of_weights(told, factor):
-    _, log, _, weights = told
-    y = np.arange(60) % 5
-    expected, found = (
-        EllipsoidOpenSetClassifier(random_state=0).fit(log, y, sample_weight=unit * weights) for unit in (1.0, factor)
-    )
-    np.testing.assert_allclose(found.score_samples(log), expected.score_samples(log), rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(found.score(log, y, factor * weights), expected.score(log, y, weights))
-
-
-@pytest.mark.parametrize("factor", FACTORS)
 def test_metrics_know_no_unit_of_weights(told, factor):
     _, _, _, weights = told
     rng = np.random.default_rng(1)

@@ -43,6 +43,11 @@ def blobs_file(tmp_path_factory):
 
 
 @pytest.fixture
+def blobs_plan(blobs_file, tmp_path):
+    return {"data": [blobs_file], "ratios": [0.5], "seeds": [0, 1], "cache": tmp_path / "cache"}
+
+
+@pytest.fixture
 def make_record():
     """Make a result: ``make_record(data, ratio, seed, method, f1, **more)``."""
 

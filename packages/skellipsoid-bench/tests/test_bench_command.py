@@ -84,18 +84,10 @@ def test_from_a_plan_to_a_table_and_pictures(folder, capsys):
             "The plan 'no.toml' cannot be read (",
         ),
         (
-            ["table", "--results", "no.jsonl"],
-            "'no.jsonl' cannot be read (",
-        ),
-        (
             ["plot", "stability", "--results", "one.jsonl", "--save", "x.png"],
             "--parameter goes with plot stability",
         ),
         (["plot", "ranks", "--parameter", "a", "--results", "one.jsonl", "--save", "x.png"], "--parameter goes with"),
-        (
-            ["plot", "ranks", "--methods", "b", "--results", "one.jsonl", "--save", "x.png"],
-            "There is no result to draw",
-        ),
         (
             ["run", "--results", "r.jsonl", "--data", "blobs.npz", "--ratios", "0.1", "--methods", "ellipsoid"],
             "5 of 5 runs failed, start again to try them anew; the first is blobs 10% known, seed 0, features, "
@@ -123,9 +115,6 @@ def test_what_cannot_be_done_is_one_sentence(words, message, folder, capsys):
             ["table", "--results", "r", "--save", "t.txt"],
             "'t.txt' names no format; use a name that ends in .md, .rst, .csv, .tex",
         ),
-        (["plot", "ranks", "--results", "r", "--save", "x.doc"], "'x.doc' names no format"),
-        (["plot", "ranks", "--results", "r"], "the following arguments are required: --save"),
-        (["plot", "bars", "--results", "r", "--save", "x.png"], "invalid choice: 'bars'"),
     ],
 )
 def test_words_that_cannot_be_used_are_refused(words, message, capsys):

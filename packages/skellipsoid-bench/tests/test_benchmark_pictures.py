@@ -19,27 +19,6 @@ def lines_of(ax):
     return {name: np.column_stack(handle[0].get_data()).tolist() for handle, name in zip(handles, names, strict=True)}
 
 
-def test_ranks_are_over_the_cases_that_all_methods_have(make_record):
-    f1 = {"a": (90, 80, 70), "b": (80, 70, 60), "c": (70, 75, 50)}
-    records = [make_record(method=name, seed=i, f1=float(x)) for name, each in f1.items() for i, x in enumerate(each)]
-    every = [*records, make_record(method="c", seed=9, f1=100.0)]
-    display = plot_ranks(every, over="cases")
-    assert display.names == ["a", "b", "c"]
-    assert display.n_cases == 3
-    # Seeds of a cell share test samples: by default they count once.
-    cells = plot_ranks([*every, *({**record, "ratio": 0.5, "f1": -record["f1"]} for record in records)])
-    assert cells.n_cases == 2
-    assert "2 cells" in cells.ax_.get_title()
-    assert cells.mean_ranks.tolist() == [2.0, 2.0, 2.0]
-    assert display.mean_ranks.tolist() == [1.0, pytest.approx(7 / 3), pytest.approx(8 / 3)]
-    by_auroc = [{**record, "auroc": -record["f1"]} for record in records]
-    assert plot_ranks(by_auroc, metric="auroc", over="cases").mean_ranks.tolist() == [
-        3.0,
-        pytest.approx(5 / 3),
-        pytest.approx(4 / 3),
-    ]
-
-
 def test_stability_of_what_was_searched_is_that_of_the_folds(make_record):
     def searched(seed, f1, chosen=0.5, **more):
         scores = [

@@ -1,7 +1,5 @@
 """Plans: from arguments, from TOML, and what is refused before anything is run."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +15,6 @@ from skellipsoid_bench._identity import changed_params
 from skellipsoid_bench._plan import make_plan
 
 KINDS = ("encoders", "methods")
-PLANS = Path(__file__).parents[1] / "plans"
 PLAN = """
 data = ["mine", "banking", { name = "again", path = "mine", open_label = "oos" }]
 ratios = [0.5, 1]
@@ -72,32 +69,6 @@ def folder(tmp_path, intents_folder):
     return tmp_path
 
 
-def test_a_plan_names_everything_relative_to_itself(folder, intents_folder):
-    found = plan_of(folder / "plan.toml")
-    plan, path = found.plan, str(intents_folder)
-    # A link is followed, so that a data set has one name.
-    assert found.data == [("intents", path, "-1"), ("banking", None, "-1"), ("again", path, "oos")]
-    assert (plan.ratios, plan.seeds, plan.n_splits) == ([0.5, 1.0], [3], 3)
-    tiny = str(folder / "tiny")
-    names, parameters = zip(*found.encoders, strict=True)
-    assert names == ("none", f"head:{tiny}", "full:some/model", "softmax")
-    own = {"pooling": "auto"}  # the default, but not of the first results
-    assert parameters[1] == {"finetune": "head", "model_name": tiny, **own}
-    assert parameters[2] == {"finetune": "full", "model_name": "some/model", **own}
-    assert parameters[3] == {
-        "finetune": "head",
-        "model_name": tiny,
-        "loss": "softmax",
-        "layers": "auto",  # that of a mapping is the encoder's own default
-        **own,
-    }
-    assert [name for name, _ in found.methods] == ["ellipsoid", "searched"]
-    assert plan.methods[1].path == "sklearn.linear_model._logistic:LogisticRegression"
-    assert found.methods[1] == ("searched", {"max_iter": 500})
-    assert plan.methods[1].search == {"C": [0.1, 1.0]}
-    assert plan.data_home == str(folder / "texts")
-
-
 def test_entries_of_a_plan_are_chosen_by_name(folder):
     some = plan_of(folder / "plan.toml", data=["again"], encoders=["softmax", "none"], methods=["searched"])
     everything = plan_of(folder / "plan.toml")
@@ -121,7 +92,6 @@ def test_the_shipped_corpus_is_a_data_set():
             r"^data has 'nowhere', which is not a data set; use banking, oos, stackoverflow, assistant, ",
         ),
         ({"data": "banking"}, r"^data is 'banking', but must be a list of at least one\.$"),
-        ({"data": []}, r"^data is \[\], but must be a list"),
         (
             {"data": [{"folder": "x"}]},
             r"^data has a table with 'folder', which is unknown; use name, path, open_label, text_column, ",
@@ -129,9 +99,7 @@ def test_the_shipped_corpus_is_a_data_set():
         ({"data": ["banking", "banking"]}, r"^data names 'banking' twice; give each a name of its own\.$"),
         ({"data": [3]}, r"^data has 3; use a name or a table of name, path, open_label, text_column"),
         ({"ratios": [0.0]}, r"^ratios has 0\.0, but the proportion of known classes must be above 0 and at most 1\.$"),
-        ({"ratios": ["a"]}, r"^ratios has 'a', but the proportion"),
         ({"seeds": [-1]}, r"^seeds has -1, but a seed must be a whole number from 0 to 4294967295\.$"),
-        ({"seeds": [0, 0]}, r"^seeds names 0 twice"),
         ({"n_splits": 1}, r"^n_splits is 1, but must be a whole number from 2 on\.$"),
         (
             {"encoders": ["tuned"]},
@@ -146,20 +114,13 @@ def test_the_shipped_corpus_is_a_data_set():
             {"encoders": ["sklearn.svm:SVC"]},
             r"^'sklearn\.svm:SVC' is not a transformer of scikit-learn's kind; it needs fit, transform and ",
         ),
-        ({"encoders": [3]}, r"^encoders has 3, which is not a transformer; it needs fit, transform and get_params\.$"),
         ({"encoders": [{"loss": "softmax"}]}, r"^encoders has \{'loss': 'softmax'\} without a name; give it one"),
-        ({"encoders": [{"name": "e", "seed": 1}]}, r"^encoders has a table with 'seed', which is unknown; use name, "),
         ({"encoders": [{"name": "e", "loss": "x"}]}, r"^The encoder 'e' cannot be used: The 'loss' parameter of Sup"),
         (
             {"methods": ["elipsoid"]},
             r"^'elipsoid' is not a method; use ellipsoid, paper.*, or module:Class for an estimator",
         ),
-        ({"methods": ["no.such:Thing"]}, r"^The method 'no\.such:Thing' cannot be imported \(No module named 'no'\);"),
         ({"methods": ["sklearn.svm:Thing"]}, r"^The method 'sklearn\.svm:Thing' cannot be imported \(module"),
-        (
-            {"methods": ["math:sqrt"]},
-            r"^'math:sqrt' is not a classifier of scikit-learn's kind; it needs fit, predict and",
-        ),
         ({"methods": [{"name": "x"}]}, r"^methods has \{'name': 'x'\} without an estimator; name a method or module"),
         (
             {"methods": [{"estimator": "ellipsoid", "params": {"betta": 1}}]},
@@ -179,18 +140,6 @@ def test_what_cannot_be_run_is_refused_before_anything_is(given, message, tmp_pa
     assert not (tmp_path / "r.jsonl").exists()
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("seeds = [", r"^The plan '.*plan\.toml' is not valid TOML \("),
-        ("jobs = 2", r"^The plan '.*plan\.toml' sets 'jobs', which is unknown; use data, ratios, seeds, encoders, "),
-    ],
-)
-def test_a_plan_that_cannot_be_read_is_refused(content, message, tmp_path, refused):
-    (tmp_path / "plan.toml").write_text(content, encoding="utf-8")
-    refused(message, plan=tmp_path / "plan.toml")
-
-
 ROWS, LABELS = np.arange(12.0).reshape(6, 2), np.array(["a", "b", "a", "b", "a", "b"])
 
 
@@ -202,13 +151,10 @@ ROWS, LABELS = np.arange(12.0).reshape(6, 2), np.array(["a", "b", "a", "b", "a",
             r"^y_train of '.*' has missing labels in row 2; drop them",
         ),
         ({"y_test": np.arange(6) / 2}, r"^Unknown label type: y_test of '.*' holds 0\.5 in row 1, which is no whole"),
-        ({"y_train": np.arange(6).astype("datetime64[D]")}, "^Unknown label type: y_train of .* holds 1970-01-01"),
         ({"y_train": LABELS[:5]}, r"^X_train of '.*x\.npz' has 6 rows, but y_train has the shape \(5,\); save one"),
-        ({"y_test": LABELS[:, np.newaxis]}, r"^X_test of .* has 6 rows, but y_test has the shape \(6, 1\); save one"),
         ({"X_dev": ROWS}, r"but y_dev is missing; save X_train, y_train, X_test, y_test, and X_dev, y_dev where"),
         ({"X_test": ROWS[:, :1]}, r"^X_test of .* has \(1,\) features, but X_train has \(2,\); save the same"),
         ({"X_train": ROWS[np.newaxis]}, r"^X_train of .* is float64 of shape \(1, 6, 2\); save numbers of shape"),
-        ({"X_train": LABELS[:, np.newaxis]}, r"^X_train of .* is <U1 of shape \(6, 1\); save numbers of shape"),
         ({"y_train": LABELS.astype(object)}, r"^The array y_train of .* holds Python objects or is damaged; save"),
     ],
 )
@@ -258,10 +204,6 @@ class NeedsAnArgument:
             r"^The method 'NeedsAnArgument' cannot be made without arguments \(.*'k'\); give",
         ),
         (
-            {"estimator": "ellipsoid", "params": {"beta": -1}},
-            r"^The method 'ellipsoid' cannot be used: The 'beta' param",
-        ),
-        (
             {"estimator": "ellipsoid", "search": {"beta": [1, "x"]}},
             r"^The method 'ellipsoid' cannot be used: The 'beta' p",
         ),
@@ -269,14 +211,6 @@ class NeedsAnArgument:
 )
 def test_methods_that_cannot_be_made_are_refused_before_anything_is_run(method, message, refused):
     refused(message, methods=[method])
-
-
-@pytest.mark.parametrize("path", sorted(PLANS.glob("*.toml")), ids=lambda path: path.stem)
-def test_the_plans_of_the_repository_can_be_run(path):
-    plan = plan_of(path).plan
-    assert plan.methods
-    for method in plan.methods:
-        method.build(0, "cpu", {})
 
 
 def test_an_npz_file_with_a_changed_byte_is_one_sentence_or_what_it_was(tmp_path):
@@ -374,9 +308,6 @@ def test_data_that_cannot_be_used_is_refused(tmp_path):
         ValueError, match=r"^The data set 'mine' has no training row of a class; every label is 'oos'\.$"
     ):
         read(tmp_path, "oos")
-    np.savez(tmp_path / "x.npz", X_train=np.zeros((2, 2)), y_train=[0, 1], X_test=np.zeros((2, 2)))
-    with pytest.raises(ValueError, match=r"but y_test is missing; save X_train, y_train, X_test, y_test, and X_dev"):
-        read(tmp_path / "x.npz")
 
 
 def test_a_method_that_names_an_encoder_that_is_not_there_is_refused(refused):
@@ -394,5 +325,7 @@ def test_a_plan_that_cannot_be_read_is_named(tmp_path, refused):
     refused(message, OSError, plan=tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes("# für\n".encode("latin-1"))
     refused(r"^The plan '.*latin\.toml' is not UTF-8; save it as UTF-8\.$", plan=tmp_path / "latin.toml")
-    (tmp_path / "text.toml").write_text('data = "banking"\n', encoding="utf-8")
-    refused(r"^data is 'banking', but must be a list of at least one\.$", plan=tmp_path / "text.toml")
+    (tmp_path / "open.toml").write_text("seeds = [", encoding="utf-8")
+    refused(r"^The plan '.*open\.toml' is not valid TOML \(", plan=tmp_path / "open.toml")
+    (tmp_path / "jobs.toml").write_text("jobs = 2", encoding="utf-8")
+    refused(r"^The plan '.*jobs\.toml' sets 'jobs', which is unknown; use data, ", plan=tmp_path / "jobs.toml")

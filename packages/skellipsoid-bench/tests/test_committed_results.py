@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from skellipsoid.baselines import MahalanobisClassifier
-from skellipsoid.baselines._threshold import AUTO_THRESHOLD_VERSION
 from skellipsoid_bench import _encoders, read_results
 from skellipsoid_bench._plan import make_plan
 from skellipsoid_bench._runner import _wanted
@@ -32,21 +30,12 @@ PLANS = [
     ("full", "full_h100", None),
     ("literature", "literature", None),
 ]
-#: Classes whose rows were not run anew since their predictions changed; the tables name them. Rows of the frozen MiniLM
-#: in ``methods`` were, but for the closed form; ``elidecide`` and ``literature`` have none.
-CLOSED_FORM = {"EllipsoidOpenSetClassifier"}
-BOTH = {*CLOSED_FORM, "MahalanobisClassifier"}
-EVERY = {*BOTH, "KNNOpenSetClassifier", "PLDAClassifier", "SoftmaxOpenSetClassifier", "MaxLogitClassifier"}
-EVERY |= {"EnergyClassifier"}
-OLDER = {"stability": CLOSED_FORM, "ablations": CLOSED_FORM, "full": BOTH, "full_h100": BOTH}
-OLDER |= {"methods": EVERY, "tuned": EVERY, "mpnet": EVERY}
 #: Classes whose rows have other settings than today's: the paper's trainer, before its patience was counted in steps,
 #: and methods of a logistic regression, before scikit-learn fitted it.
 LOGITS = {"SoftmaxOpenSetClassifier", "MaxLogitClassifier", "EnergyClassifier", "DOCClassifier", "OpenMaxClassifier"}
+CLOSED_FORM = {"EllipsoidOpenSetClassifier"}
 OTHER_SETTINGS = dict.fromkeys(("elidecide", "full", "full_h100"), CLOSED_FORM)
 OTHER_SETTINGS |= dict.fromkeys(("methods", "tuned", "mpnet"), LOGITS)
-#: Rows of methods that no plan has any more.
-FIRST_TRAINER = ("paper's", "paper,", "paper")
 
 
 @pytest.fixture
@@ -79,24 +68,6 @@ def test_no_committed_row_is_run_again(plan, results, encoders, tmp_path):
     again = {name for name in known if wanted[name].difference(rows[name])}
     assert {rows[name]["estimator"] for name in again} <= OTHER_SETTINGS.get(results, set())
     assert "ellipsoid" not in {name[-1] for name in again}  # its settings have not changed
-    older = {name for name in known if rows[name].get("answers_version", {}) != wanted[name].answers}
-    assert {rows[name]["estimator"] for name in older} <= OLDER.get(results, set())
-    if results == "methods":
-        assert {rows[name]["estimator"] for name in older if name[3] in ("none", "none, layers")} <= CLOSED_FORM
-    # Than the last version the rows are older, not than one that there is no more.
-    versions = {version for name in older for version in wanted[name].answers.values()}
-    assert versions <= {AUTO_THRESHOLD_VERSION, MahalanobisClassifier().answers_version}
-
-
-def test_every_row_is_of_a_plan_or_of_the_first_trainer():
-    named = set()
-    for plan in (FOLDER / "plans").glob("*.toml"):
-        named |= {method.name for method in make_plan(plan).methods}
-    for path in sorted((FOLDER / "results").glob("*.jsonl")):
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        if path.stem not in ("timing",) and all("estimator" in row for row in rows):
-            others = {row["method"] for row in rows} - named
-            assert [name for name in others if not name.startswith(FIRST_TRAINER)] == [], path.name
 
 
 @pytest.mark.parametrize("page", ["packages/skellipsoid-bench/README.md", "docs/guide/benchmarks.rst"])

@@ -1,7 +1,6 @@
 """The fetchers, with a real server on this machine and, where they lie beside the repository, the real files."""
 
 import hashlib
-import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field
@@ -41,29 +40,13 @@ def bot(server, monkeypatch):
     return server
 
 
-@dataclass(frozen=True)
-class Truncated:
-    """A body that breaks off half way, as when a connection is lost."""
-
-    body: bytes
-
-
-@dataclass(frozen=True)
-class Stalled:
-    """A body that stops half way and keeps the connection."""
-
-    body: bytes
-
-
 @dataclass
 class Server:
     """Answers with what a test put into ``answers``: one per request, the last one again and again."""
 
-    answers: dict[str, list[bytes | int | Truncated | Stalled]]
+    answers: dict[str, list[bytes | int]]
     url: str = ""
     requests: list[str] = field(default_factory=list)
-    stalled: threading.Event = field(default_factory=threading.Event)
-    released: threading.Event = field(default_factory=threading.Event)
 
 
 @pytest.fixture
@@ -79,15 +62,10 @@ def server(monkeypatch):
             if isinstance(answer, int):
                 self.send_error(answer)
                 return
-            body = answer if isinstance(answer, bytes) else answer.body
             self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
-            self.wfile.write(body if body is answer else body[: len(body) // 2])
-            if isinstance(answer, Stalled):
-                self.wfile.flush()
-                served.stalled.set()
-                served.released.wait(timeout=60)
+            self.wfile.write(answer)
 
         def log_message(self, *args):
             pass
@@ -99,26 +77,15 @@ def server(monkeypatch):
         monkeypatch.setattr(_cache, "_BASE_URL", served.url)
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         yield served
-        served.released.set()
         http.shutdown()
         thread.join()
 
 
 @pytest.fixture(autouse=True)
-def published(monkeypatch, request):
-    """Let the small files above be the published ones, except for tests of the real ones."""
-    if "real_data" not in request.fixturenames:
-        for name, body in CONTENTS.items():
-            monkeypatch.setitem(_cache._SHA256, name, hashlib.sha256(body).hexdigest())
-
-
-@pytest.fixture
-def real_data():
-    """Return the folder of the real files beside the repository."""
-    folder = Path(__file__).resolve().parents[4] / "shared" / "data"
-    if not folder.is_dir():
-        pytest.skip("the folder ../shared/data with the public data sets is not beside the repository")
-    return folder
+def published(monkeypatch):
+    """Let the small files above be the published ones."""
+    for name, body in CONTENTS.items():
+        monkeypatch.setitem(_cache._SHA256, name, hashlib.sha256(body).hexdigest())
 
 
 @pytest.fixture
@@ -141,29 +108,8 @@ def files_below(home):
 # Download --------------------------------------------------------------------------------------------------------
 
 
-def test_download_once_then_read_from_the_folder(server, tmp_path):
-    bunch = fetch_banking77(data_home=tmp_path)
-    assert bunch.data.tolist() == TRAIN_TEXTS
-    assert sorted(server.requests) == sorted(FILES)
-    assert files_below(tmp_path) == set(FILES)
-    assert (tmp_path / "banking/train.tsv").read_bytes() == CONTENTS["banking/train.tsv"]
-
-    again = fetch_banking77(data_home=str(tmp_path))
-    assert again.data.tolist() == TRAIN_TEXTS
-    assert len(server.requests) == len(FILES)
-
-
-@pytest.mark.parametrize("bad", [b"text\tlabel\nevil\tcash\n", Truncated(CONTENTS["banking/train.tsv"])])
-def test_a_download_that_fails_once_is_repeated(server, tmp_path, bad):
-    server.answers["banking/train.tsv"].insert(0, bad)
-    assert fetch_banking77(data_home=tmp_path).data.tolist() == TRAIN_TEXTS
-    assert server.requests.count("banking/train.tsv") == 2
-    assert files_below(tmp_path) == set(FILES)
-
-
-@pytest.mark.parametrize("bad", [404, b"text\tlabel\nevil\tcash\n"])
-def test_a_download_that_keeps_failing_says_where_to_put_the_files(server, tmp_path, no_retry, bad):
-    server.answers["banking/train.tsv"] = [bad]
+def test_a_download_that_keeps_failing_says_where_to_put_the_files(server, tmp_path, no_retry):
+    server.answers["banking/train.tsv"] = [b"text\tlabel\nevil\tcash\n"]
     with pytest.raises(OSError, match="does not exist, and it could not be downloaded") as info:
         fetch_banking77(data_home=tmp_path)
     message = str(info.value)
@@ -195,30 +141,6 @@ def test_a_damaged_file_is_replaced(server, tmp_path):
     assert files_below(tmp_path) == set(FILES)
 
 
-def test_a_killed_download_leaves_no_half_file(server, tmp_path):
-    server.answers["banking/train.tsv"].insert(0, Stalled(CONTENTS["banking/train.tsv"]))
-    script = (
-        "from skellipsoid_bench.datasets import _cache, fetch_banking77\n"
-        f"_cache._BASE_URL = {server.url!r}\n"
-        f"fetch_banking77(data_home={str(tmp_path)!r})\n"
-    )
-    root = Path(__file__).resolve().parents[2]
-    with subprocess.Popen([sys.executable, "-c", script], cwd=root) as process:
-        assert server.stalled.wait(timeout=60)
-        process.kill()
-    assert process.returncode != 0
-    assert not (tmp_path / "banking/train.tsv").exists()
-    assert fetch_banking77(data_home=tmp_path).data.tolist() == TRAIN_TEXTS
-
-
-# A folder that holds the files -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def without_pooch(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-
-
 # What is read ------------------------------------------------------------------------------------------------------
 
 
@@ -243,7 +165,8 @@ def test_the_bot_is_downloaded_from_its_own_addresses(bot, tmp_path):
     assert bot.requests == ["elsewhere/sofmattress_train.csv", "elsewhere/sofmattress_test.csv"]
 
 
-def test_missing_file_without_pooch(server, tmp_path, without_pooch):
+def test_missing_file_without_pooch(server, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ImportError, match=r"needs pooch: pip install 'skellipsoid-bench\[datasets\]', or get "):
         fetch_banking77(data_home=tmp_path)
 

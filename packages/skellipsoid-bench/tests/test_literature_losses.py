@@ -20,17 +20,6 @@ def tensor(*rows):
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def descend(loss, start, steps=300, rate=0.05):
-    """Minimise a loss of a tensor."""
-    value = start.clone().requires_grad_()
-    optimizer = torch.optim.Adam([value], lr=rate)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss(value).backward()
-        optimizer.step()
-    return value.detach()
-
-
 # DA-ADB
 
 
@@ -56,16 +45,6 @@ def test_knn_contrastive_loss_of_one_query():
     assert found.item() == pytest.approx(expected)
 
 
-def test_knn_contrastive_loss_takes_the_nearest_keys_of_the_class_alone():
-    query, classes = tensor([1, 0]), torch.tensor([0])
-    keys, key_classes = tensor([0.8, 0.6], [-1, 0], [1, 0]), torch.tensor([0, 0, 1])
-    nearest, both = (knn_contrastive_loss(query, classes, keys, key_classes, k, 1.0).item() for k in (1, 2))
-    assert nearest == pytest.approx(-log(exp(0.8) / (exp(0.8) + exp(1))))
-    assert both > nearest
-    # The most similar key is of another class: it never is a positive.
-    assert nearest > log(2)
-
-
 # CLAB
 
 
@@ -79,16 +58,6 @@ def test_k_center_contrastive_loss_of_three_members_as_the_public_code_counts():
         losses.append(-torch.log(e[a, b] / (e[a, b] + to_negatives[a] + to_negatives[b] + others)))
     expected = torch.stack(losses).mean()
     torch.testing.assert_close(k_center_contrastive_loss(members, negatives), expected)
-
-
-def test_k_center_contrastive_loss_without_negatives_makes_all_pairs_of_a_group_equal():
-    start = functional.normalize(torch.tensor([[[1.0, 0, 0], [0.9, 0.1, 0], [0, 0.2, 1]]]), dim=2)
-    none = torch.empty(1, 0, 3)
-    found = functional.normalize(
-        descend(lambda x: k_center_contrastive_loss(functional.normalize(x, dim=2), none), start), dim=2
-    )
-    before, after = ((x @ x.transpose(1, 2))[0][[0, 0, 1], [1, 2, 2]] for x in (start, found))
-    assert after.std() < 0.02 < before.std()
 
 
 # MOGB
@@ -120,22 +89,13 @@ def test_a_class_without_a_ball_is_left_out_with_its_samples():
 # DE
 
 
-def test_losses_of_two_layers():
-    # Shares (3/4, 1/4) and (1/2, 1/2) of a sample of class 0.
-    logits = torch.log(tensor([[0.75, 0.25]], [[0.5, 0.5]]))
-    relevance = -log(0.75) - log(0.5)
-    crossed = -(0.75 * log(0.5) + 0.25 * log(0.5))
-    assert layer_losses(logits, torch.tensor([0]), 0.1).item() == pytest.approx(relevance - 0.1 * crossed)
-    assert layer_losses(logits[:1], torch.tensor([0]), 0.1).item() == pytest.approx(-log(0.75))
-
-
 def test_the_redundancy_is_that_with_the_most_similar_earlier_layer():
     generator = torch.Generator().manual_seed(0)
     logits, classes = torch.randn(4, 5, 3, generator=generator), torch.tensor([0, 1, 2, 0, 1])
     crossed = [[functional.cross_entropy(logits[i], logits[j].softmax(1)) for j in range(i)] for i in range(1, 4)]
     expected = sum(functional.cross_entropy(layer, classes) for layer in logits) - 0.3 * sum(map(min, crossed))
     torch.testing.assert_close(layer_losses(logits, classes, 0.3), expected)
-    assert layer_losses(logits, classes, 0.3) < layer_losses(logits, classes, 0.0)
+    torch.testing.assert_close(layer_losses(logits[:1], classes, 0.3), functional.cross_entropy(logits[0], classes))
 
 
 def test_distance_aware_logits_are_finite_everywhere_and_need_one_mean_only():

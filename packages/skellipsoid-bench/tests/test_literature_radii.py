@@ -16,14 +16,6 @@ def mean_loss(distances, negatives, radius, settings):
     return float(radius_loss(distances, negatives, torch.tensor(radius, dtype=torch.float64), settings).mean())
 
 
-def learn(distances, negative=None, settings=ADB, seed=0):
-    distances = torch.tensor(distances, dtype=torch.float64)
-    negatives = None if negative is None else torch.full_like(distances, negative)
-    classes, weights = torch.zeros(len(distances), dtype=torch.long), torch.ones_like(distances)
-    rng = np.random.default_rng(seed)
-    return float(learn_radii(lambda: (distances, negatives), classes, weights, 1, settings, rng)[0][0])
-
-
 @pytest.mark.parametrize(("radius", "loss"), [(1.0, 1.0), (2.0, 2 / 3), (2.5, 5 / 6)])
 def test_adb_loss_of_three_distances(radius, loss):
     assert mean_loss([1, 2, 3], None, radius, ADB) == pytest.approx(loss)
@@ -34,15 +26,6 @@ def test_clab_loss_of_three_distances():
     radii = np.linspace(1, 3, 201)
     losses = [mean_loss([1, 2, 3], 4.0, radius, CLAB) for radius in radii]
     assert radii[np.argmin(losses)] == pytest.approx(2.0)
-
-
-def test_the_adb_radius_is_the_median_distance():
-    assert learn([1.0, 2.0, 3.0]) == pytest.approx(2.0, abs=0.02)
-    assert np.log(np.exp(2) - 1) == pytest.approx(1.8546, abs=1e-4)  # θ of that radius
-    rng = np.random.default_rng(1)
-    gaussian = np.abs(rng.normal(size=2001))
-    assert learn(gaussian) == pytest.approx(0.6745, abs=0.04)  # the median of |N(0, 1)|
-    assert learn(gaussian) == pytest.approx(np.median(gaussian), abs=0.01)
 
 
 def test_each_class_learns_from_its_rows_by_weight():

@@ -1,42 +1,13 @@
 """DE's engine: heads behind all layers, adversarial embeddings, early exit and votes."""
 
-from itertools import pairwise
-
-import numpy as np
 import pytest
 import torch
-import transformers
 
-from skellipsoid._base import Learner
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid_bench.literature._torch.dynamic_ensemble import (
-    EnsembleSettings,
-    Perturbations,
-    Vote,
     ascend,
 )
-from skellipsoid_bench.literature._torch.layers import LayerHeads, LayerRows, layer_list, visit_layers
-
-
-def settings(**changed):
-    defaults = {
-        "normalize": False,
-        "learning_rate": 3e-3,
-        "weight_decay": 0.01,
-        "batch_size": 16,
-        "max_iter": 3,
-        "early_stopping": False,
-        "validation_fraction": 0.25,
-        "n_iter_no_change": 5,
-        "tol": 0.0,
-        "cross_fit": False,
-        "verbose": 0,
-        "redundancy": 0.1,
-        "adversarial_steps": 2,
-        "adversarial_norm": 0.4,
-        "adversarial_rate": 0.15,
-    }
-    return EnsembleSettings(**defaults | changed)
+from skellipsoid_bench.literature._torch.layers import layer_list, visit_layers
 
 
 @pytest.fixture
@@ -44,85 +15,12 @@ def backbone(tiny_model):
     return TextBackbone.load(tiny_model, pooling="mean")
 
 
-@pytest.fixture
-def codes(labels):
-    return np.unique(labels, return_inverse=True)[1]
-
-
 # Layers
-
-
-def test_heads_start_at_the_identity_and_classify_each_layer_alone():
-    heads = LayerHeads(3, 4, 2)
-    means = torch.randn(5, 3, 4)
-    torch.testing.assert_close(heads(means), means)
-    logits = heads.logits(means)
-    assert logits.shape == (3, 5, 2)
-    torch.testing.assert_close(logits[1], means[:, 1] @ heads.class_weight[1].T)
-
-
-def test_rows_are_the_mean_token_vectors_of_all_layers(backbone, texts):
-    rows = LayerRows(backbone, texts)
-    with torch.no_grad():
-        means = rows.plain(np.array([3, 0]))
-        ids = torch.tensor([backbone.tokenize([texts[3]])[0]])
-        states = backbone.transformer(input_ids=ids, output_hidden_states=True).hidden_states
-    assert means.shape == (2, 2, 32)
-    torch.testing.assert_close(means[0], torch.stack([state[0].mean(0) for state in states[1:]]), atol=1e-5, rtol=0)
-    with torch.no_grad():
-        torch.testing.assert_close(means[:, -1], backbone.pooled(rows.table, np.array([3, 0])))
 
 
 @pytest.fixture
 def deep(build_model, tmp_path):
     return TextBackbone.load(build_model(tmp_path / "deep", num_hidden_layers=5), pooling="mean")
-
-
-def of_family(backbone, family):
-    """Give a backbone a random model of another family; ModernBert and T5 normalise what the last layer gives."""
-    size = backbone.transformer.config.vocab_size
-    common = {"vocab_size": size, "pad_token_id": 0, "initializer_range": 0.2}
-    names = {"hidden_size": 32, "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 64}
-    if family == "DistilBert":
-        names = {"dim": 32, "n_layers": 5, "n_heads": 4, "hidden_dim": 64}
-    if family == "T5Encoder":
-        names = {"d_model": 32, "num_layers": 5, "num_heads": 4, "d_ff": 64, "d_kv": 8}
-    if family == "ModernBert":
-        common |= dict.fromkeys(("cls_token_id", "bos_token_id"), 2) | dict.fromkeys(
-            ("sep_token_id", "eos_token_id"), 3
-        )
-    config = getattr(transformers, f"{family.removesuffix('Encoder')}Config")(**common, **names)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        backbone.model.transformer = getattr(transformers, f"{family}Model")(config).eval()
-    return backbone
-
-
-@pytest.mark.parametrize("leaves", ["none", "some", "all"])
-@pytest.mark.parametrize("family", ["Bert", "DistilBert", "MPNet", "ModernBert", "T5Encoder"])
-def test_texts_that_leave_change_nothing_for_the_others(deep, texts, leaves, family):
-    deep = deep if family == "Bert" else of_family(deep, family)
-    tokens = deep.tokenize(texts)
-    with torch.no_grad():
-        expected = LayerRows(deep, texts).plain(np.arange(len(texts)))
-    seen = {}
-
-    def visit(layer, means, running):
-        assert means.shape == (len(running), 32)
-        for row, vector in zip(running.tolist(), means, strict=True):
-            seen[row, layer] = vector
-        goes_on = torch.full((len(running),), layer < 4)
-        if leaves == "some":
-            goes_on &= running % 5 > layer
-        if leaves == "all":
-            goes_on &= layer < 2
-        return goes_on
-
-    visit_layers(deep, tokens, visit)
-    last = {"none": lambda row: 4, "some": lambda row: min(row % 5, 4), "all": lambda row: 2}[leaves]
-    assert seen.keys() == {(row, layer) for row in range(len(texts)) for layer in range(last(row) + 1)}
-    for (row, layer), vector in seen.items():
-        torch.testing.assert_close(vector, expected[row, layer], atol=1e-4, rtol=0)
 
 
 def test_layers_after_the_last_text_has_left_do_not_run_and_no_hook_stays(deep, texts):
@@ -141,28 +39,6 @@ def test_layers_after_the_last_text_has_left_do_not_run_and_no_hook_stays(deep, 
     assert not any(layer._forward_hooks or layer._forward_pre_hooks for layer in layers)
 
 
-# Votes
-
-
-def voted(n_layers, thresholds, exponent, answers):
-    """Votes of texts by the answers of their layers, as many as each needs."""
-    vote, running = Vote(len(answers), n_layers, np.array(thresholds), exponent), np.arange(len(answers))
-    for layer in range(n_layers):
-        if len(running):
-            given = np.array([answers[row][layer] for row in running])
-            running = running[~vote.add(layer, running, given)]
-    assert not len(running)
-    return vote
-
-
-def test_a_text_is_decided_by_enough_votes_of_the_layers_answer():
-    # Needed votes: 1 at the first layer, √2, √3, 2 for class 0; twice that for class 1.
-    vote = voted(4, [1.0, 2.0, 1.5], 0.5, [[0], [1, 0, 0], [2, 2, 2]])
-    assert vote.answers.tolist() == [0, 0, 2]
-    assert vote.exit_layers.tolist() == [1, 3, 3]
-    assert vote.votes.tolist() == [[1, 0, 0], [2, 1, 0], [0, 0, 3]]
-
-
 # Adversarial embeddings
 
 
@@ -174,53 +50,6 @@ def test_a_step_goes_along_the_gradient_and_stays_within_the_norm():
     far = torch.tensor([[[3.0, 4.0]]]).requires_grad_()
     (0 * far).sum().backward()
     torch.testing.assert_close(ascend(far, 0.15, 0.5), torch.tensor([[[0.3, 0.4]]]))
-
-
-def objective_of(backbone, texts, codes, **changed):
-    rows, chosen = LayerRows(backbone, texts), settings(**changed)
-    heads = LayerHeads(2, 32, 4)
-    learner = Learner(rows, heads, codes, 4, np.arange(len(texts)), chosen, np.random.default_rng(0))
-    return chosen.objective(learner)
-
-
-def test_each_pass_has_a_larger_loss_than_the_one_before(build_model, tmp_path, texts, codes):
-    # Without dropout in the text model; the same dropout of the features in each pass.
-    plain = build_model(tmp_path / "plain", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    made = objective_of(
-        TextBackbone.load(plain, pooling="mean"),
-        texts,
-        codes,
-        adversarial_steps=4,
-        adversarial_norm=2.0,
-        redundancy=0.0,
-    )
-    found = []
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        for loss in made.losses(np.arange(16)):
-            loss.backward()
-            found.append(5 * loss.item())
-    assert len(found) == 5
-    assert found[4] > found[1] + 0.01
-    assert abs(found[0] - found[1]) < 0.5
-
-
-def test_the_pieces_of_a_pass_meet_their_own_changes():
-    changes = Perturbations(4.0, 0.15, torch.Generator().manual_seed(0))
-    masks = [torch.ones(2, 3, dtype=torch.long), torch.ones(1, 5, dtype=torch.long)]
-    start = torch.get_rng_state()
-    passes = []
-    for _ in range(3):
-        changed = changes.next_pass()
-        made = [changed(torch.zeros(*mask.shape, 4), mask) for mask in masks]
-        (made[0].sum() - made[1].sum()).backward()
-        passes.append([change.detach() for change in made])
-        changes.ascend()
-    assert torch.equal(torch.get_rng_state(), start)
-    for before, after in pairwise(passes):
-        assert (after[0] - before[0] > 0).all()
-        assert (after[1] - before[1] < 0).all()
-        torch.testing.assert_close((after[1] - before[1]).norm(), torch.tensor(0.15))
 
 
 def test_a_model_without_a_list_of_layers_is_refused(backbone):

@@ -68,11 +68,8 @@ def test_wilcoxon_of_many_pairs_is_scipys(n, tied):
     ("a", "b", "message"),
     [
         ([0.1, 0.2], [0.1], "scores_a has 2 scores and scores_b has 1, but both need one for each of at least two"),
-        ([0.1], [0.2], "scores_a has 1 scores and scores_b has 1, but both need"),
         (np.ma.array([0.1, 0.3], mask=[0, 1]), [0.1, 0.2], "scores_a holds nan: pass finite numbers only"),
-        ([0.1, np.nan], [0.1, 0.2], "scores_a holds nan: pass finite numbers only"),
         ([0.1, 0.2], [0.1, np.inf], "scores_b holds inf: pass finite numbers only"),
-        ([], [], r"scores_a has shape \(0,\), but must be one-dimensional and not empty"),
         ([[0.1, 0.2]], [0.1, 0.2], r"scores_a has shape \(1, 2\), but must be"),
     ],
 )
@@ -95,7 +92,6 @@ def test_holm_is_the_closure_of_bonferroni(p_values):
     ("p_values", "message"),
     [
         ([0.1, 1.2], r"p_values holds 1.2, which is not in \[0, 1\]"),
-        ([-0.1], r"p_values holds -0.1, which is not in \[0, 1\]"),
         ([np.nan], "p_values holds nan: pass finite numbers only"),
         (0.1, r"p_values has shape \(\), but must be one-dimensional"),
     ],

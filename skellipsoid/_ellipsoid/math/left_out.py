@@ -45,9 +45,10 @@ from .tiles import of_like_size
 #: Rounding: a smaller proportion of a class's weight is 0.
 SMALLEST_PROPORTION = 1e-9
 #: Single samples stand in the order of the classes that score them, rather than of their own, where a chunk has fewer
-#: of them for each class: changes are computed more often, and the axes of a class are read less often. A fit of
-#: 32,000 × 384 of 200 classes takes .6 of the time.
-SHORT_RUN = 32
+#: than the first of them for each class, and classes have as many samples as the second: changes are computed more
+#: often, and the axes of a class are read less often. A fit of 32,000 × 384 of 200 classes takes .6 of the time, one of
+#: 8,000 as long as before.
+SHORT_RUN, LONG_AXES = 32, 64
 
 
 def most_elements(device: torch.device) -> int:
@@ -111,13 +112,12 @@ class Chunk(NamedTuple):
     positions: Tensor  # (n_pairs, n_scored) of the samples; −1 pads
     held_out: Tensor  # (n_sets,) class that is held out besides; the number of classes for none
 
-    def of_each_set(self) -> Iterator["Chunk"]:
-        """Divide the chunk into those of one set each."""
-        every = torch.arange(len(self.held_out), device=self.labels.device)
-        for number in every.tolist():
-            mine = torch.nonzero(every[self.numbers] == number).flatten()
-            sets, held_out = self.sets.at(slice(number, number + 1)), self.held_out[number : number + 1]
-            yield Chunk(sets, torch.zeros_like(mine), self.labels[mine], self.positions[mine], held_out)
+    def split(self, n_pairs: int) -> Iterator["Chunk"]:
+        """Divide a chunk of one set into some of so many pairs."""
+        for first in range(0, len(self.labels), n_pairs):
+            part = slice(first, first + n_pairs)
+            numbers = torch.zeros_like(self.labels[part])
+            yield self._replace(numbers=numbers, labels=self.labels[part], positions=self.positions[part])
 
 
 class LeftOutSets:
@@ -184,14 +184,17 @@ class LeftOutSets:
         labels: Tensor,
         n_elements: Callable[[Sets, int], int],
         held_out: Tensor | None = None,
+        are_large: Callable[[Sets], bool] = lambda sets: False,
     ) -> Iterator[Chunk]:
         """Return the samples ``sources``, scored by the classes ``labels``, with their sets.
 
         Classes may be held out besides, one for each sample. ``n_elements`` gives, for sets and a number of samples
-        that a class scores without one of them, about how many elements that takes.
+        that a class scores without one of them, about how many elements that takes. Each set of those that
+        ``are_large`` is one chunk, for what changes without it takes longest.
         """
         place, n_classes = self.place[sources], len(self.freedoms)
         changes = place[:, 1] * (n_classes + 1) + (n_classes if held_out is None else held_out)
+        may_sort = len(self.place) >= LONG_AXES * n_classes
         for number, sets in enumerate(self.of_size):
             mine = torch.nonzero(place[:, 0] == number).flatten()
             if not len(mine):
@@ -206,13 +209,17 @@ class LeftOutSets:
             # Powers of two, unlike the sizes of sets: the number of operators does not depend on how many samples are
             # drawn of a set, as a test asks for; of_like_size gives a bucket more or less.
             n_scored = torch.log2(counts.double()).ceil().long()
+            each_alone = are_large(sets)
+            if each_alone:
+                n_scored = n_scored.amax().expand_as(n_scored)
             for power in torch.unique(n_scored).tolist():
                 some, most = torch.nonzero(n_scored == power).flatten(), 2**power
                 at_once = max(1, most_elements(place.device) // n_elements(sets, most))
-                if sets.members.shape[1] == 1 and at_once < SHORT_RUN * n_classes:
+                if may_sort and sets.members.shape[1] == 1 and at_once < SHORT_RUN * n_classes:
                     some = some[(found[some] % n_classes).argsort(stable=True)]
                 columns = torch.arange(most, device=keys.device)
-                for pairs in torch.split(some, at_once):
+                of_set = torch.unique_consecutive(found // n_classes, return_counts=True)[1] if each_alone else None
+                for pairs in torch.split(some, at_once if of_set is None else of_set.tolist()):
                     # Pairs of one class that scores stand together, for ``ClassAxes.inner_products``.
                     part = pairs[(found[pairs] % n_classes).argsort(stable=True)]
                     places = starts[part].unsqueeze(1) + columns

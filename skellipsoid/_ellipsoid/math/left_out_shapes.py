@@ -21,7 +21,7 @@ from .covariance import (
     typical_variance,
 )
 from .frames import Frame
-from .left_out import Chunk, Sets
+from .left_out import Chunk, Sets, most_elements
 from .low_rank import LowRank, low_rank_changes
 from .refits import Refit, refit, refit_is_faster
 from .views import n_coordinates, view_of
@@ -143,17 +143,6 @@ class LeftOutShapes:
         candidates = frame.means.new_tensor(shrinkages)
         held_out = frame.samples.classes[samples.sources] if self.without_class else None
 
-        def score(chunk: Chunk) -> None:
-            is_refit = is_large(chunk.sets)
-            for part in chunk.of_each_set() if is_refit else [chunk]:
-                view = view_of(frame, self.background, part.sets, as_it_is=is_refit)
-                changes = (refit if is_refit else low_rank_changes)(view, part)
-                pairs = self._pairs(samples, own, part, changes)
-                squares, volumes = changes.scores(own, pairs, candidates, typical, with_volumes=with_volumes)
-                found[0][:, part.positions] = squares
-                if volumes is not None:
-                    found[1][:, part.positions] = volumes.unsqueeze(2).expand_as(squares)
-
         n_axes, n_own = own.axes.shape[2], own.axes.shape[1]
 
         def is_large(sets: Sets) -> bool:
@@ -165,7 +154,21 @@ class LeftOutShapes:
             size = sets.members.shape[1]
             return (2 * n_coordinates(frame, size) + len(shrinkages) * n_own) * (size + n_scored) + n_axes * size
 
-        chunks = frame.sets.chunks(samples.sources, samples.assigned, n_elements, held_out)
+        def score(chunk: Chunk) -> None:
+            as_refit, parts = is_large(chunk.sets), [chunk]
+            view = view_of(frame, self.background, chunk.sets, as_it_is=as_refit)
+            changes = (refit if as_refit else low_rank_changes)(view, chunk)
+            if as_refit:
+                at_once = most_elements(found.device) // n_elements(chunk.sets, chunk.positions.shape[1])
+                parts = list(chunk.split(max(1, at_once)))
+            for part in parts:
+                pairs = self._pairs(samples, own, part, changes)
+                squares, volumes = changes.scores(own, pairs, candidates, typical, with_volumes=with_volumes)
+                found[0][:, part.positions] = squares
+                if volumes is not None:
+                    found[1][:, part.positions] = volumes.unsqueeze(2).expand_as(squares)
+
+        chunks = frame.sets.chunks(samples.sources, samples.assigned, n_elements, held_out, is_large)
         map_parts(score, chunks, 16 * n_samples * n_axes, found.device)
         return found[:, :, :n_samples]
 

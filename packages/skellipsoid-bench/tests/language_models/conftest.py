@@ -22,17 +22,11 @@ class Handler(BaseHTTPRequestHandler):
         with owner.lock:
             owner.requests.append(body)
             owner.authorizations.append(self.headers.get("Authorization"))
-            owner.active += 1
-            owner.most_active = max(owner.most_active, owner.active)
             number = len(owner.requests)
-        try:
-            if self.path != "/v1/chat/completions":
-                self.answer(404, {"detail": "Not Found"})
-                return
+        if self.path == "/v1/chat/completions":
             owner.behave(self, body, number)
-        finally:
-            with owner.lock:
-                owner.active -= 1
+        else:
+            self.answer(404, {"detail": "Not Found"})
 
     def answer(self, status, body, headers=()):
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -64,7 +58,6 @@ class LocalServer:
     def __init__(self, think, knows=("json_schema", "grammar")):
         self.think, self.knows, self.before = think, knows, None
         self.requests, self.authorizations, self.lock = [], [], threading.Lock()
-        self.active = self.most_active = 0
         self.delay = 0.0
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.http.daemon_threads = True
