@@ -99,13 +99,6 @@ class TestTheRate:
         assert {*found.action} == {"ask"}
         assert missed(found, truth) == pytest.approx(clf.asking_["missed"], abs=0.05)
 
-    def test_what_was_forecast_happens(self, clf, case):
-        set_operating_point(clf, open_share=0.2)
-        found, known = predict_set(clf, case[1]), case[2] != -1
-        told = clf.asking_
-        assert abs(np.mean(found.action[known] == "ask") - told["asked"]) < 0.05
-        assert abs(missed(found, case[2]) - told["missed"]) < 0.05
-
     @pytest.mark.parametrize(
         ("given", "msg"),
         [

@@ -16,6 +16,7 @@ from skellipsoid import (
     save,
     set_operating_point,
 )
+from skellipsoid._traffic.equal import equal_messages
 from skellipsoid.datasets import make_open_blobs
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -149,3 +150,22 @@ def test_a_sheet_without_known_messages_does_not_forecast_the_end_of_a_good_mode
         right, error = model.changes_[-1][when]["right"]
         assert abs(right - np.mean(each.predict(new) == truth)) < 2 * error
         assert 0.03 < error < 0.3
+
+
+def test_one_weight_beside_which_others_are_nothing_is_told(world):
+    clf, log, truth = world
+    weights = np.where(np.arange(N) == 3, 1e100, 1.0)
+    with pytest.warns(UserWarning, match=r"^59 of 60 positive weights are less than 1e-12 of the largest, 1e\+100"):
+        found = estimate_open_share(clf, log[:N], truth[:N], sample_weight=weights)
+    assert np.isfinite(found.share)
+
+
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(0, 3), st.integers(0, 10**6))
+def test_equal_messages_are_found_in_any_order_and_beside_an_outlier(n, n_features, n_copies, seed):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(n, n_features)).astype(np.float32)
+    features[0] = rng.choice([1e25, 1e-25])
+    which = np.concatenate([np.arange(n), rng.integers(n, size=n_copies * n)])
+    rows = rng.permutation(which)
+    found = equal_messages(features[rows])
+    assert (found[:, np.newaxis] == found).tolist() == (rows[:, np.newaxis] == rows).tolist()
