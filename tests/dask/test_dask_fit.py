@@ -1,7 +1,5 @@
 """Promise: a fit to partitions is the fit in memory: its moments exactly, its choice by the samples that are drawn."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,30 +76,6 @@ def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(fit, s
     new = torch.from_numpy((X - found._boundaries.mean) / divisor).double()
     margins = wanted.boundaries.prepared(torch.device("cpu"), torch.float64).scorer.all(new)[0]
     np.testing.assert_allclose(found.class_margins(X.astype(np.float64)), margins, atol=1e-4)
-
-
-def test_left_out_scores_are_those_of_all_samples(samples):
-    """A drawn sample, left out of the moments, has the distance that it has in a fit to all samples."""
-    X, y, groups = samples
-    known = y != "-1"
-    rows = torch.from_numpy(((X[known] - X[known].mean(0)) / 3).astype(np.float32))
-    classes = torch.from_numpy(np.unique(y[known], return_inverse=True)[1])
-    whole = Samples.of(rows, classes, groups=groups[known])
-    moments = ClassMoments.of(rows.numpy(), classes.numpy())
-    drawn = groups[known] % 4 == 0
-    part = replace(
-        Samples.of(rows[drawn], classes[drawn], 12, groups=groups[known][drawn]),
-        moments=moments,
-    )
-    opened = torch.empty(0, X.shape[1])
-    chosen = fit_closed_form(whole, opened, 0.6, Expected(), 0)
-    of_part = fit_closed_form(part, opened, 0.6, Expected(), 0, chosen.boundaries.chosen)
-    for boundaries in (chosen, of_part):
-        assert boundaries.held_out is not None
-    wanted, found = chosen.held_out.known, of_part.held_out.known
-    ratio = found.distances / wanted.distances[drawn]
-    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-4)  # the unit is that of the scored samples
-    np.testing.assert_allclose(ratio[0], 1, rtol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -1,17 +1,14 @@
 """The training loop, and what depends on the machine."""
 
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, baselines
-from skellipsoid._base import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
-from skellipsoid._torch.threads import LEAST_OF_THREAD, map_parts, one_thread_each
+from skellipsoid._base import explain_out_of_memory, resolve_device, resolve_seed
+from skellipsoid._torch.threads import map_parts, one_thread_each
 from skellipsoid._torch.training_loop import run_epochs, shuffled_batches
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid_runtime._containers import to_numpy
@@ -77,25 +74,6 @@ def test_seeds():
     assert all(0 <= seed < 2**31 for seed in fresh)
 
 
-def test_threads_do_not_share_the_seeded_state():
-    """Each draws what it draws alone, and so does the caller."""
-
-    def draw(seed):
-        with seeded_torch(seed, torch.device("cpu")):
-            drawn = []
-            for _ in range(20):
-                drawn.append(torch.rand(1))
-                time.sleep(0.001)  # another thread's turn
-            return torch.cat(drawn)
-
-    alone = [draw(seed) for seed in range(4)]
-    before = torch.random.get_rng_state()
-    with ThreadPoolExecutor(4) as threads:
-        for together, expected in zip(threads.map(draw, range(4)), alone, strict=True):
-            assert torch.equal(together, expected)
-    assert torch.equal(torch.random.get_rng_state(), before)
-
-
 def test_out_of_memory_names_sizes_and_remedies():
     with (
         pytest.raises(MemoryError, match=r"^Not enough memory for two large things; take fewer\.$") as caught,
@@ -135,54 +113,12 @@ def settings():
     return torch.get_num_threads(), [line for line in told if "mkl_get_max_threads" in line]
 
 
-class ThreadsOfOperators(TorchDispatchMode):
-    """Collects the numbers of threads that operators of this thread of Python may use."""
-
-    def __init__(self):
-        super().__init__()
-        self.found = set()
-
-    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        self.found.add(torch.get_num_threads())
-        return operator(*args, **(kwargs or {}))
-
-
-@pytest.mark.parametrize("many", [True, False])
-def test_parts_are_computed_as_by_a_loop(two_threads, many):
-    meeting = threading.Barrier(2, timeout=30)
-
-    def compute(part):
-        if many:
-            meeting.wait()  # two at once
-        return part * 2, threading.get_ident(), torch.get_num_threads(), torch.is_inference_mode_enabled()
-
-    with torch.inference_mode(), one_thread_each():
-        found = map_parts(compute, range(6), 6 * LEAST_OF_THREAD if many else 5 * LEAST_OF_THREAD)
-    assert [answer for answer, *_ in found] == [0, 2, 4, 6, 8, 10]
-    assert {each[2:] for each in found} == {(1, True)}
-    assert len({ident for _, ident, *_ in found}) == (2 if many else 1)
-
-
 METHODS = [
     EllipsoidOpenSetClassifier(random_state=0),
     EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=2), random_state=0),
     baselines.MahalanobisClassifier(),
     baselines.BallClassifier(),
 ]
-
-
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
-def test_operators_of_a_fit_and_of_answers_have_one_thread(two_threads, method):
-    X, y = make_open_blobs(200, n_known=3, open_share=0.0, random_state=0)
-    with ThreadsOfOperators() as seen:
-        method.fit(X, y)
-        method.predict(X)
-        method.decision_function(X)
-    assert seen.found <= {1}
-    assert torch.get_num_threads() == 2
-    with pytest.raises(ValueError, match="needs at least one known"):
-        method.fit(X, np.full(len(X), -1))
-    assert torch.get_num_threads() == 2
 
 
 def test_the_number_of_threads_does_not_change_a_fit(two_threads, monkeypatch):
@@ -228,25 +164,6 @@ def test_a_missing_device_is_the_cpu_only_on_request(device):
     with pytest.raises(ValueError, match=r"cuda.*is not available on this machine"):
         resolve_device(device)
     assert resolve_device(device, fallback=True) == torch.device("cpu")
-
-
-def test_a_notebook_shows_the_bar_without_a_warning(fresh_python):
-    # What a kernel puts in the place of standard error: no terminal, but it shows carriage returns.
-    script = (
-        "import io, sys, types, warnings\n"
-        "warnings.simplefilter('error')\n"
-        "sys.modules['ipywidgets'] = None\n"
-        "class OutStream(io.StringIO):\n    pass\n"
-        "OutStream.__module__ = 'ipykernel.iostream'\n"
-        "shell = types.SimpleNamespace(config={'IPKernelApp': {}})\n"
-        "sys.modules['IPython'] = types.SimpleNamespace(get_ipython=lambda: shell, version_info=(8, 0))\n"
-        "sys.stderr, kept = OutStream(), sys.stderr\n"
-        "from skellipsoid._torch.training_loop import run_epochs\n"
-        "run_epochs(lambda: 1.0, max_iter=3, n_iter_no_change=9, tol=0, label='bar', verbose=1)\n"
-        "print('bar: 100%' in sys.stderr.getvalue())"
-    )
-    answer = fresh_python(script)
-    assert (answer.stdout, answer.stderr) == ("True\n", "")
 
 
 def test_an_error_of_a_part_is_the_error_of_all(two_threads):

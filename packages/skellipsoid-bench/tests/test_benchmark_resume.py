@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -89,20 +88,6 @@ def test_nothing_is_lost_and_nothing_is_run_twice_after_kills(start, tmp_path):
     assert sorted(record["seed"] for record in records) == SEEDS
     # Only what was under way when it was killed was fitted again.
     assert len(SEEDS) <= lines_of(fits) <= len(SEEDS) + n_kills
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL elsewhere")
-def test_processes_end_with_the_one_that_started_them(start, tmp_path):
-    results, fits = tmp_path / "r.jsonl", tmp_path / "fits.txt"
-    process = start("--jobs", "2")
-    wait_for(lambda: lines_of(results) >= 4, process)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    workers = {int(line.split()[0]) for line in fits.read_text(encoding="utf-8").splitlines()}
-    assert process.pid not in workers
-    wait_for(lambda: not any(map(is_alive, workers)))
-    assert read_results(results)
 
 
 def is_alive(pid):

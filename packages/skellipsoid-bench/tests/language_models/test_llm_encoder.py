@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 import torch
+from container_helpers import KINDS
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
@@ -79,6 +80,14 @@ def test_a_precision_that_overflows_is_said(build_causal):
     with pytest.raises(ValueError, match=r"features that are not finite in the precision 'float16'; use dtype="):
         encoder.transform(TEXTS)
     assert np.isfinite(encoder.set_params(dtype="float32").fit(TEXTS).transform(TEXTS)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS[::4], ids=str)
+def test_texts_of_every_container(tiny_causal, kind):
+    expected = LLMTextEncoder(tiny_causal).fit(TEXTS).transform(TEXTS)
+    encoder = LLMTextEncoder(tiny_causal)
+    np.testing.assert_array_equal(encoder.fit_transform(kind.texts(TEXTS)), expected)
+    np.testing.assert_array_equal(encoder.transform(kind.texts(TEXTS)), expected)
 
 
 @pytest.mark.parametrize(

@@ -277,27 +277,6 @@ def test_an_interrupted_run_goes_on(serve, tmp_path):
     assert len(server.requests) - n_before == 400 - n_kept
 
 
-@pytest.mark.slow
-def test_ctrl_c_keeps_the_answers(serve):
-    server = serve()
-    server.delay = 0.05
-    script = (
-        "import os, signal, threading\n"
-        "from skellipsoid_bench.language_models import PromptOpenSetClassifier\n"
-        f"clf = PromptOpenSetClassifier(base_url={server.url!r}, n_concurrent=2).fit({TRAIN!r}, {LABELS!r})\n"
-        f"texts = {many(60)!r}\n"
-        "clf.predict(['wake'])\n"
-        "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-        "try:\n    clf.predict(texts)\n"
-        "except KeyboardInterrupt:\n    print('stopped', len(clf._memory) > 3, len(clf._memory))\n"
-        "print(len(clf.predict(texts)), clf.last_call_['n_from_cache'] + clf.last_call_['n_requests'])\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.stdout.split()[:2] == ["stopped", "True"], done.stderr
-    assert done.stdout.splitlines()[1] == "60 60"
-    assert len(server.requests) == 61  # nothing was asked twice
-
-
 @pytest.mark.parametrize("content", [b"my notes, which must stay\n" * 100, b"SQLite format 3\x00 damaged" * 50])
 def test_a_file_of_something_else_is_no_cache(serve, tmp_path, content):
     path = tmp_path / "notes.txt"

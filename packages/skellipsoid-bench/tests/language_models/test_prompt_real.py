@@ -2,14 +2,11 @@
 
 import importlib.util
 import socket
-import sqlite3
 import subprocess
 import sys
-import threading
 import time
 import urllib.error
 import urllib.request
-from contextlib import closing
 
 import pytest
 
@@ -74,26 +71,3 @@ def test_a_text_that_is_too_long_is_one_sentence_and_loses_nothing(server, tmp_p
         clf.predict(["wake me", "lamp " * 600])
     assert clf.predict(["wake me"]).shape == (1,)
     assert clf.last_call_["n_from_cache"] == 1
-
-
-def test_a_server_that_is_killed_half_way_loses_nothing(server, smollm, tmp_path):
-    _, process = server
-    clf = fitted(server, constraint="grammar", n_concurrent=2, max_retries=1, cache=tmp_path / "answers.sqlite")
-    clf.predict(NEW[:1])
-    texts = [f"{word} {i}" for i in range(200) for word in ("alarm", "lamp")]
-
-    def kill_after_some_answers():
-        with closing(sqlite3.connect(tmp_path / "answers.sqlite", timeout=60)) as connection:
-            while connection.execute("SELECT count(*) FROM answers").fetchone()[0] < 3:
-                time.sleep(0.1)
-        process.kill()
-
-    killer = threading.Thread(target=kill_after_some_answers)
-    killer.start()
-    with pytest.raises(ConnectionError, match=r"no connection: .* of 400 answers are kept in the cache"):
-        clf.predict(texts)
-    killer.join()
-    with pytest.raises(
-        ConnectionError, match=r"check base_url, and that the server runs\. \d+ of 400 answers are kept"
-    ):
-        clf.predict(texts)

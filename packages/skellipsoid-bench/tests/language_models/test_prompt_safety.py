@@ -29,40 +29,6 @@ pytest.importorskip("openai")
 
 
 @pytest.mark.slow
-def test_two_processes_ask_nothing_twice(serve, tmp_path):
-    server, both = serve(), threading.Barrier(2)
-    server.delay = 0.02
-    # The first request of a process is alone; it is answered when the other process has sent one, too.
-    server.before = lambda handler, body, number: number <= 2 and both.wait(60) is None
-    cache = tmp_path / "answers.sqlite"
-    script = (
-        "from skellipsoid_bench.language_models import PromptOpenSetClassifier\n"
-        f"clf = PromptOpenSetClassifier(base_url={server.url!r}, cache={str(cache)!r}, n_concurrent=3)\n"
-        f"clf.fit({TRAIN!r}, {LABELS!r})\n"
-        "print('ready', flush=True)\n"
-        "input()\n"
-        f"print(clf.predict({many(60)!r}).tolist() == ['light', 'alarm'] * 30, clf.last_call_['n_requests'])\n"
-    )
-    command = [sys.executable, "-c", script]
-    processes = [subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, text=True) for _ in range(2)]
-    try:
-        for process in processes:
-            assert process.stdout.readline() == "ready\n", process.stderr.read()
-        for process in processes:
-            process.stdin.write("\n")
-            process.stdin.flush()
-        said = [process.communicate(timeout=120) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    assert [out.split()[0] for out, _ in said] == ["True"] * 2, said
-    n_asked = [int(out.split()[1]) for out, _ in said]
-    assert sum(n_asked) == len(server.requests) == 60
-    assert min(n_asked) > 0  # they share the work
-    assert [path.name for path in tmp_path.iterdir()] == [cache.name]  # no lock is left
-
-
-@pytest.mark.slow
 def test_what_a_killed_process_asked_is_asked_again(serve, tmp_path):
     server = serve()
     server.delay = 30
