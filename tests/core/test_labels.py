@@ -78,11 +78,8 @@ def test_what_pandas_reads_as_missing_is_told_with_the_remedy(read, name):
     ("y", "message"),
     [
         (["a", 1, *NAMES[2:]], r"{} mixes strings such as 'a' with numbers such as 1, but .*: convert them.*"),
-        (np.array([True, *NAMES[1:]], dtype=object), "{} mixes strings such as 'a' with numbers such as True, but .*"),
         ([b"a", *NAMES[1:]], r"Unknown label type: {} holds b'a' \(bytes\), but labels must be all numbers or all .*"),
-        (NAMES.astype("S"), r"Unknown label type: {} holds b'a' \(\|S1\), but .*"),
         (NUMBERS.astype("M8[D]"), r"Unknown label type: {} holds 1970-01-04 \(datetime64\[D\]\), but .*"),
-        ([1j, *NUMBERS[1:]], r"Complex data not supported: {} holds 1j \(complex\), but .*"),
         (NUMBERS.astype(complex), r"Complex data not supported: {} holds \(3\+0j\) \(complex128\), but .*"),
         ([1, 2, 2**70] * 4, r"Unknown label type: {} holds 1180591620717411303424 \(object\), but .*"),
         ([[0], [1, 2]], r"Unknown label type: {} holds \[0\] \(list\), but .*"),
@@ -115,17 +112,12 @@ def large():
     ("y", "found"),
     [
         (LARGE.astype(float), r"1\.152921504606847e\+18 \(float64\)"),
-        ([2.0**53, *NUMBERS[1:]], r"9007199254740992\.0 \(float64\)"),
-        (-LARGE.astype(float), r"-1\.152921504606847e\+18 \(float64\)"),
         (NUMBERS.astype(np.float32) + 2**24, r"167772\d\d\.0 \(float32\)"),
         (torch.from_numpy(LARGE).float(), r"1\.152921504606847e\+18 \(float32\)"),
         ([*LARGE[1:].tolist(), 1.0], r"1152921504606846979 \(beside floats or negative numbers\)"),
-        ([1.0, *LARGE[1:]], r"1152921504606846979 \(beside floats or negative numbers\)"),
         (pd.Series([1.0, *LARGE[1:].tolist()], dtype=object), r"1152921504606846979 \(beside floats or negative .*\)"),
         ([2**63 + 5, -1, *NUMBERS[2:].tolist()], r"9223372036854775813 \(beside floats or negative numbers\)"),
         (2**63 + NUMBERS.astype(np.uint64), r"9223372036854775811 \(uint64\)"),
-        ([2**63 + 5, *range(2**63, 2**63 + 11)], r"9223372036854775813 \(uint64\)"),
-        (pd.Series(2**63 + NUMBERS.astype(np.uint64), dtype="UInt64"), r"9223372036854775811 \(uint64\)"),
         (pl.Series(2**63 + NUMBERS.astype(np.uint64)), r"9223372036854775811 \(uint64\)"),
     ],
 )
@@ -148,16 +140,11 @@ def test_large_numbers_stay_exact(as_given, large, tmp_path):
     assert clf.score(ROWS, as_given(LARGE)) == share == open_set_accuracy(as_given(LARGE), answers)
     assert clf.score(ROWS, as_given(LARGE + 1)) < 0.5  # other classes, which are open
     assert open_set_accuracy(as_given(LARGE), answers, labels=as_given(clf.classes_)) == share
-    parts = list(OpenSetKFold(3).split(None, as_given(LARGE)))
-    for found, wanted in zip(parts, OpenSetKFold(3).split(None, NUMBERS), strict=True):
-        np.testing.assert_array_equal(np.concatenate(found), np.concatenate(wanted))
     moved = set_operating_point(clf, ROWS, as_given(LARGE), rejection_rate=0.3)
     assert moved.offset_ == set_operating_point(clf, ROWS, LARGE, rejection_rate=0.3).offset_
     grown = add_classes(large, NEW_ROWS, as_given(LARGE[:4] + 1))
     assert grown.classes_.tolist() == [2**60 + 3, 2**60 + 4, 2**60 + 5, 2**60 + 8]
-    merged = merge_classes(
-        add_classes(grown, NEW_ROWS + 0.1, as_given(LARGE[:4] + 1)), {2**60 + 9: as_given(grown.classes_[2:])}
-    )
+    merged = merge_classes(grown, {2**60 + 9: as_given(grown.classes_[2:])})
     assert merged.classes_.tolist() == [2**60 + 3, 2**60 + 4, 2**60 + 9]
     save(remove_classes(merged, as_given(LARGE[:1])), tmp_path / "model")
     assert load(tmp_path / "model").classes_.tolist() == [2**60 + 4, 2**60 + 9]

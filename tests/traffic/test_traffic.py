@@ -132,12 +132,6 @@ def test_what_the_line_learned_is_what_probabilities_use(fitted, blobs):
     assert (predict_open_proba(set_operating_point(clf), X)[:, -1] == before).all()
 
 
-@pytest.mark.parametrize("wrong", [-0.1, 1.5, "half", True])
-def test_a_share_that_is_none_is_refused(fitted, blobs, wrong):
-    with pytest.raises(ValueError, match="is not a proportion"):
-        predict_open_proba(fitted, blobs[2][:5], wrong)
-
-
 @pytest.mark.parametrize("function", [estimate_open_share, predict_open_proba])
 def test_scores_on_another_scale_than_held_out_ones_are_refused(function):
     X, y = make_open_blobs(300, 4, n_known=4, open_share=0.0, random_state=0)
