@@ -1,32 +1,39 @@
 """Promise: every public function gives, for samples, texts, labels and numbers of any container, the array's answer.
 
-The lists below name what is public and takes such data: list what is new. Of the methods, which validate alike, one of
-each template stands for the others. All parameters that take data are given, and all methods that take data are called.
+The lists below name all that is public and takes such data, so that what is new must be listed. All parameters of it
+that take data are given, and all methods of a class that take data are called.
 """
 
 import inspect
 from functools import cache, partial
+from importlib import import_module
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from container_helpers import ARRAYS, KINDS, Given, assert_same
+from container_helpers import ARRAYS, KINDS, Given, assert_same, data_methods, data_parameters
 from sklearn.pipeline import make_pipeline
 
 import skellipsoid
 import skellipsoid_bench
+import skellipsoid_runtime
 from skellipsoid import (
     EllipsoidOpenSetClassifier,
     OpenShareMonitor,
     ScoreOpenSetClassifier,
     SupConTextEncoder,
     TunedOperatingPointCV,
+    baselines,
     metrics,
     model_selection,
     plotting,
 )
 from skellipsoid.metrics import open_set_accuracy
+from skellipsoid_bench import language_models, literature
 
+TESTS = Path(__file__).parents[1]
+OF_BENCH = "../packages/skellipsoid-bench/tests"
 RNG = np.random.default_rng(0)
 KNOWN, OPEN = ["a", "b", "c"], ["d", "-1"]
 CENTRES = {"a": (9, 0, 0), "b": (0, 9, 0), "c": (0, 0, 9), "d": (0, 0, 0), "-1": (-9, -9, -9), "e": (9, 9, 9)}
@@ -117,20 +124,69 @@ UNFITTED = {
 #: Parameters of classes that are fitted; the others take features.
 OF_TEXT = {
     SupConTextEncoder: {"finetune": "head", "max_iter": 2, "cross_fit": False, "early_stopping": True},
+    **{getattr(literature, name): {"max_iter": 1} for name in literature.__all__ if name.endswith("TextEncoder")},
+    literature.DEClassifier: {"max_iter": 1, "n_neighbors": 3},
 }
 OF_FEATURE = {
     EllipsoidOpenSetClassifier: {},
     NearestMean: {},
     TunedOperatingPointCV: {"rejection_rate": 0.2, "cv": 3},
     OpenShareMonitor: {},
+    **{kind: {} for kind in vars(baselines).values() if isinstance(kind, type)},
+    **{getattr(literature, name): {} for name in literature.__all__ if "Text" not in name and name != "DEClassifier"},
 }
 LISTED = [*FUNCTIONS, *ON_MODELS, *UNFITTED, *OF_TEXT, *OF_FEATURE]
-SLOW = {getattr(plotting, name) for name in plotting.__all__}
+#: Classes that need what stands in another folder of tests, and the files that hold them against ``KINDS``.
+ELSEWHERE = {
+    language_models.LLMTextEncoder: f"{OF_BENCH}/language_models/test_llm_encoder.py",
+    language_models.PromptOpenSetClassifier: f"{OF_BENCH}/language_models/test_prompt.py",
+    skellipsoid_runtime.OnnxPipeline: "runtime/test_onnx_pipeline.py",
+}
+#: All but one of each template, as in test_common.py.
+FAST = {EllipsoidOpenSetClassifier, NearestMean, TunedOperatingPointCV, OpenShareMonitor, SupConTextEncoder}
+SLOW = {
+    *OF_TEXT,
+    *OF_FEATURE,
+    *(getattr(plotting, name) for name in plotting.__all__),
+} - FAST
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning"),  # a column as labels
     pytest.mark.filterwarnings("ignore:(3 classes are too few|The reference has 36 samples):UserWarning"),
 ]
+
+
+def public():
+    """Functions and classes that are public, but those for Dask's own collections."""
+    for package in (
+        "",
+        ".baselines",
+        ".datasets",
+        ".metrics",
+        ".model_selection",
+        ".persistence",
+        ".plotting",
+    ):
+        module = import_module(f"skellipsoid{package}")
+        yield from (getattr(module, name) for name in module.__all__)
+    for module in (skellipsoid_runtime, literature, language_models):
+        yield from (getattr(module, name) for name in module.__all__)
+
+
+def takes_data(thing):
+    if inspect.isclass(thing):
+        return bool(data_methods(thing))
+    return callable(thing) and bool(
+        {*data_parameters(thing)} - {"reference"}
+    )  # the benchmark's is the name of a method
+
+
+def test_all_that_takes_data_is_listed():
+    listed = [*LISTED, ScoreOpenSetClassifier, *ELSEWHERE]
+    wanted = [thing for thing in public() if takes_data(thing)]
+    assert [thing for thing in wanted if thing not in listed] == []
+    for path in ELSEWHERE.values():
+        assert "KINDS" in (TESTS / path).read_text(encoding="utf-8")
 
 
 @cache

@@ -362,3 +362,28 @@ def test_a_notebook_shows_a_model_of_many_features_at_once():
     dir(clf)
     clf._repr_html_()
     assert time.process_time() - fitted < 0.1 * (fitted - start)
+
+
+#: Where each parameter acts, by its docstring, and two values of it.
+ACTING = [
+    ("alpha", (0.1, 5.0), {}),
+    ("alpha", (0.1, 5.0), PAPER),
+    ("beta", (0.1, 2.0), {}),
+    ("beta", (0.1, 2.0), PAPER),
+    ("trainer", (None, EliDecide(max_iter=2)), {}),
+    ("duplicates", ("once", "each"), {}),
+    ("duplicates", ("once", "off"), {}),
+    ("outliers", ("drop", "keep"), {}),
+    ("random_state", (0, 1), {}),
+    ("random_state", (0, 1), PAPER),
+]
+
+
+@pytest.mark.filterwarnings("ignore:X has outliers")
+@pytest.mark.parametrize(("name", "values", "settings"), ACTING, ids=lambda value: str(value)[:20])
+def test_each_parameter_acts_where_its_docstring_says_so(name, values, settings):
+    X, y = gaussians(5, distance=1.5, n_features=4)
+    # Some of the rows twice, and an outlier.
+    X, y = np.concatenate([X, X[:30], np.full((1, 4), 1e4)]), np.concatenate([y, y[:30], [0]])
+    one, other = (make(**{**settings, name: value}).fit(X, y) for value in values)
+    assert (one.class_margins(X) != other.class_margins(X)).any()

@@ -10,8 +10,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 from text_models import written
 
-from skellipsoid import SupConTextEncoder, baselines, export_onnx, load, save
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, baselines, export_onnx, load, save
 from skellipsoid._encoders.torch.stored_model import restore
+from skellipsoid.datasets import load_assistant_intents
 from skellipsoid_runtime import OnnxPipeline
 
 
@@ -103,3 +104,22 @@ def test_altered_layers_are_refused(tiny_model, texts, change):
 def test_a_model_that_is_trained_as_a_whole_reads_its_last_layer(tiny_model, texts, labels):
     with pytest.raises(ValueError, match="but finetune='full' trains it; use layers='last', or finetune='head'"):
         make(tiny_model, (0,), finetune="full").fit(texts, labels)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_texts", [2])
+def test_held_out_scores_stay_as_like_fresh_ones_as_with_the_last_layer(n_texts):
+    """The centre is fitted on the training texts; few of them must not make fresh texts look strange."""
+    data = load_assistant_intents()
+    shares = {"last": [], "auto": []}
+    for draw in range(4):
+        order = np.random.default_rng(10 * n_texts + draw).permutation(len(data.target))
+        rank = np.array([(data.target[order[:i]] == data.target[order[i]]).sum() for i in range(len(order))])
+        train, fresh = order[rank < n_texts], order[rank >= n_texts]
+        for layers, found in shares.items():
+            encoder = SupConTextEncoder(finetune="none", layers=layers)
+            clf = EllipsoidOpenSetClassifier(random_state=0)
+            clf.fit(encoder.fit_transform(data.data[train]), data.target[train])
+            found.append((clf.known_p_value(encoder.transform(data.data[fresh])) <= 0.1).mean())
+    assert np.mean(shares["auto"]) == pytest.approx(np.mean(shares["last"]), abs=0.02)
+    assert np.mean(shares["auto"]) < 0.12

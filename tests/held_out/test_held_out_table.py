@@ -7,7 +7,9 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 
+from skellipsoid._ellipsoid.math.closed_form import MOST_VALIDATION, _subset_for_shapes
 from skellipsoid._ellipsoid.math.geometry import Factors
+from skellipsoid._ellipsoid.math.table_maker import MOST_OF_SET
 from skellipsoid._ellipsoid.paper.ellipsoids import PaperValidator
 from skellipsoid._held_out.table import (
     KNOWN,
@@ -206,3 +208,13 @@ def test_best_scale_without_a_distance_is_one():
     zeros = np.zeros(2, dtype=np.int64)
     assert chosen(np.zeros(2), zeros, zeros, [(np.array([1.0]), zeros[:1])], 1) == (1.0, 0.0)
     assert chosen(np.empty(0), none, none, [], 2) == (1.0, 0.0)
+
+
+def test_of_many_samples_a_few_of_each_set_choose_the_shapes():
+    n_samples, n_sets = 2 * MOST_VALIDATION, 100
+    sets = np.arange(n_samples) % n_sets
+    samples = Samples.of(torch.zeros(n_samples, 1), torch.zeros(n_samples, dtype=torch.long), groups=sets)
+    scored = torch.arange(n_samples)
+    drawn = _subset_for_shapes(samples, scored, np.random.default_rng(0)).numpy()
+    assert (np.bincount(samples.sets[drawn], minlength=n_sets) == MOST_OF_SET).all()
+    assert torch.equal(_subset_for_shapes(samples, scored[:100], np.random.default_rng(0)), scored[:100])

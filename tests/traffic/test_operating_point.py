@@ -15,6 +15,7 @@ import skellipsoid
 from skellipsoid import (
     EllipsoidOpenSetClassifier,
     ScoreOpenSetClassifier,
+    predict_open_proba,
     set_operating_point,
 )
 from skellipsoid.datasets import make_open_blobs
@@ -222,3 +223,18 @@ def test_labels_of_another_kind_are_refused_instead_of_read_as_open():
     with pytest.raises(ValueError, match=r"y holds numbers such as .* and classes_ holds strings"):
         set_operating_point(clf, X, y, rejection_rate=0.1)
     assert clf.offset_ == 0
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_samples_whose_scores_are_infinite_leave_the_limit_finite():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 6)).astype("f4") + 5 * np.repeat(np.eye(6)[:4], 40, axis=0).astype("f4")
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, np.repeat(np.arange(4), 40))
+    log = np.concatenate([X[::2], np.full((30, 6), 3e25, dtype="f4")])
+    assert np.isinf(clf.score_samples(log)).sum() == 30
+    for options in ({"rejection_rate": 0.05}, {"open_acceptance_rate": 0.9}, {"open_share": 0.3}):
+        set_operating_point(clf, log, **options)
+        assert np.isfinite(clf.offset_)
+        assert (clf.predict(log[-30:]) == -1).all()
+    probabilities = predict_open_proba(clf, log)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)

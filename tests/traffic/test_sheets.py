@@ -169,3 +169,19 @@ def test_equal_messages_are_found_in_any_order_and_beside_an_outlier(n, n_featur
     rows = rng.permutation(which)
     found = equal_messages(features[rows])
     assert (found[:, np.newaxis] == found).tolist() == (rows[:, np.newaxis] == rows).tolist()
+
+
+@pytest.mark.parametrize("distance", [1e3, 1e5])
+def test_different_messages_of_far_classes_are_not_equal(distance):
+    rng = np.random.default_rng(0)
+    means, y = distance * rng.normal(size=(6, 8)), np.repeat(np.arange(6), 40)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(means[y] + rng.normal(size=(240, 8)), y)
+    of = rng.integers(6, size=140)
+    log = means[of] + rng.normal(size=(140, 8))
+    model = learn_from_traffic(learn_from_traffic(clf, log[:70], of[:70]), log[70:], of[70:])
+    assert len(model._learned) == 140
+    new = learn_from_traffic(clf, means[0] + 40 + rng.normal(size=(10, 8)), [99] * 10)
+    assert 99 in new.classes_
+    rounded = log * (1 + 1e-9 * rng.normal(size=log.shape))
+    with pytest.raises(ValueError, match="All 140 labelled messages were learned before"):
+        learn_from_traffic(model, rounded, of)

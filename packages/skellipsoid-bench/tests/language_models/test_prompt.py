@@ -5,11 +5,14 @@ import socket
 import sqlite3
 import sys
 import time
+import warnings
 
+import numpy as np
 import pytest
-from prompt_helpers import ANSWERS, NEW, fitted, many
+from container_helpers import KINDS
+from prompt_helpers import ANSWERS, LABELS, NEW, TRAIN, fitted, many
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from skellipsoid_bench.language_models import PromptOpenSetClassifier
@@ -307,3 +310,15 @@ def test_predict_before_fit_and_bad_texts(serve):
     with pytest.raises(ValueError, match="y holds numbers"):
         clf.score(NEW, [1, 2, 3, 4, 5])
     assert not server.requests
+
+
+@pytest.mark.parametrize("kind", KINDS[::4], ids=str)
+def test_texts_and_labels_of_every_container(serve, kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataConversionWarning)  # a column as labels
+        clf = PromptOpenSetClassifier(base_url=serve().url).fit(kind.texts(TRAIN), kind.labels(np.array(LABELS)))
+    assert clf.classes_.tolist() == ["alarm", "light"]
+    assert clf.predict(kind.texts(NEW)).tolist() == ANSWERS
+    weights = np.array([1.0, 1.0, 1.0, 1.0, 6.0])
+    truth = kind.labels(np.array([*ANSWERS[:4], "alarm"]))
+    assert clf.score(kind.texts(NEW), truth, sample_weight=kind.numbers(weights)) == 0.4
