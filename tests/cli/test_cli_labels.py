@@ -116,3 +116,17 @@ def test_a_label_column_may_be_called_so(tmp_path):
     path = tmp_path / "own.csv"
     path.write_text("text,answer\nwake me,accept\ndim it,reject\n", encoding="utf-8")
     assert read(path, "text", "answer") == ([("wake me", "accept"), ("dim it", "reject")], [])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_name_that_stands_twice_in_a_header_is_refused(folder, tmp_path, texts, labels, command, capsys):
+    path = tmp_path / "twice.csv"
+    wide = "x" * 10_000  # what a message shows is cut
+    rows = [f"{text},{label},-1,0" for text, label in zip(texts, labels, strict=True)]
+    path.write_text("\n".join([f"message,label,label,{wide}", *rows]), encoding="utf-8")
+    words = [command.partition(" ")[0], "--model", str(folder), *COMMANDS[command], "--quiet"]
+    assert main([*words, "--data", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert "'label'" in error
+    assert "columns 2" in error
+    assert len(error) < 1000

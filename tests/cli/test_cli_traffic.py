@@ -147,3 +147,18 @@ def test_labels_of_a_log_are_read_where_they_are(saved, texts, open_texts, tmp_p
     assert "holds no label; label about 30 texts that are drawn at random" in capsys.readouterr().err
     assert main(["traffic", "--model", str(saved), "--label-column", "intent"]) == 2
     assert "--label-column names a column of the file of --data" in capsys.readouterr().err
+
+
+def test_labels_that_are_filled_in_meanwhile_are_not_overwritten(saved, texts, tmp_path, capsys, monkeypatch):
+    path = tmp_path / "groups.tsv"
+    labelled = "group\tlabel\n0\tdonate\n"
+
+    class Typed(io.BytesIO):
+        def __next__(self):
+            path.write_text(labelled, encoding="utf-8")
+            return super().__next__()
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(Typed("\n".join(texts).encode()), encoding="utf-8"))
+    assert main(["traffic", "--model", str(saved), "--save", str(path)]) == 2
+    assert "holds 1 label, which --save would overwrite" in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == labelled

@@ -8,10 +8,17 @@ import torch
 from paper_helpers import SETTINGS as PAPER
 from paper_helpers import whole_loss
 
-from skellipsoid._ellipsoid.paper.ellipsoids import start_ellipsoids
+from skellipsoid._ellipsoid.paper.ellipsoids import start_ellipsoids, train_ellipsoids
 from skellipsoid._ellipsoid.paper.pseudo_open import draw_others
 from skellipsoid._ellipsoid.paper.training import BoundaryTrainer
 from skellipsoid._samples.samples import Samples
+
+
+def learn(samples, *, n_open=0, **changes):
+    real_open = torch.from_numpy(np.random.default_rng(5).normal(size=(n_open, 5))).to(samples.features)
+    validation = (samples, samples.features[:0])
+    return train_ellipsoids(samples, real_open, replace(SETTINGS, **changes), 0, validation)
+
 
 SETTINGS = replace(PAPER, max_iter=5, n_mix=(3, 3))
 SHAPES = ["full", "diagonal", "ball"]
@@ -79,3 +86,9 @@ def test_the_gradient_of_a_shape_is_that_of_its_own_entries(samples, shape):
     parts = samples.features, samples.classes, trainer.weights, [None] * 48
     (expected,) = torch.autograd.grad(literal_loss(ellipsoids, components, *parts, times=4), own)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_adb_gen_is_the_contraction_without_beta(samples):
+    gen, without = (learn(samples, n_open=3, **changes) for changes in ({"negative_loss": "adb_gen"}, {"beta": 0.0}))
+    assert torch.equal(gen.components, without.components)
+    assert gen.history.losses == without.history.losses
