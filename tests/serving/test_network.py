@@ -4,6 +4,7 @@ import gzip
 import json
 import random
 import resource
+import signal
 import socket
 import threading
 import time
@@ -12,7 +13,7 @@ from contextlib import ExitStack, closing, suppress
 
 import pytest
 import serve_helpers
-from hostile_clients import HEAD, SMALL, connect, memory
+from hostile_clients import HEAD, SMALL, attack, connect, memory
 
 
 def is_closed(opened, seconds=10):
@@ -233,3 +234,19 @@ def test_no_client_holds_up_the_end(serve, exported, kind):
         begin = time.monotonic()
         assert server.end() == 0
         assert time.monotonic() - begin < 20  # 30 and 60 without a limit
+
+
+@pytest.mark.slow
+def test_a_minute_of_hostile_clients(serve, exported, texts, tmp_path):
+    """Beside them every promised answer is given; ``studies/serve_hostile.py`` does the same for longer."""
+    with serve(exported, body_seconds=2, max_connections=60, log=tmp_path / "answers.jsonl") as server:
+        found = attack(server, texts, 60)
+        assert found["statuses"] == {200}
+        assert found["wrong"] == 0
+        assert found["answers"] > 20
+        assert found["slowest"] < 10
+        assert found["handles"] < 60 + 60
+        assert found["handles after"] < 30
+        # On a busy machine more of the large bodies wait at a time: 17 MiB were seen, on an idle one less than 10.
+        assert found["late growth"] < 40
+        assert server.end(signal.SIGTERM) == 0
