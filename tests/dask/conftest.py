@@ -12,11 +12,15 @@ from skellipsoid import EllipsoidOpenSetClassifier
 @pytest.fixture(scope="session")
 def start_cluster():
     """Start two worker processes of one thread each, and a client: Dask's scheduler inside ``with start_cluster()``."""
-    distributed = pytest.importorskip("distributed")
+    distributed, dask = map(pytest.importorskip, ("distributed", "dask"))
+
+    # Idle processes look at themselves a hundred times a second otherwise.
+    quiet = {"distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.interval": "10s"}
 
     @contextmanager
     def start():
         with (
+            dask.config.set(quiet),
             distributed.LocalCluster(
                 n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
             ) as started,

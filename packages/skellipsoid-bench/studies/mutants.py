@@ -4,7 +4,7 @@ A mutant is one operator, constant or statement that is changed or deleted (``mu
 one copy of the package, in which a variable turns one on. The fast suite runs once there and notes which tests come to
 which mutant; then each mutant meets those tests alone, its known killer first, until one fails. Tests that fail in the
 copy without a mutant are left out: those that read the sources. A survivor has passed the tests that cover it, or as
-many as take ``--limit`` seconds: the fastest of each file, then those of files named as the mutated one, then others.
+many as take ``--limit`` seconds: first those that are fast, that come to few mutants, and of files named alike.
 
     python studies/mutants.py draw  # once: results/mutants.json
     python studies/mutants.py more  # in a later version: for those that are gone, and of each file of some modules
@@ -32,6 +32,8 @@ STUDIES = Path(__file__).resolve().parent
 ROOT = STUDIES.parents[2]
 DRAWN = STUDIES.parent / "results" / "mutants.json"
 NUMBER, OF_FILE, SEED = 80, 3, 0
+#: A test takes at least so many seconds, and a fixture that it shares about so many.
+LEAST_SECONDS, SECONDS_OF_FIXTURE = 0.02, 0.3
 SWITCH = '''"""Which mutant is on, and which test comes to which one."""
 
 import os
@@ -155,11 +157,12 @@ def read_lines(path):
 
 
 def covering(folder):
-    """Seconds of each test that passes, and the tests of each mutant."""
+    """Seconds of each test that passes, with those of what it shares, and the tests of each mutant."""
     seconds, users = {}, {}
     for record in read_lines(folder / "tests.jsonl"):
         if not record["failed"]:
-            seconds[record["test"]] = record["seconds"]
+            # In a fork each fixture is made anew.
+            seconds[record["test"]] = LEAST_SECONDS + record["seconds"] + SECONDS_OF_FIXTURE * len(record["fixtures"])
             for who in (record["test"], *record["fixtures"]):
                 users.setdefault(who, set()).add(record["test"])
     tests = {}
@@ -169,17 +172,16 @@ def covering(folder):
     return seconds, tests
 
 
-def in_order(tests, seconds, mutant, limit):
-    """Order tests: the known killer, the fastest of each file, files named alike, the others; for so many seconds."""
-    of_file = {}
-    for test in sorted(tests, key=lambda test: (seconds[test], test)):
-        of_file.setdefault(test.partition("::")[0], []).append(test)
-    first = [mutant["killer"]] if mutant.get("killer") in tests else []
+def in_order(tests, seconds, mutant, limit, breadth):
+    """Order tests for so many seconds: the known killer, then fast ones of few mutants and of files named alike."""
     names = [part.removesuffix(".py").strip("_") for part in Path(mutant["file"]).parts[1:]]
-    rank = {file: (-sum(name in file for name in names), sum(map(seconds.get, of_file[file]))) for file in of_file}
-    parts = [of_file[file] for file in sorted(of_file, key=rank.get)]
+
+    def cost(test):
+        alike = 1 + sum(name in test.partition("::")[0] for name in names)
+        return seconds[test] * breadth[test] ** 0.5 / alike, test
+
     chosen, spent = [], 0.0
-    for test in dict.fromkeys([*first, *(part[0] for part in of_file.values()), *(test for p in parts for test in p)]):
+    for test in sorted(tests, key=lambda test: (test != mutant.get("killer"), *cost(test))):
         spent += seconds[test]
         if spent <= limit or not chosen:
             chosen.append(test)
@@ -189,6 +191,7 @@ def in_order(tests, seconds, mutant, limit):
 def run(options):
     """Turn one mutant after the other on."""
     seconds, tests = covering(options.folder)
+    breadth = Counter(test for own in tests.values() for test in own)
     results = options.folder / "results.jsonl"
     known = {record["number"]: record for record in read_lines(results)}
     drawn = read_drawn()
@@ -197,7 +200,7 @@ def run(options):
         :: options.every
     ]:
         own = tests.get(number, set())
-        chosen = in_order(own, seconds, drawn[number], options.limit)
+        chosen = in_order(own, seconds, drawn[number], options.limit, breadth)
         before = known.get(number, {"state": "not yet run"})
         if before["state"] != "killed" and before.get("tests") != len(chosen):
             mutants.append({"number": number, "tests": chosen, "covering": len(own)})
