@@ -25,6 +25,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from statistics import median
 
 from mutant_places import MODULES, Place, all_places, draw, draw_more, find, rewritten
 
@@ -32,8 +33,8 @@ STUDIES = Path(__file__).resolve().parent
 ROOT = STUDIES.parents[2]
 DRAWN = STUDIES.parent / "results" / "mutants.json"
 NUMBER, OF_FILE, SEED = 80, 3, 0
-#: A test takes at least so many seconds, and a fixture that it shares about so many.
-LEAST_SECONDS, SECONDS_OF_FIXTURE = 0.02, 0.3
+#: A test takes at least so many seconds.
+LEAST_SECONDS = 0.02
 SWITCH = '''"""Which mutant is on, and which test comes to which one."""
 
 import os
@@ -158,13 +159,20 @@ def read_lines(path):
 
 def covering(folder):
     """Seconds of each test that passes, with those of what it shares, and the tests of each mutant."""
-    seconds, users = {}, {}
-    for record in read_lines(folder / "tests.jsonl"):
-        if not record["failed"]:
-            # In a fork each fixture is made anew.
-            seconds[record["test"]] = LEAST_SECONDS + record["seconds"] + SECONDS_OF_FIXTURE * len(record["fixtures"])
-            for who in (record["test"], *record["fixtures"]):
-                users.setdefault(who, set()).add(record["test"])
+    records = [record for record in read_lines(folder / "tests.jsonl") if not record["failed"]]
+    users = {}
+    for record in records:
+        for who in (record["test"], *record["fixtures"]):
+            users.setdefault(who, {})[record["test"]] = record["seconds"]
+    # Its first test pays for a fixture, or the last one of a file, where its process ends; in a fork each test does.
+    own = {}
+    for who, found in users.items():
+        spent = [*found.values()]
+        own[who] = max(0.0, spent[0] - median(spent), spent[-1] - median(spent) if ".py::" in who else 0.0)
+    seconds = {
+        record["test"]: LEAST_SECONDS + record["seconds"] + max(map(own.get, record["fixtures"]), default=0.0)
+        for record in records
+    }
     tests = {}
     for line in (folder / "hits.tsv").read_text(encoding="utf-8").splitlines():
         number, _, who = line.partition("\t")
@@ -182,10 +190,14 @@ def in_order(tests, seconds, mutant, limit, breadth):
 
     chosen, spent = [], 0.0
     for test in sorted(tests, key=lambda test: (test != mutant.get("killer"), *cost(test))):
-        spent += seconds[test]
-        if spent <= limit or not chosen:
+        if spent + seconds[test] <= limit:
+            spent += seconds[test]
             chosen.append(test)
-    return chosen
+    if tests and not chosen:
+        chosen.append(min(tests, key=cost))
+    # Those of a file beside each other, since they share its fixtures.
+    files = {test.partition("::")[0]: None for test in chosen}
+    return [test for file in files for test in chosen if test.partition("::")[0] == file]
 
 
 def run(options):
