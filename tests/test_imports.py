@@ -34,10 +34,7 @@ FILES = [path for room in COMPUTATIONS for path in sorted(ROOT.joinpath(*room.sp
 HELD_OUT = ["_held_out.table", "_held_out.expected", "_traffic_model"]
 FILES += [ROOT / "_held_out" / f"{name}.py" for name in ("table", "expected")]
 FILES += [ROOT / "_traffic_model" / f"{name}.py" for name in ("normal_scores", "threshold")]
-INSIDE = (
-    *(f"skellipsoid.{room}." for room in COMPUTATIONS),
-    *(f"skellipsoid.{name}" for name in HELD_OUT),
-)
+INSIDE = (*(f"skellipsoid.{room}." for room in COMPUTATIONS), *(f"skellipsoid.{name}" for name in HELD_OUT))
 
 
 def test_import_loads_nothing_that_takes_long(fresh_python):

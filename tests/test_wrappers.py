@@ -13,12 +13,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import (
-    FixedThresholdClassifier,
-    GridSearchCV,
-    StratifiedKFold,
-    TunedThresholdClassifierCV,
-)
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, StratifiedKFold, TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -122,10 +117,7 @@ NOT_SAMPLES = [
     *(np.zeros((3, 2)), np.full((5, 3), np.nan), np.zeros((2, 3, 3)), 1e300 * X),
     *(X.astype(complex), np.zeros((60, 3), "M8[s]"), csr_array(X), np.ma.array(X, mask=True)),
 ]
-NOT_LABELS = [
-    *(None, 3, "a", [], LABELS[:5], np.full(60, np.nan)),
-    *(LABELS / 7, [None] * 60, [1, "a"] * 30, object()),
-]
+NOT_LABELS = [*(None, 3, "a", [], LABELS[:5], np.full(60, np.nan)), *(LABELS / 7, [None] * 60, [1, "a"] * 30, object())]
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,7 @@ from sklearn.svm import SVC
 from sklearn.utils import get_tags
 
 from skellipsoid import choose_to_label
-from skellipsoid.baselines import (
-    EnergyClassifier,
-    MaxLogitClassifier,
-    SoftmaxOpenSetClassifier,
-)
+from skellipsoid.baselines import EnergyClassifier, MaxLogitClassifier, SoftmaxOpenSetClassifier
 
 ALL = [SoftmaxOpenSetClassifier, MaxLogitClassifier, EnergyClassifier]
 F = np.array([[2.0, 1.0, 0.0], [1.0, 1.0, 0.0]])

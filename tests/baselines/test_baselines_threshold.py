@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 from skellipsoid import ScoreOpenSetClassifier, baselines
-from skellipsoid.baselines import (
-    KNNOpenSetClassifier,
-    MahalanobisClassifier,
-)
+from skellipsoid.baselines import KNNOpenSetClassifier, MahalanobisClassifier
 from skellipsoid.metrics import open_set_f1_score
 
 NAMES = [*baselines.__all__]

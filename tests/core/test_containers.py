@@ -144,11 +144,7 @@ ELSEWHERE = {
 }
 #: All but one of each template, as in test_common.py.
 FAST = {EllipsoidOpenSetClassifier, NearestMean, TunedOperatingPointCV, OpenShareMonitor, SupConTextEncoder}
-SLOW = {
-    *OF_TEXT,
-    *OF_FEATURE,
-    *(getattr(plotting, name) for name in plotting.__all__),
-} - FAST
+SLOW = {*OF_TEXT, *OF_FEATURE, *(getattr(plotting, name) for name in plotting.__all__)} - FAST
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning"),  # a column as labels
@@ -158,15 +154,7 @@ pytestmark = [
 
 def public():
     """Functions and classes that are public, but those for Dask's own collections."""
-    for package in (
-        "",
-        ".baselines",
-        ".datasets",
-        ".metrics",
-        ".model_selection",
-        ".persistence",
-        ".plotting",
-    ):
+    for package in ("", ".baselines", ".datasets", ".metrics", ".model_selection", ".persistence", ".plotting"):
         module = import_module(f"skellipsoid{package}")
         yield from (getattr(module, name) for name in module.__all__)
     for module in (skellipsoid_runtime, literature, language_models):

@@ -6,13 +6,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from skellipsoid import (
-    EllipsoidOpenSetClassifier,
-    choose_to_label,
-    compare,
-    discover_classes,
-    estimate_open_share,
-)
+from skellipsoid import EllipsoidOpenSetClassifier, choose_to_label, compare, discover_classes, estimate_open_share
 from skellipsoid._core.results import Result
 
 

@@ -24,10 +24,7 @@ REFUSED = {
         ["alarm", "wake me \ud83d"],
         r"X\[1\] is 'wake me \\ud83d', which holds half of a character .* replace it with text\.encode",
     ),
-    "None among texts": (
-        ["wake me", None],
-        r"X\[1\] is None of type NoneType, .*drop or fill missing .* first\.$",
-    ),
+    "None among texts": (["wake me", None], r"X\[1\] is None of type NoneType, .*drop or fill missing .* first\.$"),
     "NaN among texts": (["wake me", float("nan")], r"X\[1\] is nan of type float, .*keep_default_na=False if"),
     "NA in a Series": (pd.Series(["a", pd.NA], dtype="string"), r"X\[1\] is <NA> of type NAType, .*keep_default_na"),
     "a masked text": (np.ma.array(["wake me", "alarm"], mask=[0, 1]), r"X\[1\] is masked of type MaskedConstant, but"),

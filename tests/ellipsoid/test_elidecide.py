@@ -41,13 +41,7 @@ def test_centroids_and_radii_are_those_of_the_paper():
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("n_mix", 2.5),
-        ("learning_rate", 0),
-        ("shape", "box"),
-        ("recalibrate", None),
-        ("validation_fraction", 1.0),
-    ],
+    [("n_mix", 2.5), ("learning_rate", 0), ("shape", "box"), ("recalibrate", None), ("validation_fraction", 1.0)],
 )
 def test_a_setting_out_of_its_range_is_named(name, value):
     with pytest.raises(ValueError, match=f"The '{name}' parameter of EliDecide must be"):

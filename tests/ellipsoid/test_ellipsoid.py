@@ -83,13 +83,7 @@ def test_the_shared_covariance_is_the_pooled_one_shrunk_to_a_sphere(n_features):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("alpha", 0),
-        ("trainer", EliDecide),
-        ("outliers", "ignore"),
-        ("device", None),
-    ],
+    ("name", "value"), [("alpha", 0), ("trainer", EliDecide), ("outliers", "ignore"), ("device", None)]
 )
 def test_a_parameter_out_of_its_range_is_named(name, value):
     with pytest.raises(InvalidParameterError, match=f"The '{name}' parameter of EllipsoidOpenSetClassifier must be"):

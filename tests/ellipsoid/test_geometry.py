@@ -7,10 +7,7 @@ import pytest
 import torch
 
 from skellipsoid._ellipsoid.math import tiles
-from skellipsoid._ellipsoid.math.geometry import (
-    Factors,
-    assigned_norms,
-)
+from skellipsoid._ellipsoid.math.geometry import Factors, assigned_norms
 from skellipsoid._ellipsoid.math.mixtures import draw_mixtures, draw_synthetic_classes
 from skellipsoid._ellipsoid.math.tiles import PaddedAxes
 from skellipsoid._torch import devices

@@ -6,16 +6,7 @@ import numpy as np
 import pytest
 import torch
 from operator_helpers import Operators
-from paper_helpers import (
-    SETTINGS,
-    known_rows,
-    literal_loss,
-    open_rows,
-    some_ellipsoids,
-    start,
-    trainer_of,
-    whole_loss,
-)
+from paper_helpers import SETTINGS, known_rows, literal_loss, open_rows, some_ellipsoids, start, trainer_of, whole_loss
 from sklearn.metrics import f1_score
 
 from skellipsoid._ellipsoid.math.geometry import Factors

@@ -11,12 +11,7 @@ from sklearn.preprocessing import StandardScaler
 import skellipsoid
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
 from skellipsoid._held_out.kept import held_out_rows
-from skellipsoid.baselines import (
-    BallClassifier,
-    MahalanobisClassifier,
-    MaxLogitClassifier,
-    SoftmaxOpenSetClassifier,
-)
+from skellipsoid.baselines import BallClassifier, MahalanobisClassifier, MaxLogitClassifier, SoftmaxOpenSetClassifier
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.plotting import TradeOffDisplay
 

@@ -11,14 +11,7 @@ from skellipsoid._ellipsoid.math.closed_form import MOST_VALIDATION, _subset_for
 from skellipsoid._ellipsoid.math.geometry import Factors
 from skellipsoid._ellipsoid.math.table_maker import MOST_OF_SET
 from skellipsoid._ellipsoid.paper.ellipsoids import PaperValidator
-from skellipsoid._held_out.table import (
-    KNOWN,
-    OF_OTHER_CLASS,
-    SYNTHETIC,
-    HeldOutTable,
-    best_scale,
-    f1_at_fixed_shares,
-)
+from skellipsoid._held_out.table import KNOWN, OF_OTHER_CLASS, SYNTHETIC, HeldOutTable, best_scale, f1_at_fixed_shares
 from skellipsoid._samples.samples import Samples
 
 

@@ -5,12 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
 
-from skellipsoid.metrics import (
-    bootstrap_interval,
-    open_f1_score,
-    open_set_accuracy,
-    open_set_auroc,
-)
+from skellipsoid.metrics import bootstrap_interval, open_f1_score, open_set_accuracy, open_set_auroc
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import f1_score
 
-from skellipsoid.metrics import (
-    known_f1_score,
-    open_f1_score,
-    open_set_accuracy,
-    open_set_f1_score,
-    open_set_report,
-)
+from skellipsoid.metrics import known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score, open_set_report
 
 F1_FUNCTIONS = [open_set_f1_score, known_f1_score, open_f1_score]
 

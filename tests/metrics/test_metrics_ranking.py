@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from skellipsoid.metrics import (
-    fpr_at_tpr,
-    open_set_aupr,
-    open_set_auroc,
-    oscr_curve,
-    oscr_score,
-    trade_off_curve,
-)
+from skellipsoid.metrics import fpr_at_tpr, open_set_aupr, open_set_auroc, oscr_curve, oscr_score, trade_off_curve
 
 
 def plain(function):

@@ -9,10 +9,7 @@ from asking_helpers import drawn, fitted, missed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skellipsoid import (
-    predict_set,
-    set_operating_point,
-)
+from skellipsoid import predict_set, set_operating_point
 from skellipsoid.baselines import BallClassifier, MahalanobisClassifier, SoftmaxOpenSetClassifier
 
 

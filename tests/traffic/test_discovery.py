@@ -15,12 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import (
-    EliDecide,
-    EllipsoidOpenSetClassifier,
-    SupConTextEncoder,
-    discover_classes,
-)
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, discover_classes
 from skellipsoid._traffic.discovery import groups as _groups
 from skellipsoid._traffic.discovery.likelihood import evidence
 from skellipsoid._traffic.discovery.words import telling_words, words_of

@@ -7,11 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skellipsoid import (
-    EllipsoidOpenSetClassifier,
-    forecast_answers,
-    set_operating_point,
-)
+from skellipsoid import EllipsoidOpenSetClassifier, forecast_answers, set_operating_point
 from skellipsoid._traffic_model.threshold import Figure
 from skellipsoid.baselines import BallClassifier
 from skellipsoid.cli._trade_off import forecasts

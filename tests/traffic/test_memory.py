@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from skellipsoid import (
-    EllipsoidOpenSetClassifier,
-    add_classes,
-    explain,
-    learn_from_traffic,
-    refresh,
-)
+from skellipsoid import EllipsoidOpenSetClassifier, add_classes, explain, learn_from_traffic, refresh
 from skellipsoid._ellipsoid.changes.learned import Learned
 from skellipsoid._ellipsoid.changes.remember import FEWEST_PLACES, remembered
 

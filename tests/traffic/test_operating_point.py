@@ -12,12 +12,7 @@ from matrix_helpers import matrices_of
 from sklearn.linear_model import LogisticRegression
 
 import skellipsoid
-from skellipsoid import (
-    EllipsoidOpenSetClassifier,
-    ScoreOpenSetClassifier,
-    predict_open_proba,
-    set_operating_point,
-)
+from skellipsoid import EllipsoidOpenSetClassifier, ScoreOpenSetClassifier, predict_open_proba, set_operating_point
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 

@@ -181,7 +181,10 @@ def test_tuner_around_a_search_and_inside_one(blobs, groups):
     if groups is None:
         around = GridSearchCV(
             TunedOperatingPointCV(make_pipeline(StandardScaler(), QUICK), cv=3),
-            [{"estimator__ellipsoidopensetclassifier__beta": [beta], "rejection_rate": [2 * beta]} for beta in (0.1, 0.2)],
+            [
+                {"estimator__ellipsoidopensetclassifier__beta": [beta], "rejection_rate": [2 * beta]}
+                for beta in (0.1, 0.2)
+            ],
             cv=OpenSetKFold(2, shuffle=True, random_state=0),
             scoring=open_set_f1_scorer,
         ).fit(X, y)
