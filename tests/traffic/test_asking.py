@@ -100,10 +100,8 @@ class TestTheRate:
         ("given", "msg"),
         [
             ({"miss_rate": 1.5}, r"^miss_rate=1\.5 is not a proportion; use a number from 0 to 1\.$"),
-            ({"miss_rate": True}, "^miss_rate=True is not a proportion"),
             ({"miss_rate": 0.1, "ask_costs": {"wrong": 2}}, "^miss_rate and ask_costs are both given"),
             ({"ask_costs": {"wrongs": 2}}, "^ask_costs=.* is no mapping of costs; use the names"),
-            ({"ask_costs": 3}, "^ask_costs=3 is no mapping of costs"),
             ({"ask_costs": {"person": 0}}, "^The cost 'person' of ask_costs is 0; use a positive number"),
         ],
     )

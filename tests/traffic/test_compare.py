@@ -65,5 +65,3 @@ def test_bad_input_is_one_sentence(data):
         compare(clf, clf, X, rename={"class 0": "class 7"})
     with pytest.raises(TypeError, match="compare, as after, needs predict_known"):
         compare(clf, StandardScaler().fit(X), X)
-    with pytest.raises(ValueError, match="features"):
-        compare(clf, clf, X[:, :2])

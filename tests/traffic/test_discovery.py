@@ -122,14 +122,11 @@ def test_pipelines_and_trained_ellipsoids(traffic):
     _, X, y = traffic
     hidden = y >= N_KNOWN
     known = (y >= 0) & ~hidden
-    pipe = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0)).fit(X[known], y[known])
-    result = discover_classes(pipe, X)
-    rows = hidden_of(result, y)
-    assert adjusted_rand_score(y[rows], result.labels[rows]) > 0.9
-    trained = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0).fit(X[known], y[known])
-    result = discover_classes(trained, X)
-    rows = hidden_of(result, y)
-    assert adjusted_rand_score(y[rows], result.labels[rows]) > 0.9
+    pipe = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0))
+    for model in (pipe, EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0)):
+        result = discover_classes(model.fit(X[known], y[known]), X)
+        rows = hidden_of(result, y)
+        assert adjusted_rand_score(y[rows], result.labels[rows]) > 0.9
 
 
 @pytest.mark.parametrize(
@@ -184,29 +181,22 @@ def test_text_pipeline(tiny_model, texts, labels, open_texts, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "options", "message"),
+    ("options", "message"),
     [
-        (lambda X: np.where(np.arange(len(X))[:, None] == 2, np.nan, X), {}, "NaN in row 2"),
-        (lambda X: X, {"texts": ["a", "b"]}, "texts has 2; pass one text for each row"),
-        (lambda X: X, {"texts": [1] * 3}, "every text must be a str"),
-        (lambda X: X, {"min_size": 1}, "min_size=1 is not possible; use a whole number from 2"),
-        (lambda X: X, {"n_representatives": 0}, "n_representatives=0 is not possible"),
+        ({"texts": ["a", "b"]}, "texts has 2; pass one text for each row"),
+        ({"texts": [1] * 3}, "every text must be a str"),
+        ({"min_size": 1}, "min_size=1 is not possible; use a whole number from 2"),
+        ({"n_representatives": 0}, "n_representatives=0 is not possible"),
     ],
 )
-def test_bad_input(traffic, change, options, message):
-    clf, X, _ = traffic
+def test_bad_input(traffic, options, message):
     with pytest.raises(ValueError, match=message):
-        discover_classes(clf, change(X), **options)
+        discover_classes(*traffic[:2], **options)
 
 
 def test_words_that_tell_nothing_are_none_and_those_of_known_classes_count_less():
-    texts = [
-        "how to restart the router",
-        "is there a way to restart it",
-        "restart my alarm please",
-        "what is the",
-        "of a",
-    ]
+    texts = ["how to restart the router", "is there a way to restart it", "restart my alarm please"]
+    texts += ["what is the", "of a"]
     words = telling_words(texts, np.array([0, 0, 1, 1, 2]), 8, n_groups=1)
     assert words == [["router"]] or words == [["restart", "router"]]
     assert telling_words(["is what the", "how is it"], np.array([0, 0]), 3) == [[]]

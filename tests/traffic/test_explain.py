@@ -45,13 +45,11 @@ def test_explanation_is_what_the_classifier_says(blobs, clf):
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize("side", [-1, 1])
 @pytest.mark.parametrize("reach", [0.5, 1.5])
-def test_a_row_off_the_centre_along_one_axis_is_explained_by_that_axis(apart, axis, side, reach):
+def test_a_row_off_the_centre_along_one_axis_is_explained_by_that_axis(apart, axis, reach):
     # From the middle of a class along one axis, half-way to the boundary or beyond it.
-    direction = (
-        side * np.linalg.pinv(apart._boundaries.shapes.metric.axes.astype(float))[axis] * apart._boundaries.divisor
-    )
+    axes = apart._boundaries.shapes.metric.axes.astype(float)
+    direction = np.linalg.pinv(axes)[axis] * apart._boundaries.divisor
     to_boundary = 1 - apart.class_margins([apart.centers_[0] + direction])[0, 0]
     row = apart.centers_[0] + reach / to_boundary * direction
     why = explain(apart, [row], n_axes=2)

@@ -42,9 +42,8 @@ def test_it_is_what_the_command_prints(clf):
     printed = {name: list(row.figures.values()) for name, row in forecasts(clf).items()}
     for name, share in (("as fitted", None), ("threshold for 20 % open", 0.2)):
         found = forecast_answers(clf, open_share=share).figures
-        assert [tuple(row) for row in zip(found.mean, found.low, found.high, strict=True)] == [
-            (figure.mean, figure.low, figure.high) for figure in printed[name]
-        ]
+        for column in ("mean", "low", "high"):
+            assert [*found[column]] == [getattr(figure, column) for figure in printed[name]]
 
 
 @given(st.floats(0, 1), st.floats(1, 1e4), st.floats(1.1, 10))

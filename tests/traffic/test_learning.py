@@ -63,21 +63,18 @@ def f1(clf, X, y):
 def test_learning_beats_the_line_alone_and_comes_near_the_best_line(world):
     base, log = world
     found = []
-    for seed in range(6):
+    for seed in range(4):
         X, y = log(400, 0.3, seed)
-        later, truth = log(3000, 0.3, 100 + seed)
+        later, truth = log(1500, 0.3, 100 + seed)
         labels = with_labels(y, 60)
         learned = quietly(learn_from_traffic, base, X, labels)
-        line = quietly(set_operating_point, base, X, labels).offset_
-        figures = [f1(base, later, truth)]
-        set_operating_point(base)
-        own, own_truth = learned.offset_, []
-        for offset in np.quantile(learned.score_samples(later), np.linspace(0, 0.7, 60)):
+        of_learned, placed = f1(learned, later, truth), quietly(set_operating_point, base, X, labels)
+        assert placed.offset_ <= 0
+        of_placed, best = f1(placed, later, truth), 0
+        for offset in np.quantile(learned.score_samples(later), np.linspace(0, 0.7, 30)):
             learned.offset_ = offset
-            own_truth.append(f1(learned, later, truth))
-        learned.offset_ = own
-        found.append([f1(base, later, truth), *figures, f1(learned, later, truth), max(own_truth)])
-        assert line <= 0
+            best = max(best, f1(learned, later, truth))
+        found.append([f1(set_operating_point(base), later, truth), of_placed, of_learned, best])
     fitted, placed, learned, best = np.mean(found, axis=0)
     assert learned > fitted + 5
     assert learned > placed + 1
@@ -88,7 +85,7 @@ def test_what_is_forecast_comes(world):
     """Shares of fresh messages, whose labels nobody knew: all that is told, before and after."""
     base, log = world
     off, covered = [], []
-    for seed in range(8):
+    for seed in range(5):
         X, y = log(400, 0.15, seed)
         later, truth = log(2000, 0.15, 200 + seed)
         told = (learned := quietly(learn_from_traffic, base, X, with_labels(y, 60))).changes_[-1]
@@ -117,8 +114,7 @@ def test_new_names_become_classes_where_messages_are_enough(world):
     opened = np.flatnonzero(y == -1)
     near = opened[np.argsort(np.linalg.norm(X[opened] - X[opened[0]], axis=1))]
     labels = np.full(400, None, dtype=object)
-    labels[near[:8]], labels[near[20:23]], labels[:20] = 77, 88, y[:20]
-    labels[near[:8]] = 77
+    labels[:20], labels[near[:8]], labels[near[20:23]] = y[:20], 77, 88
     with pytest.warns(UserWarning, match="^88 has fewer than 5 different messages, too few for a class"):
         learned = learn_from_traffic(base, X, labels)
     assert learned.classes_.tolist() == [*range(N_CLASSES), 77]
@@ -134,11 +130,8 @@ def test_new_names_become_classes_where_messages_are_enough(world):
 def test_labelled_messages_are_scored_without_themselves(world, monkeypatch):
     base, log = world
     X, y = log(300, 0.2, 14)
-    number, without, original = (
-        {row.round(4).tobytes(): i for i, row in enumerate(X)},
-        {},
-        EllipsoidOpenSetClassifier.score_samples,
-    )
+    number, without = {row.round(4).tobytes(): i for i, row in enumerate(X)}, {}
+    original = EllipsoidOpenSetClassifier.score_samples
 
     def watched(classifier, rows):
         scores = original(classifier, rows)
@@ -160,10 +153,7 @@ def test_labelled_messages_are_scored_without_themselves(world, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"y": [None] * 300}, "y holds no label"),
         ({"y": [0, None]}, "inconsistent numbers"),
-        ({"y": ["a", *[None] * 299]}, "y holds strings"),
-        ({"sample_weight": -np.ones(300)}, "Negative values"),
         ({"estimator": skellipsoid.baselines.MahalanobisClassifier(threshold="auto")}, "cannot change after a fit"),
     ],
 )

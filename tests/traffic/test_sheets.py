@@ -26,9 +26,9 @@ N = 60
 @pytest.fixture(scope="module")
 def world():
     """A classifier, a log and its labels."""
-    X, y = make_open_blobs(1200, 6, n_known=6, open_share=0.1, random_state=0)
-    train = (y != -1) & (np.arange(1200) < 700)
-    return EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train]), X[700:], y[700:]
+    X, y = make_open_blobs(800, 6, n_known=6, open_share=0.1, random_state=0)
+    train = (y != -1) & (np.arange(800) < 300)
+    return EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train]), X[300:], y[300:]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def assert_alike(found, wanted, log):
     np.testing.assert_allclose(found.score_samples(log), wanted.score_samples(log), atol=1e-4)
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(st.integers(0, 10**6))
 def test_what_is_learned_again_in_parts_with_copies_and_in_another_order_counts_once(world, once, seed):
     clf, log, truth = world
@@ -62,13 +62,12 @@ def test_a_sheet_counts_by_its_own_weights_and_in_no_unit(world, tmp_path):
     opened, known = np.flatnonzero(truth == -1)[-40:], np.flatnonzero(truth != -1)[-40:-20]
     rows, weights = np.append(opened, known), np.random.default_rng(0).uniform(0.5, 2, size=60)
     found = []
-    for first, second in ((1.0, 1.0), (1000.0, 1e-3), (1e150 / 2, 1e150 / 2)):
-        model = learn_from_traffic(clf, log[:N], truth[:N], sample_weight=first * weights)
-        save(model, tmp_path / f"{first}")
-        loaded = load(tmp_path / f"{first}")
-        found.append(learn_from_traffic(loaded, log[rows], truth[rows], sample_weight=second * weights))
-    for other in found[1:]:
-        assert_alike(other, found[0], log)
+    for unit in (1.0, 1e150 / 2):
+        model = learn_from_traffic(clf, log[:N], truth[:N], sample_weight=weights / unit)
+        save(model, tmp_path / f"{unit}")
+        loaded = load(tmp_path / f"{unit}")
+        found.append(learn_from_traffic(loaded, log[rows], truth[rows], sample_weight=unit * weights))
+    assert_alike(*found, log)
     # Sixty labels each: neither sheet is nothing beside the other.
     assert 0.25 < found[0].traffic_["open_share"] < 0.5
     uneven = np.append(1e9, np.full(59, 1.0))  # worth one label, and not all of both sheets
@@ -120,7 +119,7 @@ def test_copies_of_a_log_are_evidence(world):
     # A log that has one open message in two of five rows, of which a tenth are labelled.
     rows = np.append(np.arange(180), np.repeat(flood, 120))
     wanted, shares = np.mean(truth[rows] == -1), []
-    for seed in range(5):
+    for seed in range(3):
         drawn = np.random.default_rng(seed).permutation(300)[:30]
         labels = np.full(300, None, dtype=object)
         labels[drawn] = truth[rows[drawn]]
@@ -171,10 +170,9 @@ def test_equal_messages_are_found_in_any_order_and_beside_an_outlier(n, n_featur
     assert (found[:, np.newaxis] == found).tolist() == (rows[:, np.newaxis] == rows).tolist()
 
 
-@pytest.mark.parametrize("distance", [1e3, 1e5])
-def test_different_messages_of_far_classes_are_not_equal(distance):
+def test_different_messages_of_far_classes_are_not_equal():
     rng = np.random.default_rng(0)
-    means, y = distance * rng.normal(size=(6, 8)), np.repeat(np.arange(6), 40)
+    means, y = 1e5 * rng.normal(size=(6, 8)), np.repeat(np.arange(6), 40)
     clf = EllipsoidOpenSetClassifier(random_state=0).fit(means[y] + rng.normal(size=(240, 8)), y)
     of = rng.integers(6, size=140)
     log = means[of] + rng.normal(size=(140, 8))

@@ -3,6 +3,7 @@
 import pickle
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 import sklearn
@@ -22,14 +23,15 @@ from skellipsoid.metrics import open_set_accuracy_scorer, open_set_f1_score, ope
 from skellipsoid.model_selection import OpenSetKFold
 
 QUICK = EllipsoidOpenSetClassifier(random_state=0)
+N = 400
 
 
 @pytest.fixture(scope="module")
 def blobs():
-    return make_open_blobs(500, 6, n_known=6, open_share=0.0, random_state=0)
+    return make_open_blobs(N, 6, n_known=6, open_share=0.0, random_state=0)
 
 
-@pytest.mark.parametrize("rates", [{}, {"rejection_rate": 0.2}, {"open_acceptance_rate": 0.1}])
+@pytest.mark.parametrize("rates", [{}, {"open_acceptance_rate": 0.1}])
 def test_tuner_repeats_what_its_folds_say(blobs, rates):
     X, y = blobs
     tuned = TunedOperatingPointCV(QUICK, cv=3, **rates).fit(X, y)
@@ -61,9 +63,8 @@ def test_tuner_repeats_what_its_folds_say(blobs, rates):
     assert tuned.offset_ == tuned.estimator_.offset_ == np.median(offsets)
     whole = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
     whole.offset_ = tuned.offset_
-    np.testing.assert_array_equal(tuned.predict(X), whole.predict(X))
-    np.testing.assert_array_equal(tuned.score_samples(X), whole.score_samples(X))
-    np.testing.assert_array_equal(tuned.decision_function(X), whole.decision_function(X))
+    for method in ("predict", "score_samples", "decision_function"):
+        np.testing.assert_array_equal(getattr(tuned, method)(X), getattr(whole, method)(X))
     assert tuned.score(X, y) == whole.score(X, y)
 
 
@@ -71,7 +72,8 @@ def test_tuner_goes_where_estimators_go(blobs, tmp_path):
     X, y = blobs
     names = np.array([f"class {label}" for label in y])
     model = make_pipeline(StandardScaler(), QUICK)
-    tuned = TunedOperatingPointCV(model, cv=OpenSetKFold(2), rejection_rate=0.1, n_jobs=2).fit(X, names)
+    with joblib.parallel_config(backend="threading"):  # as with processes, which take seconds to begin
+        tuned = TunedOperatingPointCV(model, cv=OpenSetKFold(2), rejection_rate=0.1, n_jobs=2).fit(X, names)
     assert tuned.open_label_ == "-1"
     assert tuned.classes_.tolist() == tuned.estimator_.classes_.tolist()
     assert tuned.n_features_in_ == 6
@@ -102,17 +104,13 @@ def test_tuner_errors_are_sentences(blobs):
 
 
 class Recorded(EllipsoidOpenSetClassifier):
-    """Notes the rows and groups of each fit, and the rows that are scored."""
+    """Notes the rows and groups of each fit."""
 
-    fits, scored = [], []
+    fits = None
 
     def fit(self, X, y, *, sample_weight=None, groups=None, X_val=None, y_val=None):
         Recorded.fits.append((X, groups))
         return super().fit(X, y, sample_weight=sample_weight, groups=groups, X_val=X_val, y_val=y_val)
-
-    def score_samples(self, X):
-        Recorded.scored.append(X)
-        return super().score_samples(X)
 
 
 def test_an_interrupted_last_fit_leaves_the_earlier_one(monkeypatch):
@@ -162,18 +160,18 @@ def test_held_out_samples_and_forecasts_are_those_of_the_folds(blobs):
         )
 
 
-@pytest.mark.parametrize("groups", [None, np.arange(500) // 2])
+@pytest.mark.parametrize("groups", [None, np.arange(N) // 2])
 def test_tuner_around_a_search_and_inside_one(blobs, groups):
     X, y = blobs
     search = GridSearchCV(
         make_pipeline(StandardScaler(), QUICK),
-        {"ellipsoidopensetclassifier__beta": [0.1, 0.5]},
+        {"ellipsoidopensetclassifier__beta": [0.1]},
         cv=OpenSetKFold(2),
         scoring=open_set_f1_scorer,
     )
     tuned = TunedOperatingPointCV(search, rejection_rate=0.2, cv=3).fit(X, y, groups=groups)
     best = tuned.estimator_.best_estimator_
-    assert groups is None or len(np.unique(best[-1].groups_)) == 250  # the search passes them on, too
+    assert groups is None or len(np.unique(best[-1].groups_)) == N / 2  # the search passes them on, too
     assert tuned.offset_ == best[-1].offset_ == np.median(tuned.cv_results_["offset"]) != 0
     np.testing.assert_array_equal(tuned.predict(X), best.predict(X))
     np.testing.assert_array_equal(tuned.predict_known(X), best[-1].predict_known(best[:-1].transform(X)))
@@ -181,14 +179,12 @@ def test_tuner_around_a_search_and_inside_one(blobs, groups):
     if groups is None:
         around = GridSearchCV(
             TunedOperatingPointCV(make_pipeline(StandardScaler(), QUICK), cv=3),
-            [
-                {"estimator__ellipsoidopensetclassifier__beta": [beta], "rejection_rate": [2 * beta]}
-                for beta in (0.1, 0.2)
-            ],
+            {"estimator__ellipsoidopensetclassifier__beta": [0.1], "rejection_rate": [0.2]},
             cv=OpenSetKFold(2, shuffle=True, random_state=0),
             scoring=open_set_f1_scorer,
         ).fit(X, y)
         assert around.best_estimator_.offset_ != 0
+        assert around.best_estimator_.estimator_[-1].beta == 0.1
         assert set_operating_point(around).best_estimator_.offset_ == 0
 
 
@@ -203,14 +199,14 @@ def test_a_search_that_cannot_pass_groups_on_is_named(blobs, around):
         "set_fit_request(groups=True)."
     )
     with pytest.warns(UserWarning, match="passes groups to its splitter only") as caught:
-        tuned.fit(X, y, groups=np.arange(500) // 2)
+        tuned.fit(X, y, groups=np.arange(N) // 2)
     assert [str(warning.message) for warning in caught] == [message]
     assert caught[0].filename == __file__
 
 
 def test_metadata_reach_what_requests_them(blobs, monkeypatch):
     X, y = blobs
-    groups, weights = np.arange(500) // 2, np.random.default_rng(0).random(500)
+    groups, weights = np.arange(N) // 2, np.random.default_rng(0).random(N)
     given = {"groups": groups, "sample_weight": weights}
     usual = TunedOperatingPointCV(make_pipeline(StandardScaler(), QUICK), rejection_rate=0.2, cv=3)
     expected = clone(usual).fit(X, y, **given).score_samples(X)
