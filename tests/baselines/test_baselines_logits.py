@@ -116,7 +116,8 @@ def as_texts(X):
 
 
 @pytest.mark.parametrize(("classifier", "threshold"), [*zip(ALL, ["quantile", "auto", 0.1], strict=True)])
-def test_sparse_rows_and_texts_are_read_as_their_dense_form(classifier, threshold):
+def test_sparse_rows_and_texts_are_read_as_their_dense_form(classifier, threshold, monkeypatch):
+    monkeypatch.setattr("skellipsoid.baselines._threshold.MOST_DRAWS", 1)
     (X, y), (new, _) = counts(), counts(seed=1)
     dense = classifier(LogisticRegression(), threshold=threshold, duplicates="off").fit(X.toarray(), y)
     sparse = clone(dense).fit(coo_array(X), y)

@@ -18,9 +18,8 @@ class Nearest(ScoreOpenSetClassifier):
     """Minus the distance to the weighted class mean; it has the parameters of its base."""
 
     def fit_scores(self, X, classes, sample_weight):
-        self.means_ = [
-            np.average(X[classes == k], axis=0, weights=sample_weight[classes == k]) for k in range(classes.max() + 1)
-        ]
+        parts = [classes == k for k in range(classes.max() + 1)]
+        self.means_ = [np.average(X[part], axis=0, weights=sample_weight[part]) for part in parts]
 
     def class_scores(self, X):
         return -np.column_stack([np.linalg.norm(X - mean, axis=1) for mean in self.means_])

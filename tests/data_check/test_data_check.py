@@ -10,17 +10,8 @@ from sklearn.utils import Bunch
 from skellipsoid import SupConTextEncoder, check_training_texts
 from skellipsoid.datasets import load_assistant_intents
 
-KINDS = [
-    "header",
-    "open_label",
-    "similar_labels",
-    "conflicting_labels",
-    "few_texts",
-    "empty_texts",
-    "long_texts",
-    "exact_duplicates",
-    "near_duplicates",
-]
+KINDS = ["header", "open_label", "similar_labels", "conflicting_labels", "few_texts"]
+KINDS += ["empty_texts", "long_texts", "exact_duplicates", "near_duplicates"]
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +36,8 @@ def only(findings, kind):
 
 
 def of_kind(findings, kind):
-    return [
-        (label, rows) for k, label, rows in zip(*map(findings.get, ("kind", "label", "rows")), strict=True) if k == kind
-    ]
+    found = findings.kind == kind
+    return [*zip(findings.label[found], findings.rows[found], strict=True)]
 
 
 def test_the_shipped_corpus_is_clean(check):
@@ -66,18 +56,13 @@ def test_a_header_is_found_and_is_no_class(check, texts, labels, text, label):
 
 
 @pytest.mark.parametrize(
-    ("rows", "header"),
-    [
-        (1, ("text", "label")),  # not the first row
-        (0, ("text", "alarm")),  # a class
-        (0, ("wake me at six", "label")),
-    ],
+    ("n_before", "text", "label"),
+    [(1, "text", "label"), (0, "text", "alarm"), (0, "wake me at six", "label")],
+    ids=["not the first row", "a class", "a text"],
 )
-def test_other_rows_are_no_header(check, texts, labels, rows, header):
-    findings = check(
-        np.insert(np.array(texts, dtype=object), rows, header[0]), [*labels[:rows], header[1], *labels[rows:]]
-    )
-    assert "header" not in findings.kind
+def test_other_rows_are_no_header(check, texts, labels, n_before, text, label):
+    rows, y = [*texts[:n_before], text, *texts[n_before:]], [*labels[:n_before], label, *labels[n_before:]]
+    assert "header" not in check(rows, y).kind
 
 
 def test_a_misspelt_open_label_is_found(check, texts, labels, open_texts):
@@ -95,13 +80,11 @@ def test_a_misspelt_open_label_is_found(check, texts, labels, open_texts):
 @pytest.mark.parametrize("other", ["light", "-1"])
 def test_one_text_under_two_labels_is_found(check, texts, labels, other):
     findings = check([*texts, " LIGHTS  off", "Rain"], [*labels, "balance", other])
-    assert sorted(of_kind(findings, "conflicting_labels"), key=str) == sorted(
-        [(("balance", "light"), (2, 32)), (tuple(sorted(["weather", other])), (3, 33))], key=str
-    )
+    wanted = {(("balance", "light"), (2, 32)), (tuple(sorted(["weather", other])), (3, 33))}
+    assert {*of_kind(findings, "conflicting_labels")} == wanted
     assert set(findings.kind) == {"conflicting_labels"}
-    assert "Equal texts have different labels ('balance' and 'light') in rows (2, 32); keep one" in "".join(
-        findings.message
-    )
+    said = "Equal texts have different labels ('balance' and 'light') in rows (2, 32); keep one"
+    assert said in "".join(findings.message)
 
 
 @pytest.mark.parametrize("blank", ["\t\n", "\u200b"])
@@ -146,31 +129,13 @@ def test_near_duplicates_are_found(check, vary):
 # Data of all kinds
 
 
-def messy(texts, labels):
-    """Texts with a finding of each kind but the header."""
-    more = {
-        "Dim the lights!": "light",
-        "dim the LIGHTS": "light",
-        "rain": "light",
-        "": "alarm",
-        "snowy " * 99: "weather",
-        "who wrote hamlet": "other",
-        "play jazz songs": "music",
-        "play some songs": "Music",
-    }
-    return [*texts, *more], [*labels, *more.values()]
-
-
 def written(n_classes, n_texts, n_words, seed=0):
     """Texts of random words: of few words of each class, as variants are, or of many."""
     rng = np.random.default_rng(seed)
     words = ["".join(rng.choice(list("abcdefghijklmnopqrstuvwxyz"), 6)) for _ in range(n_classes * n_words)]
-    rows = [
-        " ".join(rng.choice(words[c * n_words : (c + 1) * n_words], 6, replace=False))
-        for c in range(n_classes)
-        for _ in range(n_texts)
-    ]
-    return rows, [f"class {c}" for c in range(n_classes) for _ in range(n_texts)]
+    y = np.repeat(range(n_classes), n_texts)
+    rows = [" ".join(rng.choice(words[c * n_words : (c + 1) * n_words], 6, replace=False)) for c in y]
+    return rows, [f"class {c}" for c in y]
 
 
 @pytest.mark.parametrize("n_texts", [15, 80])
@@ -188,8 +153,14 @@ def test_texts_that_are_variants_of_one_another_are_found(check, n_texts):
 
 
 def test_all_kinds_come_in_the_documented_order_and_a_frame_shows_them(check, texts, labels):
-    messy_texts, y = messy(texts, labels)
-    findings = check(["text", *messy_texts], ["label", *y])
+    more = {"Dim the lights!": "light", "dim the LIGHTS": "light", "rain": "light", "": "alarm"}
+    more |= {
+        "snowy " * 99: "weather",
+        "who wrote hamlet": "other",
+        "play jazz songs": "music",
+        "play some songs": "Music",
+    }
+    findings = check(["text", *texts, *more], ["label", *labels, *more.values()])
     assert list(dict.fromkeys(findings.kind)) == KINDS
     table = pd.DataFrame(findings)
     assert table.columns.tolist() == ["kind", "rows", "label", "message"]
@@ -209,7 +180,7 @@ def test_long_lists_of_rows_and_labels_are_cut_to_ten(check, texts, labels):
     assert "rows 32, 33, 34, 35, 36, 37, 38, 39, 40, 41 and 2 more are empty" in findings.message[0]
     assert "rows (3, 44, 45, 46, 47, 48, 49, 50, 51, 52, …) and 6 more; by" in findings.message[1]
     assert findings.rows[0] == tuple(range(32, 44))
-    pairs = check([*texts, *(text for text in texts[:24] for _ in range(1))], [*labels, *labels[:24]])
+    pairs = check([*texts, *texts[:24]], [*labels, *labels[:24]])
     assert "rows (0, 32), (4, 36), (8, 40), (12, 44), (16, 48) and 2 more; by" in pairs.message[0]
     many = check([*texts, *["hello"] * 12], [*labels, *(f"label {i:02}" for i in range(12))])
     conflict = many.message[many.kind.tolist().index("conflicting_labels")]
@@ -224,7 +195,6 @@ def test_long_lists_of_rows_and_labels_are_cut_to_ten(check, texts, labels):
     [
         ("wake me", [0, 0]),
         (["wake me", None], [0, 0]),
-        (["wake me", "alarm"], [0]),
         (["wake me", "alarm"], ["alarm", None]),
     ],
 )

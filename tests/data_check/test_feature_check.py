@@ -10,19 +10,8 @@ from sklearn.utils import Bunch
 
 from skellipsoid import check_training_features
 
-KINDS = [
-    "missing_values",
-    "infinite_values",
-    "zero_rows",
-    "conflicting_labels",
-    "near_conflicts",
-    "few_samples",
-    "mixed_norms",
-    "constant_columns",
-    "unlike_units",
-    "exact_duplicates",
-    "near_duplicates",
-]
+KINDS = ["missing_values", "infinite_values", "zero_rows", "conflicting_labels", "near_conflicts", "few_samples"]
+KINDS += ["mixed_norms", "constant_columns", "unlike_units", "exact_duplicates", "near_duplicates"]
 
 
 @pytest.fixture
@@ -51,24 +40,17 @@ def test_clean_features_have_no_findings(X, y):
 
 
 @pytest.mark.parametrize(
-    ("value", "kind", "message"),
+    ("value", "kind", "said", "remedy"),
     [
-        (
-            np.nan,
-            "missing_values",
-            "X has missing values in rows 3, 50; fill them, for instance with SimpleImputer, or drop these rows.",
-        ),
-        (
-            -1e200,
-            "infinite_values",
-            "X has infinite values, or values beyond 1e+150, in rows 3, 50; correct them, or drop these rows.",
-        ),
+        (np.nan, "missing_values", "missing values", "fill them, for instance with SimpleImputer"),
+        (-1e200, "infinite_values", "infinite values, or values beyond 1e+150,", "correct them"),
     ],
 )
-def test_rows_that_no_fit_takes_are_found_by_number(X, y, value, kind, message):
+def test_rows_that_no_fit_takes_are_found_by_number(X, y, value, kind, said, remedy):
     X[[3, 50], 1] = value
     found = only(check_training_features(X, y), kind)
-    assert (found.rows, found.label, found.message) == ((3, 50), None, message)
+    assert (found.rows, found.label) == ((3, 50), None)
+    assert found.message == f"X has {said} in rows 3, 50; {remedy}, or drop these rows."
 
 
 def test_zero_rows_are_found_and_are_no_duplicates(X, y):

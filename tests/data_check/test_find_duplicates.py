@@ -8,16 +8,11 @@ from sklearn.model_selection import GroupKFold
 from skellipsoid import EllipsoidOpenSetClassifier, find_duplicates
 
 
-def with_copies(n_samples=120, n_features=8, seed=0):
-    rng = np.random.default_rng(seed)
-    X, y = rng.normal(size=(n_samples, n_features)), np.arange(n_samples) % 3
-    X += 4 * rng.normal(size=(3, n_features))[y]
-    origins = np.append(np.arange(n_samples), [0, 1, 2, 3])
-    return X[origins] + np.append(np.zeros(n_samples), [0, 0, 1e-3, 1e-3])[:, np.newaxis], y[origins], origins
-
-
 def test_they_are_groups_of_a_splitter_and_of_a_fit():
-    X, y, origins = with_copies()
+    rng, origins = np.random.default_rng(0), np.append(np.arange(120), [0, 1, 2, 3])
+    y = origins % 3
+    X = (rng.normal(size=(120, 8)) + 4 * rng.normal(size=(3, 8))[y[:120]])[origins]
+    X[-2:] += 1e-3  # near copies, after exact ones
     groups = find_duplicates(pd.DataFrame(X), pd.Series(y.astype(str)))
     for train, test in GroupKFold(3).split(X, y, groups):
         assert not {*origins[train]} & {*origins[test]}
@@ -28,9 +23,7 @@ def test_they_are_groups_of_a_splitter_and_of_a_fit():
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([[1.0, np.nan]], None, "NaN"),
         ([[1.0, 1e300]], None, "square"),
-        (np.empty((0, 3)), None, "0 sample"),
         ([[1.0, 2.0], [2.0, 3.0]], [1], "inconsistent"),
         ([["one"], ["two"]], None, "one"),
     ],

@@ -34,12 +34,7 @@ def test_without_the_default_model_lengths_are_not_checked(monkeypatch, tmp_path
 
 
 SPOKEN = {
-    "pt": [
-        "onde está a encomenda",
-        "quero cancelar o pedido",
-        "coloque um alarme para as seis",
-        "qual é o saldo da conta",
-    ],
+    "pt": ["onde está a encomenda", "quero cancelar o pedido", "um alarme para as seis", "qual é o saldo da conta"],
     "de": ["wo bleibt meine Sendung", "Bestellung bitte stornieren", "den Wecker auf sechs Uhr stellen", "Kontostand"],
     "zh": ["我的包裹在哪里", "我想取消订单", "请帮我设置闹钟", "我的账户余额是多少"],
     "ja": ["私の荷物はどこですか", "注文をキャンセルしたいです", "六時に目覚ましをかけて", "口座の残高を教えて"],

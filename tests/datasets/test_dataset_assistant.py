@@ -13,11 +13,8 @@ def test_return_X_y_is_data_and_target():
     np.testing.assert_array_equal(y, bunch.target)
 
 
-def test_unknown_subset():
+def test_errors_are_sentences():
     with pytest.raises(ValueError, match=r"subset='valid' names no part .* 'train', 'dev', 'test' or 'all'"):
         load_assistant_intents(subset="valid")
-
-
-def test_open_label_that_is_an_intent():
     with pytest.raises(ValueError, match="open_label='set_alarm' is one of the 28 known classes"):
         load_assistant_intents(open_label="set_alarm")

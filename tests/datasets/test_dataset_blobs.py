@@ -45,8 +45,6 @@ def test_same_seed_same_result_and_the_distribution_does_not_depend_on_the_size(
         ({"n_samples": 0}, ValueError, "n_samples == 0, must be >= 1"),
         ({"n_features": 2.0}, TypeError, "n_features must be an instance of"),
         ({"open_share": 1.0}, ValueError, "open_share == 1.0, must be < 1"),
-        ({"class_sep": -1}, ValueError, "class_sep == -1"),
-        ({"anisotropy": 0.5}, ValueError, "anisotropy == 0.5"),
         ({"open_scale": 1.0}, ValueError, "open_scale == 1.0, must be > 1"),
         ({"open_label": 2}, ValueError, "open_label=2 is one of the known classes 0 to 2"),
     ],

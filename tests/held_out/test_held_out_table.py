@@ -56,29 +56,25 @@ def chosen(*given):
     return best_scale(given[0] if len(given) == 1 else unweighted(*given))
 
 
+def macro_f1(truth, answers, weights):
+    """Macro F1 of scikit-learn over the true classes."""
+    options = {"labels": np.unique(truth), "average": "macro", "zero_division": 0}
+    return f1_score(truth, answers, sample_weight=weights, **options)
+
+
 def brute_force_f1(validation, scale):
     """Macro F1 of scikit-learn, the open samples weighted; the mean over their kinds and shares."""
-    known = np.where(validation.known.distances <= scale, validation.known.assigned, validation.n_classes)
+    rows = validation.known
+    known = np.where(rows.distances <= scale, rows.assigned, validation.n_classes)
     if not validation.open:
-        return f1_score(
-            validation.known.classes,
-            known,
-            labels=np.unique(validation.known.classes),
-            average="macro",
-            sample_weight=validation.known.weights,
-            zero_division=0,
-        )
+        return macro_f1(rows.classes, known, rows.weights)
     values = []
     for kind in validation.open:
-        truth = np.append(validation.known.classes, np.full(len(kind.distances), validation.n_classes))
+        truth = np.append(rows.classes, np.full(len(kind.distances), validation.n_classes))
         answers = np.append(known, np.where(kind.distances <= scale, kind.assigned, validation.n_classes))
         for per_known in (1 / 3, 1, 3):  # a quarter, a half and three quarters of all rows are open
-            weight = per_known * validation.known.weights.sum() / kind.weights.sum()
-            weights = np.append(validation.known.weights, weight * kind.weights)
-            found = f1_score(
-                truth, answers, labels=np.unique(truth), average="macro", sample_weight=weights, zero_division=0
-            )
-            values.append(found)
+            weight = per_known * rows.weights.sum() / kind.weights.sum()
+            values.append(macro_f1(truth, answers, np.append(rows.weights, weight * kind.weights)))
     return np.mean(values)
 
 
@@ -88,16 +84,13 @@ def brute_force_f1(validation, scale):
 def test_f1_at_fixed_shares_is_that_of_scikit_learn(n_open, seed, weigh):
     validation = some_validation(n_open=n_open, seed=seed)
     validation = weighted(validation) if weigh else validation
-    scales = np.unique(
-        np.concatenate(
-            [[0.0, 0.5, 1.0, 9.0], validation.known.distances[:5], *(kind.distances[:3] for kind in validation.open)]
-        )
-    )
+    drawn = [validation.known.distances[:5], *(kind.distances[:3] for kind in validation.open)]
+    scales = np.unique(np.concatenate([[0.0, 0.5, 1.0, 9.0], *drawn]))
     expected = [brute_force_f1(validation, scale) for scale in scales]
     np.testing.assert_allclose(f1_of(validation, scales), expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("weigh", [False, True])
 def test_best_scale_is_the_mean_of_the_good_ones(seed, weigh):
     validation = some_validation(seed=seed)

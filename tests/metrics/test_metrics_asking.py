@@ -55,10 +55,7 @@ def test_it_counts_as_a_reader_does(rows):
 @pytest.mark.parametrize(
     ("result", "msg"),
     [
-        (
-            {"action": ["maybe"], "classes": [["a"]]},
-            r"^result holds the action 'maybe'; pass what predict_set returns\.$",
-        ),
+        ({"action": ["maybe"], "classes": [["a"]]}, "^result holds the action 'maybe'; pass what predict_set returns"),
         ({"action": ["ask"], "classes": ["a"]}, r"^result holds classes of 1 dimensions; pass"),
         ({"action": ["ask", "ask"], "classes": [["a"], ["b"]]}, "inconsistent numbers of samples"),
         ({"action": ["ask"], "classes": [[1]]}, "classes"),

@@ -83,7 +83,7 @@ WEIGHTED = {
 def test_integer_weights_are_repetitions(name):
     metric, (which, options) = getattr(metrics, name), WEIGHTED[name]
     n_different = 0
-    for seed in range(20):
+    for seed in range(10):
         rng = np.random.default_rng(seed)
         true, answer, known = rng.integers(-1, 3, 40), rng.integers(-1, 3, 40), rng.integers(3, size=40)
         columns = true, answer, rng.integers(8, size=40) / 8, known
@@ -95,7 +95,7 @@ def test_integer_weights_are_repetitions(name):
         assert metric(*arguments, sample_weight=0.3 * weights, **options) == pytest.approx(repeated, abs=1e-12)
         assert metric(*arguments, sample_weight=np.ones(40), **options) == metric(*arguments, **options)
         n_different += metric(*arguments, **options) != pytest.approx(repeated, abs=1e-6)
-    assert n_different >= 10
+    assert n_different >= 5
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_scorers_warn_where_the_open_answer_is_lost(blobs):
             metrics.open_set_accuracy_scorer(wrapper.fit(X, y), X, y)
     for fine in (  # warnings are errors here
         FrozenEstimator(classifier.fit(X, y)),
-        GridSearchCV(make_pipeline(classifier), {}, cv=OpenSetKFold(3), scoring=metrics.open_set_f1_scorer).fit(X, y),
-        TunedOperatingPointCV(make_pipeline(classifier), rejection_rate=0.2, cv=3).fit(X, y),
+        GridSearchCV(make_pipeline(classifier), {}, cv=OpenSetKFold(2), scoring=metrics.open_set_f1_scorer).fit(X, y),
+        TunedOperatingPointCV(make_pipeline(classifier), rejection_rate=0.2, cv=2).fit(X, y),
     ):
         assert metrics.open_set_accuracy_scorer(fine, X, y) > 0
 
@@ -183,7 +183,7 @@ def test_sklearns_own_scorer_reads_unknown_classes_as_open_and_says_so():
 
 def test_a_search_whose_folds_hold_no_open_sample_says_so_once():
     X, y = make_open_blobs(180, 4, n_known=3, open_share=0.0, class_sep=3.0, random_state=0)
-    clf, grid = EllipsoidOpenSetClassifier(random_state=0), {"beta": [0.25, 0.5, 1.0]}
+    clf, grid = EllipsoidOpenSetClassifier(random_state=0), {"beta": [0.25, 0.5]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         GridSearchCV(clf, grid, cv=3).fit(X, y)

@@ -19,18 +19,12 @@ def blobs(rng, n_rows=N_ROWS, n_features=20, draw=None):
     return 3 * rng.normal(size=(3, n_features))[classes] + noise, classes
 
 
-def copied(kind, rng, n_rows):
-    """Which row each row is a copy of, at least once each; in no order."""
-    if kind == "twice":
-        origins = np.tile(np.arange(n_rows), 2)
-    elif kind == "some twice":
-        origins = np.append(np.arange(n_rows), rng.choice(n_rows, size=n_rows // 5, replace=False))
-    else:
-        origins = np.append(np.arange(n_rows), np.full(99, rng.integers(n_rows)))  # one row a hundred times
-    return rng.permutation(origins)
-
-
-KINDS = ["twice", "some twice", "a hundred times"]
+#: Which rows are there once more.
+COPIED = {
+    "twice": lambda rng, n_rows: np.arange(n_rows),
+    "some twice": lambda rng, n_rows: rng.choice(n_rows, size=n_rows // 5, replace=False),
+    "a hundred times": lambda rng, n_rows: np.full(99, rng.integers(n_rows)),
+}
 
 
 def spacing(rows, classes):
@@ -47,7 +41,7 @@ def with_copies(kind, seed=0, jitter=0.0, **shape):
     """Rows, classes, and which rows are copies of each other; jitter is a proportion of the distance between rows."""
     rng = np.random.default_rng(seed)
     rows, classes = blobs(rng, **shape)
-    origins = copied(kind, rng, len(rows))
+    origins = rng.permutation(np.append(np.arange(len(rows)), COPIED[kind](rng, len(rows))))
     noise = rng.normal(size=(len(origins), rows.shape[1])) / np.sqrt(rows.shape[1])
     return rows[origins] + jitter * spacing(rows, classes) * noise, classes[origins], numbered(origins)
 
@@ -58,7 +52,7 @@ def has_duplicates(units):
 
 @pytest.mark.parametrize("n_rows", [4, 9, 60])  # fewer rows than tell a density, hardly enough, and many
 @pytest.mark.parametrize("n_features", [2, 20])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", COPIED)
 def test_copies_are_found(kind, n_features, n_rows):
     rows, classes, units = with_copies(kind, n_rows=n_rows, n_features=n_features)
     np.testing.assert_array_equal(find_duplicates(rows, classes), units)
@@ -72,7 +66,7 @@ def falsely_linked(found, units):
 
 
 @pytest.mark.parametrize("jitter", [1e-4, 0.05])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", COPIED)
 def test_near_copies_are_found(kind, jitter):
     for seed in range(3):
         rows, classes, units = with_copies(kind, seed, jitter)
@@ -112,9 +106,7 @@ ROUNDED = {
     "counts": lambda rng, shape: rng.poisson(2, size=shape).astype(float),
     "binary": lambda rng, shape: rng.integers(2, size=shape).astype(float),
     "mostly 0": lambda rng, shape: (rng.random(shape) < 0.1).astype(float),
-    "half binary": lambda rng, shape: np.where(
-        np.arange(shape[1]) % 2, rng.integers(2, size=shape), rng.normal(size=shape)
-    ),
+    "half binary": lambda rng, shape: rng.integers(2, size=shape) + np.arange(shape[1]) % 2 * rng.normal(size=shape),
 }
 
 

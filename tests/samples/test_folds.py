@@ -26,14 +26,6 @@ def test_folds_divide_every_class_evenly_and_no_block(seed):
         assert counts.max() - counts.min() <= 1
 
 
-def check_held_out(held, classes, blocks):
-    """No block is cut, and every class trains."""
-    for block in np.unique(blocks):
-        assert len(set(held[blocks == block])) == 1
-    for label in np.unique(classes):
-        assert not held[classes == label].all()
-
-
 @example(
     ([0, 1, 2, 0, 1, 3], [1, 1, 0, 0, 2, 2]), 0.5, 0
 )  # class 1 would hold out one of its blocks, class 2 the other
@@ -48,7 +40,8 @@ def check_held_out(held, classes, blocks):
 def test_no_block_is_cut_and_every_class_trains(given, fraction, seed):
     blocks, classes = map(np.array, given)
     held = validation_rows(classes, fraction, np.random.default_rng(seed), blocks)
-    check_held_out(held, classes, blocks)
+    assert all(len(set(held[blocks == block])) == 1 for block in np.unique(blocks))
+    assert not any(held[classes == label].all() for label in np.unique(classes))
     np.testing.assert_array_equal(held, validation_rows(classes, fraction, np.random.default_rng(seed), blocks))
     # Without blocks every row is one, and every class of several rows holds out some.
     alone = np.arange(len(classes))

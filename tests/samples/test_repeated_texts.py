@@ -18,7 +18,6 @@ def make(model, finetune="head", **parameters):
 def test_every_text_twice_gives_the_features_of_each_text_once(tiny_model, texts, labels, finetune):
     once = make(tiny_model, finetune).fit_transform(texts, labels)
     for repeated, target in (
-        ([*texts, *texts], [*labels, *labels]),
         (np.repeat(texts, 2).tolist(), np.repeat(labels, 2)),
         ([*texts, *(f" {text.upper()} " for text in texts)], [*labels, *labels]),
     ):
