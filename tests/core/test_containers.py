@@ -180,8 +180,9 @@ def test_all_that_takes_data_is_listed():
 @cache
 def of_features(kind):
     given = Given(kind, OF_FEATURES, label="a", names=["one", "two", "three"])
-    for name, beta in (("estimator", 0.5), ("before", 0.5), ("after", 0.1)):  # they know the columns that a kind has
-        given.models[name] = given(EllipsoidOpenSetClassifier(beta=beta, random_state=0).fit, "fit")
+    # They know the columns that a kind has.
+    one, other = (given(EllipsoidOpenSetClassifier(beta=beta, random_state=0).fit, "fit") for beta in (0.5, 0.1))
+    given.models |= {"estimator": one, "before": one, "after": other}
     return given
 
 
@@ -199,16 +200,19 @@ def of_texts(kind, text_model):
 
 def outcome(thing, kind, text_model):
     """What comes out where everything is given in containers of a kind."""
-    features, texts = of_features(kind), of_texts(kind, text_model)
+    given, more = Given(kind, OF_FEATURES), MORE.get(thing, {})  # without models, whose fits take long
     if thing in FUNCTIONS:
-        return features.shown(features(thing, **MORE.get(thing, {})))
+        return given.shown(given(thing, **more))
     if thing in ON_MODELS:
-        return [given.shown(given(thing, **MORE.get(thing, {}))) for given in (features, texts)]
+        return [given.shown(given(thing, **more)) for given in (of_features(kind), of_texts(kind, text_model))]
     if thing in UNFITTED:
-        return features.methods(UNFITTED[thing]())
-    given, parameters = (texts, {"model_name": text_model}) if thing in OF_TEXT else (features, {})
+        return of_features(kind).methods(UNFITTED[thing]())
+    parameters = {}
+    if thing in OF_TEXT:
+        given, parameters = Given(kind, OF_TEXTS, "texts"), {"model_name": text_model}
     if thing in (TunedOperatingPointCV, OpenShareMonitor):
-        parameters = {"estimator": features.models["estimator"]}
+        given = of_features(kind)
+        parameters = {"estimator": given.models["estimator"]}
     parameters |= {**OF_TEXT, **OF_FEATURE}[thing]
     if "random_state" in inspect.signature(thing).parameters:
         parameters |= {"random_state": 0}

@@ -58,12 +58,10 @@ def messages(call):
 
 def test_raw_features_after_training_on_unit_length_warn_once(clf, new):
     found = messages(lambda: clf.predict(new[0]))
-    assert len(found) == 1
-    assert found[0].startswith("New samples have a Euclidean norm of 53.5 to 68.3")
-    assert found[0].endswith(
-        ", but training samples had 1: prepare new samples as in training (same model, normalisation and scaling), or "
-        "most predictions will be wrong."
-    )
+    assert found == [
+        "New samples have a Euclidean norm of 53.5 to 68.3, but training samples had 1: prepare new samples as in "
+        "training (same model, normalisation and scaling), or most predictions will be wrong."
+    ]
     assert messages(lambda: [clf.predict(new[0]) for _ in range(3)]) == []
 
 

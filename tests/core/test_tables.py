@@ -88,20 +88,11 @@ def test_a_search_of_another_library_is_one(tmp_path):
     assert skellipsoid.load(tmp_path / "model").predict(X).tolist() == fitted.predict(X).tolist()
 
 
-# Names
-
-
-# Duplicates
-
-
 # What does not fit
 
 
 LAZY = {
-    "a polars LazyFrame": (
-        pl.LazyFrame({"x": [1.0]}),
-        r"polars LazyFrame, but must be in memory; call its collect\(\) ",
-    ),
+    "a polars LazyFrame": (pl.LazyFrame({"x": [1.0]}), r"polars LazyFrame, but must .* call its collect\(\) "),
     "a dask Array": (da.from_array(X), r"dask Array, but .* compute\(\) first, or use skellipsoid.dask\.$"),
     "a dask DataFrame": (dd.from_pandas(FRAME, npartitions=2), r"dask DataFrame, but must be in memory; .*compute\(\)"),
     "a dask Series": (dd.from_pandas(FRAME.width, npartitions=2), r"dask Series, but must be in memory; .*compute\(\)"),
@@ -140,12 +131,10 @@ def test_a_column_of_vectors_beside_others_is_refused(table):
 @pytest.mark.parametrize(
     ("column", "sentence"),
     [
-        (pd.Series([[1.0, 2.0, 3.0], [1.0, np.nan, 2.0]]), "Input X contains NaN in row 1; fill missing values"),
         (pa.array([[1.0, 2.0, 3.0], [None, 1.0, 2.0]]), "Input X contains NaN in row 1; fill missing values"),
         (pl.Series([[1.0, 2.0], [3.0, 4.0]]), "X has 2 features, but EllipsoidOpenSetClassifier is expecting 3"),
         (pa.array([1.0, 2.0]), "Expected 2D array, got 1D array"),
         (pa.table({"t": pd.to_datetime(["2024-01-01"])}), "X holds the column 't' of type timestamp.*convert dates"),
-        (pa.table({"t": [pd.Timedelta(1)]}), "X holds the column 't' of type duration"),
     ],
 )
 def test_other_errors_are_those_of_arrays(fitted, column, sentence):

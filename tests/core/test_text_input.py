@@ -20,10 +20,7 @@ REFUSED = {
     "None": (None, "X is a NoneType, but must be a list, tuple, array or Series"),
     "bare string": ("wake me", r"X is one str, but must be a sequence of strings; pass \[text\]"),
     "bytes": (b"wake me", "X is one bytes, but must be a sequence of strings"),
-    "lone surrogate": (
-        ["alarm", "wake me \ud83d"],
-        r"X\[1\] is 'wake me \\ud83d', which holds half of a character .* replace it with text\.encode",
-    ),
+    "lone surrogate": (["alarm", "me \ud83d"], r"X\[1\] is 'me \\ud83d', which holds half of .* with text\.encode"),
     "None among texts": (["wake me", None], r"X\[1\] is None of type NoneType, .*drop or fill missing .* first\.$"),
     "NaN among texts": (["wake me", float("nan")], r"X\[1\] is nan of type float, .*keep_default_na=False if"),
     "NA in a Series": (pd.Series(["a", pd.NA], dtype="string"), r"X\[1\] is <NA> of type NAType, .*keep_default_na"),
@@ -33,10 +30,7 @@ REFUSED = {
     "lists of texts": ([["wake me"], ["alarm"]], r"X\[0\] is \['wake me'\] of type list"),
     "empty list": ([], "X is empty, but must hold at least one text"),
     "2-D array": (np.array([["a", "b"]]), r"X has the shape \(1, 2\), but texts must be one-dimensional"),
-    "pandas DataFrame": (
-        pd.DataFrame({"id": ["1"], "text": ["a"]}),
-        r"X has the shape \(1, 2\), .* pass one column, such as X\['te",
-    ),
+    "pandas DataFrame": (pd.DataFrame({"id": ["1"], "text": ["a"]}), r"X has the shape \(1, 2\), .* such as X\['te"),
     "sparse column": (sparse.csr_array((2, 1)), r"X has the shape \(2, 1\)"),
     "dict": ({"text": "a"}, r"X is a dict, .*take \[text for texts in X.values\(\) for text in texts\] as texts, and"),
     "set": ({"a", "b"}, "X is a set, but must be a list"),
@@ -58,23 +52,19 @@ def test_a_generator_is_refused_before_it_is_used_up(frozen, method):
     assert list(generator) == TEXTS
 
 
-REFUSED_LABELS = {
-    "too few": (LABELS[:3], r"inconsistent numbers of samples: \[4, 3\]"),
-    "too many": ([*LABELS, "light"], r"inconsistent numbers of samples: \[4, 5\]"),
-    "all open": (["-1"] * 4, "All 4 texts have the open label -1; y needs at least one known class"),
-    "all open numbers": ([-1] * 4, "All 4 texts have the open label -1; y needs at least one known class"),
-}
-
-
-@pytest.mark.parametrize(("bad", "sentence"), REFUSED_LABELS.values(), ids=REFUSED_LABELS)
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        (LABELS[:3], r"inconsistent numbers of samples: \[4, 3\]"),
+        (["-1"] * 4, "All 4 texts have the open label -1; y needs at least one known class"),
+    ],
+)
 def test_bad_labels_are_refused_with_a_sentence(tiny_model, bad, sentence):
     with pytest.raises(ValueError, match=sentence):
         SupConTextEncoder(tiny_model, max_iter=1).fit(TEXTS, bad)
 
 
-@pytest.mark.parametrize(
-    ("y", "name"), [(["alarm"] * 4, "'alarm'"), (["alarm", "alarm", "-1", "-1"], "'alarm'"), ([3, 3, -1, 3], "3")]
-)
+@pytest.mark.parametrize(("y", "name"), [(["alarm"] * 4, "'alarm'"), ([3, 3, -1, 3], "3")])
 def test_one_known_class_warns_where_fit_was_called(tiny_model, y, name):
     with pytest.warns(UserWarning, match=f"y has the single known class {name},") as caught:
         encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=2, random_state=0).fit(TEXTS, y)
