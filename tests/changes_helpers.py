@@ -25,9 +25,9 @@ def kept_of(clf):
 
 
 def digits():
-    """900 images of 64 pixels."""
+    """600 images of 64 pixels."""
     X, y = load_digits(return_X_y=True)
-    return X[:900].astype(np.float64), y[:900]
+    return X[:600].astype(np.float64), y[:600]
 
 
 def wide(n_classes=8, n_samples=12, n_features=200):

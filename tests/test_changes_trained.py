@@ -22,7 +22,7 @@ def matrices(clf, labels):
 class TestTraining:
     """With a trainer the matrices of old classes stay, and those of changed classes alone are trained."""
 
-    def test_add(self):
+    def test_add_trains_new_classes_and_what_was_held_out_stays_so(self):
         X, y = digits()
         old = trained().fit(X[y < 8], y[y < 8])
         found = add_classes(old, X[y >= 8], y[y >= 8])
@@ -32,6 +32,10 @@ class TestTraining:
         assert np.mean(found.predict_known(X[y >= 8]) == y[y >= 8]) > 0.8
         assert np.mean(found.predict(X[y >= 8]) == -1) < 0.7
         assert np.mean(old.predict(X[y < 8]) == found.predict(X[y < 8])) > 0.95
+        kept, before = kept_of(found), kept_of(old)
+        held = kept.validates == 1
+        np.testing.assert_allclose(kept.rows[held & (kept.classes < 8)], before.rows[before.validates == 1], atol=1e-4)
+        assert len(found.held_out_scores_) == held.sum() == pytest.approx(0.1 * len(y), abs=10)
 
     def test_a_new_matrix_is_that_of_a_training_on_all_samples(self):
         # All samples of the new class were validation samples or training samples of the whole training, too.
@@ -64,15 +68,6 @@ class TestTraining:
         np.testing.assert_array_equal(matrices(found, same), matrices(old, same))
         assert not np.array_equal(matrices(found, [5]), matrices(old, [5]))
         assert not np.array_equal(matrices(found, [77]), matrices(old, [0]))
-
-    def test_held_out_samples_stay_held_out(self):
-        X, y = digits()
-        old = trained().fit(X[y < 8], y[y < 8])
-        found = add_classes(old, X[y >= 8], y[y >= 8])
-        kept, before = kept_of(found), kept_of(old)
-        held = kept.validates == 1
-        np.testing.assert_allclose(kept.rows[held & (kept.classes < 8)], before.rows[before.validates == 1], atol=1e-4)
-        assert len(found.held_out_scores_) == held.sum() == pytest.approx(0.1 * len(y), abs=10)
 
     def test_saved_and_the_other_kind_of_fit(self, tmp_path):
         X, y = digits()

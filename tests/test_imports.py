@@ -11,19 +11,8 @@ import skellipsoid
 ROOT = Path(skellipsoid.__file__).parent
 #: Rooms, each before those that import from it.
 ROOMS = (
-    *(
-        "_version",
-        "_torch",
-        "_samples",
-        "_core",
-        "_bot_files",
-        "_text_files",
-        "datasets",
-        "metrics",
-        "model_selection",
-        "_held_out",
-    ),
-    *("_traffic_model", "_encoders", "_ellipsoid"),
+    *("_version", "_torch", "_samples", "_core", "_bot_files", "_text_files", "datasets", "metrics"),
+    *("model_selection", "_held_out", "_traffic_model", "_encoders", "_ellipsoid"),
     *("baselines", "_data_check", "_traffic", "plotting", "persistence", "_onnx", "dask", "_base", "utils"),
     *("cli", "__main__"),
 )

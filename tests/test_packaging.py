@@ -46,12 +46,8 @@ def test_the_distributions_have_the_same_licence_and_lowest_versions(name):
 
 def test_what_the_package_takes_of_the_runtime_needs_numpy_alone(fresh_python):
     assert [line.split(">")[0] for line in project_of("packages/skellipsoid-runtime")["dependencies"]] == ["numpy"]
-    imported = re.findall(
-        r"^\s*from (skellipsoid_runtime\.\S+) import",
-        "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "skellipsoid").rglob("*.py")),
-        re.M,
-    )
-    names = sorted({*imported})
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "skellipsoid").rglob("*.py"))
+    names = sorted({*re.findall(r"^\s*from (skellipsoid_runtime\.\S+) import", sources, re.M)})
     assert len(names) > 4
     script = (
         "import importlib, sys\n"
@@ -62,8 +58,7 @@ def test_what_the_package_takes_of_the_runtime_needs_numpy_alone(fresh_python):
         "sys.meta_path.insert(0, Refused())\n"
         f"[importlib.import_module(name) for name in {names}]"
     )
-    answer = fresh_python(script)
-    assert answer.stderr == ""
+    assert fresh_python(script).stderr == ""
 
 
 def test_what_the_guide_installs_is_there():

@@ -308,9 +308,8 @@ def check_against(fit, refits, step=1, rtol=1e-6):
         if held_out:
             distances[own] = np.inf
         _check_nearest(nearest, distances, rtol)
-        literal = np.array(
-            [[refits.distance(i, k, held_out=held_out) for k in ks] for i, ks in zip(rows, nearest, strict=True)]
-        )
+        pairs = zip(rows, nearest, strict=True)
+        literal = np.array([[refits.distance(i, k, held_out=held_out) for k in labels] for i, labels in pairs])
         places = (nearest == assigned[:, np.newaxis]).argmax(axis=1)
         chosen = np.arange(len(rows)), places
         np.testing.assert_allclose(kind.distances[checked], literal[chosen], rtol=rtol)
@@ -376,10 +375,8 @@ def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n
             scores[between, shared] = best_scale(validation)[1]
     best = max(scores.values())
     assert sorted(scores.values())[-2] < best
-    weights = [
-        np.exp((score - best) / np.sqrt(best * (1 - best) / validation.n_independent)) for score in scores.values()
-    ]
-    pairs = np.array(list(scores))
+    error = np.sqrt(best * (1 - best) / validation.n_independent)
+    weights, pairs = np.exp((np.array([*scores.values()]) - best) / error), np.array([*scores])
     odds = np.exp(np.average(np.log(pairs / (1 - pairs)), axis=0, weights=weights))
     fit = found.fit(Weights(0.3, 0.5, 0.5))
     np.testing.assert_allclose(_choose_shrinkages(fit.maker, fit.known), odds / (1 + odds))

@@ -23,17 +23,13 @@ def gaussians(n_classes=3, rows=40, n_features=3, *, distance=7.0, seed=0):
     return rng.normal(size=(len(y), n_features)) + distance * y[:, np.newaxis], y
 
 
-def mean_distances(X, y):
-    """The paper's Δ of each class."""
-    groups = [X[y == label] for label in np.unique(y)]
-    return np.array([np.linalg.norm(group - group.mean(axis=0), axis=1).mean() for group in groups])
-
-
 def test_centroids_and_radii_are_those_of_the_paper():
     X, y = gaussians()
     clf = make().fit(X, y, X_val=X, y_val=y)
-    np.testing.assert_allclose(clf.centroids_, [X[y == k].mean(axis=0) for k in range(3)], atol=1e-5)
-    np.testing.assert_allclose(clf.radii_, mean_distances(X, y), rtol=1e-5)
+    means = np.array([X[y == k].mean(axis=0) for k in range(3)])
+    np.testing.assert_allclose(clf.centroids_, means, atol=1e-5)
+    distances = np.linalg.norm(X - means[y], axis=1)
+    np.testing.assert_allclose(clf.radii_, [distances[y == k].mean() for k in range(3)], rtol=1e-5)
     assert clf.scale_ == pytest.approx(np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()))
     nearest = np.linalg.norm(X[:, np.newaxis] - clf.centroids_, axis=2).argmin(axis=1)
     np.testing.assert_array_equal(clf.predict_known(X), nearest)
@@ -68,11 +64,9 @@ def test_a_shape_is_what_its_name_says(shape, loss):
         ({"X_val": gaussians()[0]}, "X_val is given without y_val"),
         ({"y_val": gaussians()[1]}, "y_val is given without X_val"),
         ({"X_val": gaussians()[0], "y_val": [0, 1]}, "X_val has 120 rows, but y_val has 2 labels"),
-        ({"X_val": gaussians()[0][:, :2], "y_val": gaussians()[1]}, "2 features, but .* expecting 3"),
-        ({"X_val": np.full((1, 3), np.nan), "y_val": [0]}, "NaN"),
         ({"X_val": gaussians()[0], "y_val": ["a"] * 120}, "y_val holds strings .* and y holds numbers"),
     ],
-    ids=["no labels", "no features", "lengths", "columns", "missing", "kinds"],
+    ids=["no labels", "no features", "lengths", "kinds"],
 )
 def test_validation_samples_that_do_not_fit_are_an_error(given, message):
     clf = make().fit(*gaussians())

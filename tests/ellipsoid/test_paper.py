@@ -30,11 +30,6 @@ from skellipsoid._torch.training_loop import shuffled_batches
 # The loss: means over samples, sums over classes.
 
 
-def gradient_of(trainer, rows):
-    loss = whole_loss(trainer, np.arange(len(trainer.known))[rows])
-    return loss.item(), torch.cat(torch.autograd.grad(loss, trainer.entries))
-
-
 @pytest.mark.parametrize("rows", [slice(0, 30), slice(3, 11), slice(4, 5)], ids=["all", "eight", "one"])
 @pytest.mark.parametrize("n_open", [0, 1, 9])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -42,12 +37,14 @@ def test_the_loss_and_its_gradient_are_the_literal_ones(rows, n_open, weighted):
     known, classes = known_rows()
     weights = np.random.default_rng(0).gamma(2, size=30) if weighted else np.ones(30)
     ellipsoids, real_open = some_ellipsoids(known, classes, weights=weights), open_rows(n_open)
-    found, gradient = gradient_of(trainer_of(ellipsoids, known, classes, real_open, weights=1e-3 * weights), rows)
+    trainer = trainer_of(ellipsoids, known, classes, real_open, weights=1e-3 * weights)
+    loss = whole_loss(trainer, np.arange(30)[rows])
+    gradient = torch.cat(torch.autograd.grad(loss, trainer.entries))
     negatives = negatives_of(known[rows], classes[rows], real_open, weights=1e-3 * weights[rows])
     components = ellipsoids.components.detach().clone().requires_grad_()
     relative = torch.from_numpy(weights / weights.mean())[rows]
     expected = literal_loss(components, ellipsoids, known[rows], classes[rows], negatives, relative)
-    assert found == pytest.approx(expected.item(), rel=1e-12)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-12)
     (wanted,) = torch.autograd.grad(expected, components)
     np.testing.assert_allclose(gradient, wanted, rtol=1e-10, atol=1e-12)
 
@@ -155,22 +152,13 @@ def test_a_step_reads_nothing_however_many_samples_there_are(negative_loss):
 # The stop rule, and which matrices are kept.
 
 
-def split(known, classes, seed, fraction):
-    held = validation_rows(classes.numpy(), fraction, np.random.default_rng([seed, 2]))
-    return (known[~held], classes[~held]), (known[held], classes[held])
-
-
-def learn(settings, *, n_open=0, seed=0, validation=None):
+def learn(settings, *, n_open=0):
     known, classes = known_rows(n_rows=80, spread=0.7)
     samples, opened = Samples.of(known, classes), open_rows(n_open)
-    if validation is None:
-        held = torch.from_numpy(hold_out(samples, np.full(80, -1), settings.validation_fraction, seed))
-        open_held = torch.from_numpy(hold_out_open(np.full(n_open, -1), settings.validation_fraction, seed))
-        samples, validation = samples.where(~held), (samples.where(held), opened[open_held])
-        opened = opened[~open_held]
-    else:
-        validation = Samples.of(*validation), opened[:0]
-    return known, classes, train_ellipsoids(samples, opened, settings, seed, validation)
+    held = torch.from_numpy(hold_out(samples, np.full(80, -1), settings.validation_fraction, 0))
+    open_held = torch.from_numpy(hold_out_open(np.full(n_open, -1), settings.validation_fraction, 0))
+    validation = samples.where(held), opened[open_held]
+    return known, classes, train_ellipsoids(samples.where(~held), opened[~open_held], settings, 0, validation)
 
 
 def test_the_score_is_the_macro_f1_of_the_known_classes_with_open_as_an_error():
@@ -236,11 +224,11 @@ def test_samples_of_synthetic_classes_validate_the_scale(alpha, least, most):
 def test_recalibration_multiplies_all_radii_by_the_best_scale(n_open):
     settings = replace(SETTINGS, recalibrate=True)
     known, classes, learned = learn(settings, n_open=n_open)
-    (rows, labels), (held, held_labels) = split(known, classes, 0, settings.validation_fraction)
-    started = start(rows, labels)
+    held = validation_rows(classes.numpy(), settings.validation_fraction, np.random.default_rng([0, 2]))
+    started = start(known[~held], classes[~held])
     ratios = learned.radii / started.radii
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
-    samples = Samples.of(held, held_labels, 4)
+    samples = Samples.of(known[held], classes[held], 4)
     validator = PaperValidator(samples, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
     synthetic = validation_open(samples, learned.centroids, learned.degenerate, settings, seed=0)
     validation = validator.validate(Factors.from_components(learned.components), started.radii, synthetic)
@@ -250,24 +238,19 @@ def test_recalibration_multiplies_all_radii_by_the_best_scale(n_open):
     assert validation.known.distances.min() < ratios[0].item() < validation.known.distances.max() * (1 + 2e-5)
 
 
-def learn_itself(known, classes, settings=SETTINGS, opened=None, fixed=None):
-    """Train with the training samples for validation, some matrices being ``fixed``: their numbers, and they."""
-    samples, opened = Samples.of(known, classes), known[:0] if opened is None else opened
-    return train_ellipsoids(samples, opened, settings, 0, (samples, opened), fixed and Fixed(*fixed))
-
-
 # Some matrices alone are trained.
 
 
 @pytest.mark.parametrize("negative_loss", ["contraction", "adb", "clab", "adb_gen"])
 @pytest.mark.parametrize("shape", ["full", "diagonal", "ball"])
 def test_a_matrix_that_is_trained_alone_is_that_of_a_training_of_all(shape, negative_loss):
-    known, classes = known_rows(n_rows=80, spread=0.7)
-    given = known, classes, replace(SETTINGS, shape=shape, negative_loss=negative_loss), open_rows(7)
-    everything = learn_itself(*given)
+    samples, opened = Samples.of(*known_rows(n_rows=80, spread=0.7)), open_rows(7)
+    settings = replace(SETTINGS, shape=shape, negative_loss=negative_loss)
+    given = samples, opened, settings, 0, (samples, opened)  # which validate, too
+    everything = train_ellipsoids(*given)
     other = torch.tensor([3, 0, 1])
     matrices = torch.from_numpy(np.random.default_rng(3).normal(size=(3, 5, 5)))
-    alone = learn_itself(*given, (other, matrices))
+    alone = train_ellipsoids(*given, Fixed(other, matrices))
     np.testing.assert_allclose(alone.components[2], everything.components[2], rtol=1e-12, atol=1e-14)
     assert not torch.equal(alone.components[2], torch.eye(5, dtype=torch.float64))
     assert torch.equal(alone.components[other], matrices)
