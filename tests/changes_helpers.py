@@ -15,13 +15,8 @@ def classifier(**parameters):
 def kept_of(clf):
     """What a classifier keeps of its samples, in the units of X: rows, classes, copies, and which ones validate."""
     kept = clf._kept
-    return Bunch(
-        rows=kept.features * clf.scale_ + clf._boundaries.mean,
-        classes=clf.classes_[kept.classes],
-        copies=kept.copies,
-        validates=kept.validates,
-        open_validates=kept.open_validates,
-    )
+    rows, classes = kept.features * clf.scale_ + clf._boundaries.mean, clf.classes_[kept.classes]
+    return Bunch(rows=rows, classes=classes, copies=kept.copies, validates=kept.validates)
 
 
 def digits():

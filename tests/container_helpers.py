@@ -50,6 +50,19 @@ def in_two(array):
     return pa.chunked_array([array[:2], array[2:]])
 
 
+def chunks(values):
+    return in_two(pa.array(values))
+
+
+def coded(values):
+    return pa.array(values).dictionary_encode()
+
+
+def in_frame(frame):
+    """What makes a frame of one column."""
+    return lambda values: frame({"t": values})
+
+
 ARRAYS = Kind("arrays")
 KINDS = [
     Kind("lists", np.ndarray.tolist, list, np.ndarray.tolist, np.ndarray.tolist),
@@ -67,12 +80,7 @@ KINDS = [
     Kind("tensors", torch.tensor, numbers=torch.tensor),
     Kind("lists of tensors", lambda X: list(torch.tensor(X))),
     Kind("pandas", lambda X: pd.DataFrame(named(X)), pd.Series, pd.Series, pd.Series),
-    Kind(
-        "pandas frames",
-        lambda X: pd.DataFrame({"v": list(X)}),
-        lambda texts: pd.DataFrame({"t": texts}),
-        lambda labels: pd.DataFrame({"y": labels}),
-    ),
+    Kind("pandas frames", lambda X: pd.DataFrame({"v": list(X)}), in_frame(pd.DataFrame), in_frame(pd.DataFrame)),
     Kind("pandas indices", lambda X: pd.Series(list(X), index=range(9, 9 + len(X))), pd.Index, pd.Index, pd.Index),
     Kind(
         "pandas with NA",
@@ -95,12 +103,7 @@ KINDS = [
         lambda values: pd.Series(values, dtype="double[pyarrow]"),
     ),
     Kind("polars", lambda X: pl.DataFrame(named(X)), pl.Series, pl.Series, pl.Series),
-    Kind(
-        "polars frames",
-        lambda X: pl.DataFrame({"v": X.tolist()}),
-        lambda texts: pl.DataFrame({"t": texts}),
-        lambda labels: pl.DataFrame({"y": labels}),
-    ),
+    Kind("polars frames", lambda X: pl.DataFrame({"v": X.tolist()}), in_frame(pl.DataFrame), in_frame(pl.DataFrame)),
     Kind(
         "polars of categories",
         lambda X: pl.Series(X, dtype=pl.Array(pl.Float64, X.shape[1])),
@@ -114,27 +117,11 @@ KINDS = [
         lambda labels: pl.Series(labels, dtype=pl.Enum(np.unique(labels)) if labels.dtype.kind == "U" else None),
     ),
     Kind("arrow", lambda X: pa.table(named(X)), pa.array, pa.array, pa.array),
-    Kind(
-        "arrow batches",
-        lambda X: pa.record_batch(named(X)),
-        lambda texts: pa.record_batch({"t": texts}),
-        lambda labels: pa.table({"y": labels}),
-    ),
-    Kind(
-        "arrow in chunks",
-        lambda X: in_two(lists(X)),
-        lambda texts: in_two(pa.array(texts)),
-        lambda labels: in_two(pa.array(labels)),
-        lambda values: in_two(pa.array(values)),
-    ),
-    Kind(
-        "arrow dictionaries",
-        lists,
-        lambda texts: pa.array(texts).dictionary_encode(),
-        lambda labels: pa.array(labels).dictionary_encode(),
-    ),
+    Kind("arrow batches", lambda X: pa.record_batch(named(X)), in_frame(pa.record_batch), in_frame(pa.table)),
+    Kind("arrow in chunks", lambda X: in_two(lists(X)), chunks, chunks, chunks),
+    Kind("arrow dictionaries", lists, coded, coded),
     Kind("arrow lists", lambda X: pa.array(X.tolist()), lambda texts: pa.array(texts, pa.large_string())),
-    Kind("arrow tables", lambda X: pa.table({"v": lists(X)}), lambda texts: pa.table({"t": texts})),
+    Kind("arrow tables", lambda X: pa.table({"v": lists(X)}), in_frame(pa.table)),
 ]
 
 

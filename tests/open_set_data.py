@@ -16,6 +16,13 @@ def blobs(n_classes=3, *, rows=30, n_features=4, seed=0):
     return centers[y] + rng.normal(size=(len(y), n_features)), y
 
 
+def gaussians(n_classes=3, rows=40, n_features=3, *, distance=7.0, seed=0):
+    """Round classes in a row, with their labels."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n_classes), rows)
+    return rng.normal(size=(len(y), n_features)) + distance * y[:, np.newaxis], y
+
+
 def scattered(n_features=4, *, n_samples=200, seed=1):
     """Rows in, between, beside and far from the classes of ``blobs``."""
     rng = np.random.default_rng(seed)

@@ -25,14 +25,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, baselines
-from skellipsoid.baselines import (
-    BallClassifier,
-    EnergyClassifier,
-    KNNOpenSetClassifier,
-    LOFOpenSetClassifier,
-    MahalanobisClassifier,
-    MaxLogitClassifier,
-)
+from skellipsoid.baselines import BallClassifier, KNNOpenSetClassifier, MahalanobisClassifier, MaxLogitClassifier
 from skellipsoid.utils import expected_failed_checks
 from skellipsoid_bench.language_models import PromptOpenSetClassifier
 from skellipsoid_bench.literature import ADBClassifier, CLABClassifier, DOCClassifier, MOGBClassifier, OpenMaxClassifier
@@ -49,10 +42,8 @@ PARAMETERS = {
 #: Classifiers of the other distribution, and scikit-learn's checks that they rightly fail. ``xfail_strict`` makes a
 #: needless one an error.
 OF_LITERATURE = {
-    ADBClassifier: expected_failed_checks(BallClassifier()),
-    CLABClassifier: expected_failed_checks(BallClassifier()),
-    DOCClassifier: expected_failed_checks(EnergyClassifier()),
-    MOGBClassifier: expected_failed_checks(EnergyClassifier()),
+    **dict.fromkeys([ADBClassifier, CLABClassifier], expected_failed_checks(BallClassifier())),
+    **dict.fromkeys([DOCClassifier, MOGBClassifier], expected_failed_checks(baselines.EnergyClassifier())),
     OpenMaxClassifier: expected_failed_checks(MahalanobisClassifier()),
 }
 OTHERS = [*(getattr(baselines, name) for name in baselines.__all__), *OF_LITERATURE]
@@ -70,15 +61,12 @@ TEMPLATES = {
     BallClassifier,  # CentroidBallClassifier
     MaxLogitClassifier,  # LogitClassifier
     KNNOpenSetClassifier,  # ThresholdedClassifier
-    LOFOpenSetClassifier,  # BaseOpenSetClassifier
+    baselines.LOFOpenSetClassifier,  # BaseOpenSetClassifier
 }
 #: Checks of what no template has: the parameters and the state.
 OF_THE_CLASS = {
-    "check_do_not_raise_errors_in_init_or_set_param",
-    "check_no_attributes_set_in_init",
-    "check_parameters_default_constructible",
-    "check_estimators_pickle",
-    "check_dict_unchanged",
+    *("check_do_not_raise_errors_in_init_or_set_param", "check_no_attributes_set_in_init"),
+    *("check_parameters_default_constructible", "check_estimators_pickle", "check_dict_unchanged"),
 }
 
 #: Those of this package's own checks whose outcome a class's mathematics decides. The others hold for its template.
@@ -125,9 +113,8 @@ def sklearn_checks():
     What ``parametrize_with_checks`` does, as a list: scikit-learn 1.6 passes a generator, of which pytest warns.
     """
     for estimator in [*map(sklearn_instance, CLASSIFIERS), tuned_instance()]:
-        for case in estimator_checks_generator(
-            estimator, expected_failed_checks=expected_failures(estimator), mark="xfail"
-        ):
+        failing = expected_failures(estimator)
+        for case in estimator_checks_generator(estimator, expected_failed_checks=failing, mark="xfail"):
             values, marks = getattr(case, "values", case), [*getattr(case, "marks", ())]
             # scikit-learn 1.6 wants a TypeError of what takes no sparse rows; later ones do not ask it.
             if values[1].func.__name__.endswith("on_sparse_data") and not get_tags(estimator).input_tags.sparse:
@@ -222,10 +209,12 @@ GIVEN = {
     "save": lambda model, X, folder: {"folder": folder / "model"},
     "set_operating_point": lambda model, X, folder: {"X": X, "rejection_rate": 0.1},
 }
+FUNCTIONS = {name: getattr(skellipsoid, name) for name in skellipsoid.__all__}
+FUNCTIONS = {name: function for name, function in FUNCTIONS.items() if inspect.isfunction(function)}
 OF_MODELS = {
     name: function
-    for name, function in ((name, getattr(skellipsoid, name)) for name in skellipsoid.__all__)
-    if inspect.isfunction(function) and {"estimator", "before"} & inspect.signature(function).parameters.keys()
+    for name, function in FUNCTIONS.items()
+    if {"estimator", "before"} & inspect.signature(function).parameters.keys()
 }
 
 
@@ -251,7 +240,5 @@ def test_only_names_that_begin_with_set_change_the_model_and_return_it(name, ste
 
 
 def test_no_method_has_the_name_of_a_function():
-    functions = {name for name in skellipsoid.__all__ if inspect.isfunction(getattr(skellipsoid, name))}
-    others = [skellipsoid.ScoreOpenSetClassifier, PromptOpenSetClassifier, TunedOperatingPointCV]
-    for kind in (*CLASSIFIERS, *others):
-        assert not functions & {*dir(kind)}
+    for kind in (*CLASSIFIERS, skellipsoid.ScoreOpenSetClassifier, PromptOpenSetClassifier, TunedOperatingPointCV):
+        assert not FUNCTIONS.keys() & {*dir(kind)}

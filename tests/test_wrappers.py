@@ -37,13 +37,9 @@ OUTCOMES = [
     (TunedOperatingPointCV(SEARCH, rejection_rate=0.1, cv=FOLDS), "kept"),
     (CalibratedClassifierCV(CLF, cv=3), "**lost**"),
     (StackingClassifier(PAIR), "**lost**"),
-    (VotingClassifier(PAIR, voting="hard"), "error"),
-    (VotingClassifier(PAIR, voting="soft"), "error"),
-    (OneVsRestClassifier(CLF), "**lost**"),
-    (OneVsOneClassifier(CLF), "**lost**"),
-    (BaggingClassifier(CLF, random_state=0), "**lost**"),
-    (AdaBoostClassifier(CLF, random_state=0), "**lost**"),
-    (FixedThresholdClassifier(CLF), "**lost**"),
+    *((VotingClassifier(PAIR, voting=voting), "error") for voting in ("hard", "soft")),
+    *((wrapper(CLF), "**lost**") for wrapper in (OneVsRestClassifier, OneVsOneClassifier, FixedThresholdClassifier)),
+    *((wrapper(CLF, random_state=0), "**lost**") for wrapper in (BaggingClassifier, AdaBoostClassifier)),
     (TunedThresholdClassifierCV(CLF, scoring="accuracy"), "**lost**"),
 ]
 FAR_AWAY = [[-40.0, -40.0], [40.0, 40.0], [40.0, -50.0]]

@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 
 import skellipsoid
-from skellipsoid import (
-    EllipsoidOpenSetClassifier,
-    OpenShareMonitor,
-    baselines,
-    metrics,
-    model_selection,
-    set_operating_point,
-)
+from skellipsoid import EllipsoidOpenSetClassifier, baselines, metrics, model_selection, set_operating_point
 from skellipsoid._core.sklearn import Interval, InvalidParameterError, validate_params
 from skellipsoid.datasets import make_open_blobs
 
@@ -41,7 +34,7 @@ def test_no_parameter_of_a_range_takes_a_boolean(estimator):
     ("name", "use"),
     [
         ("open_share", lambda clf: skellipsoid.predict_open_proba(clf, X, open_share=True)),
-        ("false_alarm_rate", lambda clf: OpenShareMonitor(clf, false_alarm_rate=True).fit(X)),
+        ("false_alarm_rate", lambda clf: skellipsoid.OpenShareMonitor(clf, false_alarm_rate=True).fit(X)),
         ("n_neighbors", lambda clf: skellipsoid.explain(clf, X, n_neighbors=True, reference=X)),
         ("known_ratio", lambda clf: list(model_selection.OpenSetShuffleSplit(known_ratio=True).split(X, Y))),
         ("open_share", lambda clf: make_open_blobs(open_share=True)),

@@ -18,17 +18,7 @@ from sklearn.pipeline import make_pipeline
 import skellipsoid
 import skellipsoid_bench
 import skellipsoid_runtime
-from skellipsoid import (
-    EllipsoidOpenSetClassifier,
-    OpenShareMonitor,
-    ScoreOpenSetClassifier,
-    SupConTextEncoder,
-    TunedOperatingPointCV,
-    baselines,
-    metrics,
-    model_selection,
-    plotting,
-)
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, metrics, model_selection, plotting
 from skellipsoid.metrics import open_set_accuracy
 from skellipsoid_bench import language_models, literature
 
@@ -78,7 +68,7 @@ def data(make):
 OF_FEATURES, OF_TEXTS = data(blobs), data(sentences)
 
 
-class NearestMean(ScoreOpenSetClassifier):
+class NearestMean(skellipsoid.ScoreOpenSetClassifier):
     """A method of one's own."""
 
     def __init__(self, *, threshold="auto"):
@@ -130,9 +120,9 @@ OF_TEXT = {
 OF_FEATURE = {
     EllipsoidOpenSetClassifier: {},
     NearestMean: {},
-    TunedOperatingPointCV: {"rejection_rate": 0.2, "cv": 3},
-    OpenShareMonitor: {},
-    **{kind: {} for kind in vars(baselines).values() if isinstance(kind, type)},
+    skellipsoid.TunedOperatingPointCV: {"rejection_rate": 0.2, "cv": 3},
+    skellipsoid.OpenShareMonitor: {},
+    **{kind: {} for kind in vars(skellipsoid.baselines).values() if isinstance(kind, type)},
     **{getattr(literature, name): {} for name in literature.__all__ if "Text" not in name and name != "DEClassifier"},
 }
 LISTED = [*FUNCTIONS, *ON_MODELS, *UNFITTED, *OF_TEXT, *OF_FEATURE]
@@ -143,7 +133,13 @@ ELSEWHERE = {
     skellipsoid_runtime.OnnxPipeline: "runtime/test_onnx_pipeline.py",
 }
 #: All but one of each template, as in test_common.py.
-FAST = {EllipsoidOpenSetClassifier, NearestMean, TunedOperatingPointCV, OpenShareMonitor, SupConTextEncoder}
+FAST = {
+    EllipsoidOpenSetClassifier,
+    NearestMean,
+    skellipsoid.TunedOperatingPointCV,
+    skellipsoid.OpenShareMonitor,
+    SupConTextEncoder,
+}
 SLOW = {*OF_TEXT, *OF_FEATURE, *(getattr(plotting, name) for name in plotting.__all__)} - FAST
 
 pytestmark = [
@@ -164,13 +160,12 @@ def public():
 def takes_data(thing):
     if inspect.isclass(thing):
         return bool(data_methods(thing))
-    return callable(thing) and bool(
-        {*data_parameters(thing)} - {"reference"}
-    )  # the benchmark's is the name of a method
+    # The reference of the benchmark is the name of a method.
+    return callable(thing) and bool({*data_parameters(thing)} - {"reference"})
 
 
 def test_all_that_takes_data_is_listed():
-    listed = [*LISTED, ScoreOpenSetClassifier, *ELSEWHERE]
+    listed = [*LISTED, skellipsoid.ScoreOpenSetClassifier, *ELSEWHERE]
     wanted = [thing for thing in public() if takes_data(thing)]
     assert [thing for thing in wanted if thing not in listed] == []
     for path in ELSEWHERE.values():
@@ -210,7 +205,7 @@ def outcome(thing, kind, text_model):
     parameters = {}
     if thing in OF_TEXT:
         given, parameters = Given(kind, OF_TEXTS, "texts"), {"model_name": text_model}
-    if thing in (TunedOperatingPointCV, OpenShareMonitor):
+    if thing in (skellipsoid.TunedOperatingPointCV, skellipsoid.OpenShareMonitor):
         given = of_features(kind)
         parameters = {"estimator": given.models["estimator"]}
     parameters |= {**OF_TEXT, **OF_FEATURE}[thing]
@@ -231,17 +226,15 @@ def kinds_of(thing):
     return [KINDS[LISTED.index(thing) % len(KINDS)]]
 
 
-CASES = [
-    pytest.param(
-        thing, kind, id=f"{getattr(thing, '__name__', thing)}-{kind}", marks=[pytest.mark.slow] * (thing in SLOW)
-    )
-    for thing in LISTED
-    for kind in kinds_of(thing)
-]
+def cases():
+    for thing in LISTED:
+        marks = [pytest.mark.slow] * (thing in SLOW)
+        for kind in kinds_of(thing):
+            yield pytest.param(thing, kind, id=f"{getattr(thing, '__name__', thing)}-{kind}", marks=marks)
 
 
 @pytest.mark.filterwarnings("ignore:.* labels count as open")  # one class of the labels is not known, on purpose
-@pytest.mark.parametrize(("thing", "kind"), CASES)
+@pytest.mark.parametrize(("thing", "kind"), [*cases()])
 def test_the_answer_of_arrays(thing, kind, tiny_model):
     assert_same(outcome(thing, kind, tiny_model), outcome_of_arrays(thing, tiny_model))
     plt.close("all")

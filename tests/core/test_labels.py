@@ -6,18 +6,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import torch
 
-from skellipsoid import (
-    EllipsoidOpenSetClassifier,
-    SupConTextEncoder,
-    add_classes,
-    load,
-    merge_classes,
-    remove_classes,
-    save,
-    set_operating_point,
-)
+import skellipsoid
+from skellipsoid import EllipsoidOpenSetClassifier, load, merge_classes, remove_classes, save, set_operating_point
 from skellipsoid.metrics import open_set_accuracy
 from skellipsoid.model_selection import KnownClassSplit, OpenSetKFold
 
@@ -28,7 +19,7 @@ NUMBERS = np.repeat([3, 5, 8], 4)
 
 def fit_encoder(y):
     # Labels are refused before a text model is looked for.
-    SupConTextEncoder("no-such-model").fit(["text"] * 12, y)
+    skellipsoid.SupConTextEncoder("no-such-model").fit(["text"] * 12, y)
 
 
 #: Everything that reads labels of the user's, and what it calls them.
@@ -79,9 +70,7 @@ def test_what_pandas_reads_as_missing_is_told_with_the_remedy(read, name):
         (NUMBERS.astype("M8[D]"), r"Unknown label type: {} holds 1970-01-04 \(datetime64\[D\]\), but .*"),
         (NUMBERS.astype(complex), r"Complex data not supported: {} holds \(3\+0j\) \(complex128\), but .*"),
         ([1, 2, 2**70] * 4, r"Unknown label type: {} holds 1180591620717411303424 \(object\), but .*"),
-        ([[0], [1, 2]], r"Unknown label type: {} holds \[0\] \(list\), but .*"),
         (NUMBERS + 0.5, "Unknown label type: {} holds 3.5 in row 0, which is no whole number, but .*bin continuous.*"),
-        ([3, np.inf, *NUMBERS[2:]], "Unknown label type: {} holds inf in row 1, which is no whole number, but .*"),
         (np.zeros((12, 2)), r"{} has shape \(12, 2\), but must be one-dimensional: pass one label for each row."),
         ("abc", r"{} has shape \(\), but must be one-dimensional: pass one label for each row."),
         ([], "{} is empty: pass at least one label."),
@@ -110,7 +99,6 @@ def large():
     [
         (LARGE.astype(float), r"1\.152921504606847e\+18 \(float64\)"),
         (NUMBERS.astype(np.float32) + 2**24, r"167772\d\d\.0 \(float32\)"),
-        (torch.from_numpy(LARGE).float(), r"1\.152921504606847e\+18 \(float32\)"),
         ([*LARGE[1:].tolist(), 1.0], r"1152921504606846979 \(beside floats or negative numbers\)"),
         ([2**63 + 5, -1, *NUMBERS[2:].tolist()], r"9223372036854775813 \(beside floats or negative numbers\)"),
         (2**63 + NUMBERS.astype(np.uint64), r"9223372036854775811 \(uint64\)"),
@@ -137,7 +125,7 @@ def test_large_numbers_stay_exact(as_given, large, tmp_path):
     assert open_set_accuracy(as_given(LARGE), answers, labels=as_given(clf.classes_)) == share
     moved = set_operating_point(clf, ROWS, as_given(LARGE), rejection_rate=0.3)
     assert moved.offset_ == set_operating_point(clf, ROWS, LARGE, rejection_rate=0.3).offset_
-    grown = add_classes(large, NEW_ROWS, as_given(LARGE[:4] + 1))
+    grown = skellipsoid.add_classes(large, NEW_ROWS, as_given(LARGE[:4] + 1))
     assert grown.classes_.tolist() == [2**60 + 3, 2**60 + 4, 2**60 + 5, 2**60 + 8]
     merged = merge_classes(grown, {2**60 + 9: as_given(grown.classes_[2:])})
     assert merged.classes_.tolist() == [2**60 + 3, 2**60 + 4, 2**60 + 9]

@@ -12,14 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skellipsoid
-from skellipsoid import (
-    EllipsoidOpenSetClassifier,
-    TunedOperatingPointCV,
-    compare,
-    estimate_open_share,
-    save,
-    set_operating_point,
-)
+from skellipsoid import EllipsoidOpenSetClassifier, compare, estimate_open_share, save, set_operating_point
 from skellipsoid._core.pipelines import duplicate_groups, fingerprint, less_class_offsets
 
 LABELS = np.repeat(["a", "b", "c", "d"], 12)
@@ -40,7 +33,7 @@ def duplicates_in(data, labels=None):
         lambda search: save(search, "nowhere"),
         lambda search: set_operating_point(make_pipeline(StandardScaler(), search), X, rejection_rate=0.1),
         lambda search: compare(search, search, X),
-        lambda search: TunedOperatingPointCV(search, rejection_rate=0.1, cv=2).fit(X, LABELS),
+        lambda search: skellipsoid.TunedOperatingPointCV(search, rejection_rate=0.1, cv=2).fit(X, LABELS),
     ],
 )
 def test_a_search_that_keeps_no_fitted_estimator_is_named(use):

@@ -9,14 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skellipsoid import (
-    EllipsoidOpenSetClassifier,
-    add_classes,
-    estimate_open_share,
-    learn_from_traffic,
-    merge_classes,
-    set_operating_point,
-)
+import skellipsoid
+from skellipsoid import add_classes, estimate_open_share, learn_from_traffic, merge_classes, set_operating_point
 from skellipsoid._core.characters import is_visible
 from skellipsoid._core.spelling import forms, refuse_other_spellings, says_none
 from skellipsoid.datasets import make_open_blobs
@@ -42,7 +36,7 @@ def data():
 def fitted(data):
     X, y = data
     known = y != "-1"
-    return EllipsoidOpenSetClassifier(random_state=0).fit(X[known], y[known])
+    return skellipsoid.EllipsoidOpenSetClassifier(random_state=0).fit(X[known], y[known])
 
 
 #: Each takes a classifier, samples and their labels.

@@ -154,12 +154,7 @@ def test_texts_that_are_variants_of_one_another_are_found(check, n_texts):
 
 def test_all_kinds_come_in_the_documented_order_and_a_frame_shows_them(check, texts, labels):
     more = {"Dim the lights!": "light", "dim the LIGHTS": "light", "rain": "light", "": "alarm"}
-    more |= {
-        "snowy " * 99: "weather",
-        "who wrote hamlet": "other",
-        "play jazz songs": "music",
-        "play some songs": "Music",
-    }
+    more |= {"snowy " * 99: "weather", "who wrote hamlet": "other", "play jazz": "music", "play songs": "Music"}
     findings = check(["text", *texts, *more], ["label", *labels, *more.values()])
     assert list(dict.fromkeys(findings.kind)) == KINDS
     table = pd.DataFrame(findings)

@@ -15,6 +15,5 @@ def assistant():
     corpus = load_assistant_intents(subset="all")
     used = corpus.split != "dev"
     stored = np.load(Path(__file__).parent / "assistant_embeddings.npy")
-    return Bunch(
-        embeddings=stored.astype(np.float32), **{name: corpus[name][used] for name in ("data", "target", "split")}
-    )
+    columns = {name: corpus[name][used] for name in ("data", "target", "split")}
+    return Bunch(embeddings=stored.astype(np.float32), **columns)

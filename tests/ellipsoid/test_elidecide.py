@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from matrix_helpers import matrices_of
+from open_set_data import gaussians
 from sklearn.exceptions import ConvergenceWarning
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, predict_open_proba
@@ -14,13 +15,6 @@ from skellipsoid.datasets import make_open_blobs
 def make(*, beta=0.5, alpha=0.6, **settings):
     trainer = EliDecide(**{"max_iter": 10, **settings})
     return EllipsoidOpenSetClassifier(alpha=alpha, beta=beta, trainer=trainer, random_state=0)
-
-
-def gaussians(n_classes=3, rows=40, n_features=3, *, distance=7.0, seed=0):
-    """Round classes in a row, with their labels."""
-    rng = np.random.default_rng(seed)
-    y = np.repeat(np.arange(n_classes), rows)
-    return rng.normal(size=(len(y), n_features)) + distance * y[:, np.newaxis], y
 
 
 def test_centroids_and_radii_are_those_of_the_paper():
@@ -87,9 +81,8 @@ def test_small_data_are_trained_until_boundaries_move_or_a_warning_says_that_non
     # The boundary and the probabilities are of one mind.
     answers = np.append(clf.classes_, -1)[predict_open_proba(clf, X[~train]).argmax(axis=1)]
     assert (answers == clf.predict(X[~train])).mean() > 0.98
-    with pytest.warns(
-        ConvergenceWarning, match=r"^The training ended after 5 epochs \(10 steps\) although its loss"
-    ) as said:
+    ended = r"^The training ended after 5 epochs \(10 steps\) although its loss"
+    with pytest.warns(ConvergenceWarning, match=ended) as said:
         clf.set_params(trainer=EliDecide(max_iter=5)).fit(X[train], y[train])
     assert said[0].filename == __file__
 

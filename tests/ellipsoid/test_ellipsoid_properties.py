@@ -28,24 +28,17 @@ def training_data(draw):
     return make
 
 
-@st.composite
-def fitted(draw):
-    """A fitted classifier, and its data: a function of the random seed."""
-    data = draw(training_data())
-
-    def make(seed):
-        X, y = data(seed)
-        return EllipsoidOpenSetClassifier(random_state=0).fit(X, y), X
-
-    return make
+def fitted(data, seed):
+    """A fitted classifier, and its data."""
+    X, y = data(seed)
+    return EllipsoidOpenSetClassifier(random_state=0).fit(X, y), X
 
 
 def new_rows(X, seed, n_samples=200):
     """Rows around the classes, between and beyond them."""
     rng = np.random.default_rng(seed)
-    return X[rng.integers(len(X), size=n_samples)] + rng.normal(size=(n_samples, 1)) * X.std() * rng.normal(
-        size=(n_samples, X.shape[1])
-    )
+    places, scales = X[rng.integers(len(X), size=n_samples)], X.std() * rng.normal(size=(n_samples, 1))
+    return places + scales * rng.normal(size=places.shape)
 
 
 @given(
@@ -73,9 +66,9 @@ def test_decisions_are_the_same_after_shift_and_scaling(global_random_seed, data
     np.testing.assert_allclose((clf.centroids_ - offset) / scale, centroids, rtol=1e-4, atol=1e-4)
 
 
-@given(fitted())
-def test_the_ends_of_the_axes_lie_on_the_boundary(global_random_seed, case):
-    clf, _ = case(global_random_seed)
+@given(training_data())
+def test_the_ends_of_the_axes_lie_on_the_boundary(global_random_seed, data):
+    clf, _ = fitted(data, global_random_seed)
     for k, label in enumerate(clf.classes_):
         directions, lengths = clf.ellipsoid_axes(label)
         for sign in (-1, 1):
@@ -83,9 +76,9 @@ def test_the_ends_of_the_axes_lie_on_the_boundary(global_random_seed, case):
             np.testing.assert_allclose(clf.class_margins(ends)[:, k], 0, atol=SINGLE)
 
 
-@given(fitted())
-def test_margins_are_the_formula(global_random_seed, case):
-    clf, X = case(global_random_seed)
+@given(training_data())
+def test_margins_are_the_formula(global_random_seed, data):
+    clf, X = fitted(data, global_random_seed)
     rows = new_rows(X, global_random_seed)
     offsets = rows[:, np.newaxis] - clf.centroids_
     distances = np.einsum("nki,ij,nkj->nk", offsets, np.linalg.inv(clf.within_covariance()), offsets)
@@ -101,9 +94,9 @@ def test_margins_are_the_formula(global_random_seed, case):
     np.testing.assert_array_equal(clf.predict(rows), answers)
 
 
-@given(fitted(), st.randoms(use_true_random=False))
-def test_each_row_is_answered_for_itself(global_random_seed, case, random):
-    clf, X = case(global_random_seed)
+@given(training_data(), st.randoms(use_true_random=False))
+def test_each_row_is_answered_for_itself(global_random_seed, data, random):
+    clf, X = fitted(data, global_random_seed)
     rows = new_rows(X, global_random_seed)
     scores, margins, answers = clf.score_samples(rows), clf.class_margins(rows), clf.predict(rows)
     order = np.array(random.sample(range(len(rows)), len(rows)))

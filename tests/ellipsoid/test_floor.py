@@ -16,9 +16,8 @@ def f1(assistant, ratio, seed):
     known = np.sort(np.random.default_rng(seed).permutation(names)[: round(ratio * len(names))])
     is_known = np.isin(assistant.target, known)
     learned, asked = is_known & (assistant.split == "train"), assistant.split == "test"
-    clf = EllipsoidOpenSetClassifier(open_share=(0.25, 0.75), known_shift=0, random_state=0).fit(
-        assistant.embeddings[learned], assistant.target[learned]
-    )
+    clf = EllipsoidOpenSetClassifier(open_share=(0.25, 0.75), known_shift=0, random_state=0)
+    clf.fit(assistant.embeddings[learned], assistant.target[learned])
     true = np.where(is_known, assistant.target, "-1")[asked]
     return 100 * open_set_f1_score(true, clf.predict(assistant.embeddings[asked]), labels=known)
 

@@ -10,17 +10,7 @@ from paper_helpers import SETTINGS, known_rows, literal_loss, open_rows, some_el
 from sklearn.metrics import f1_score
 
 from skellipsoid._ellipsoid.math.geometry import Factors
-from skellipsoid._ellipsoid.paper.ellipsoids import (
-    Fixed,
-    PaperValidator,
-    as_fitted,
-    hold_out,
-    hold_out_open,
-    known_f1,
-    start_ellipsoids,
-    train_ellipsoids,
-    validation_open,
-)
+from skellipsoid._ellipsoid.paper import ellipsoids as paper
 from skellipsoid._ellipsoid.paper.pseudo_open import draw_negatives
 from skellipsoid._held_out.table import KNOWN, HeldOutTable, best_scale
 from skellipsoid._samples.folds import validation_rows
@@ -135,7 +125,9 @@ def test_a_step_reads_nothing_however_many_samples_there_are(negative_loss):
         known, classes = known_rows(n_rows=n_rows)
         known, classes = torch.cat([known, known[:1]]), torch.cat([classes, torch.tensor([4])])
         samples = Samples.of(known, classes)
-        ellipsoids = start_ellipsoids(samples, Fixed(torch.tensor([2]), 2 * torch.eye(5).double().unsqueeze(0)))
+        ellipsoids = paper.start_ellipsoids(
+            samples, paper.Fixed(torch.tensor([2]), 2 * torch.eye(5).double().unsqueeze(0))
+        )
         trainer = trainer_of(ellipsoids, known, classes, open_rows(), negative_loss=negative_loss)
         batch = np.append(np.arange(12), n_rows)
         trainer.step(batch)  # makes the state of the optimiser
@@ -155,10 +147,10 @@ def test_a_step_reads_nothing_however_many_samples_there_are(negative_loss):
 def learn(settings, *, n_open=0):
     known, classes = known_rows(n_rows=80, spread=0.7)
     samples, opened = Samples.of(known, classes), open_rows(n_open)
-    held = torch.from_numpy(hold_out(samples, np.full(80, -1), settings.validation_fraction, 0))
-    open_held = torch.from_numpy(hold_out_open(np.full(n_open, -1), settings.validation_fraction, 0))
+    held = torch.from_numpy(paper.hold_out(samples, np.full(80, -1), settings.validation_fraction, 0))
+    open_held = torch.from_numpy(paper.hold_out_open(np.full(n_open, -1), settings.validation_fraction, 0))
     validation = samples.where(held), opened[open_held]
-    return known, classes, train_ellipsoids(samples.where(~held), opened[~open_held], settings, 0, validation)
+    return known, classes, paper.train_ellipsoids(samples.where(~held), opened[~open_held], settings, 0, validation)
 
 
 def test_the_score_is_the_macro_f1_of_the_known_classes_with_open_as_an_error():
@@ -168,7 +160,7 @@ def test_the_score_is_the_macro_f1_of_the_known_classes_with_open_as_an_error():
     known = HeldOutTable(np.full(6, KNOWN), distances, assigned, classes, weights, np.arange(6), 4)
     answers = [0, 0, 9, 1, 0, 9]  # r = Δ is open
     expected = f1_score(classes, answers, labels=[0, 1, 2], average="macro", sample_weight=weights)
-    assert known_f1(known) == pytest.approx(expected)
+    assert paper.known_f1(known) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("restore_best", [False, True])
@@ -189,7 +181,7 @@ def test_a_sample_on_the_boundary_is_open():
     rows = torch.tensor([[3.0, 4], [-3, -4], [30, 4], [24, -4]])
     samples = Samples.of(rows, torch.tensor([0, 0, 1, 1]))
     settings = replace(SETTINGS, learning_rate=1e-30, max_iter=1)
-    fitted = as_fitted(train_ellipsoids(samples, rows[:0], settings, 0, (samples, rows[:0])))
+    fitted = paper.as_fitted(paper.train_ellipsoids(samples, rows[:0], settings, 0, (samples, rows[:0])))
     boundaries = fitted.boundaries
     np.testing.assert_allclose(boundaries.shapes.radii, [5, 5], rtol=1e-6)
     identities = Factors.from_components(torch.eye(2).repeat(2, 1, 1))
@@ -214,7 +206,9 @@ def test_samples_of_synthetic_classes_validate_the_scale(alpha, least, most):
     centroids = torch.eye(4, dtype=torch.float64)
     rows = centroids[classes] + 1e-3 * torch.from_numpy(rng.normal(size=(80, 4)))
     degenerate = torch.tensor([False, False, True, False])
-    found = validation_open(Samples.of(rows, classes), centroids, degenerate, replace(SETTINGS, alpha=alpha), seed=0)
+    found = paper.validation_open(
+        Samples.of(rows, classes), centroids, degenerate, replace(SETTINGS, alpha=alpha), seed=0
+    )
     assert len(found) == 256
     assert found[:, 2].abs().max() < 0.01  # a degenerate class is not mixed
     assert least < found.max(dim=1).values.mean() < most
@@ -229,8 +223,8 @@ def test_recalibration_multiplies_all_radii_by_the_best_scale(n_open):
     ratios = learned.radii / started.radii
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
     samples = Samples.of(known[held], classes[held], 4)
-    validator = PaperValidator(samples, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
-    synthetic = validation_open(samples, learned.centroids, learned.degenerate, settings, seed=0)
+    validator = paper.PaperValidator(samples, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
+    synthetic = paper.validation_open(samples, learned.centroids, learned.degenerate, settings, seed=0)
     validation = validator.validate(Factors.from_components(learned.components), started.radii, synthetic)
     assert len(validation.open) == 2
     if not n_open:
@@ -247,10 +241,10 @@ def test_a_matrix_that_is_trained_alone_is_that_of_a_training_of_all(shape, nega
     samples, opened = Samples.of(*known_rows(n_rows=80, spread=0.7)), open_rows(7)
     settings = replace(SETTINGS, shape=shape, negative_loss=negative_loss)
     given = samples, opened, settings, 0, (samples, opened)  # which validate, too
-    everything = train_ellipsoids(*given)
+    everything = paper.train_ellipsoids(*given)
     other = torch.tensor([3, 0, 1])
     matrices = torch.from_numpy(np.random.default_rng(3).normal(size=(3, 5, 5)))
-    alone = train_ellipsoids(*given, Fixed(other, matrices))
+    alone = paper.train_ellipsoids(*given, paper.Fixed(other, matrices))
     np.testing.assert_allclose(alone.components[2], everything.components[2], rtol=1e-12, atol=1e-14)
     assert not torch.equal(alone.components[2], torch.eye(5, dtype=torch.float64))
     assert torch.equal(alone.components[other], matrices)

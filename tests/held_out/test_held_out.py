@@ -20,12 +20,6 @@ def blobs(n_samples=900, n_known=6):
     return make_open_blobs(n_samples, 6, n_known=n_known, open_share=0.0, class_sep=3.0, random_state=0)
 
 
-@pytest.fixture(scope="module")
-def fitted():
-    X, y = blobs()
-    return EllipsoidOpenSetClassifier(random_state=0).fit(X, np.array(list("abcdef"))[y])
-
-
 @pytest.mark.parametrize("trainer", [None, EliDecide(max_iter=3, validation_fraction=0.5)])
 def test_real_open_samples_are_open(trainer):
     X, y = blobs(300, 3)

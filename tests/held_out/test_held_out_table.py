@@ -17,9 +17,8 @@ from skellipsoid._samples.samples import Samples
 
 def part(kind, distances, scoring, own, n_classes):
     n_samples = len(distances)
-    return HeldOutTable(
-        np.full(n_samples, kind), distances, scoring, own, np.ones(n_samples), np.arange(n_samples), n_classes
-    )
+    ones, rows = np.ones(n_samples), np.arange(n_samples)
+    return HeldOutTable(np.full(n_samples, kind), distances, scoring, own, ones, rows, n_classes)
 
 
 def unweighted(known, classes, assigned, opened, n_classes):

@@ -30,9 +30,8 @@ def result_of(rows):
 @settings(max_examples=40)
 @given(ROWS)
 def test_it_counts_as_a_reader_does(rows):
-    found = asking_report(
-        [row[0] for row in rows], result_of(rows), labels=["a", "b", "c", "d"], sample_weight=[row[3] for row in rows]
-    )
+    truth, weights = [row[0] for row in rows], [row[3] for row in rows]
+    found = asking_report(truth, result_of(rows), labels=["a", "b", "c", "d"], sample_weight=weights)
     expected = dict.fromkeys(NAMES, 0)
     n_known = sum(weight for label, *_, weight in rows if label in "abcd")
     n_open = sum(row[3] for row in rows) - n_known

@@ -61,29 +61,24 @@ def test_fpr_at_tpr(problem, tpr):
 
 
 @given(problems())
-def test_oscr_curve_point_by_point(problem):
+def test_curves_point_by_point(problem):
     y_true, y_pred_known, score = problem
-    is_known = y_true != -1
+    is_known, is_right = y_true != -1, y_true == y_pred_known
     fpr, ccr, thresholds = oscr_curve(y_true, y_pred_known, score)
     assert set(score) == set(thresholds) - {np.inf}
     for x, y, threshold in zip(fpr, ccr, thresholds, strict=True):
         assert x == np.mean(score[~is_known] >= threshold)
-        assert y == pytest.approx(np.mean((y_pred_known == y_true)[is_known] & (score[is_known] >= threshold)))
+        assert y == pytest.approx(np.mean((is_right & (score >= threshold))[is_known]))
     assert (np.diff(thresholds) < 0).all()
     assert (fpr[0], fpr[-1]) == (0, 1)
     assert np.isinf(thresholds[0]) == (score[~is_known].max() == score.max())
 
-
-@given(problems())
-def test_trade_off_curve_point_by_point(problem):
-    y_true, y_pred_known, score = problem
-    is_known, is_wrong = y_true != -1, y_true != y_pred_known
     known_rejected, open_noticed, wrong_class, thresholds = trade_off_curve(y_true, y_pred_known, score)
     assert thresholds.tolist() == [*sorted(set(score.tolist())), np.inf]
     for k, threshold in enumerate(thresholds):
         assert known_rejected[k] == np.mean(score[is_known] < threshold)
         assert open_noticed[k] == np.mean(score[~is_known] < threshold)
-        assert wrong_class[k] == pytest.approx(np.mean(is_wrong[is_known] & (score[is_known] >= threshold)))
+        assert wrong_class[k] == pytest.approx(np.mean((~is_right & (score >= threshold))[is_known]))
 
 
 @given(problems())
@@ -140,9 +135,7 @@ def test_bad_options():
         with pytest.raises(ValueError, match=r"^tpr=.* is not in \(0, 1\]: pass"):
             fpr_at_tpr([0, -1], [1, 0], tpr=tpr)
     for function in (oscr_curve, oscr_score, trade_off_curve):
-        with pytest.raises(
-            ValueError, match=r"^y_pred_known holds the open label '-1' in 2 of 3 rows: .* predict_known"
-        ):
+        with pytest.raises(ValueError, match=r"^y_pred_known holds the open label '-1' in 2 of 3 rows: "):
             function(["a", "b", "-1"], ["a", "-1", "-1"], [1, 2, 3])
         with pytest.raises(ValueError, match=r"^y_true has 3 rows and y_pred_known has 2: pass"):
             function(["a", "b", "-1"], ["a", "b"], [1, 2, 3])

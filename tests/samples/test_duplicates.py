@@ -113,17 +113,9 @@ ROUNDED = {
 @pytest.mark.parametrize("n_features", [2, 5, 20])
 @pytest.mark.parametrize("draw", ROUNDED)
 def test_rows_that_rounding_made_equal_are_no_duplicates(draw, n_features):
-    for seed, n_rows in enumerate([30, 100, 300]):
-        rng = np.random.default_rng(seed)
-        rows, classes = ROUNDED[draw](rng, (3 * n_rows, n_features)), np.repeat(np.arange(3), n_rows)
-        assert not has_duplicates(find_duplicates(rows, classes))
-
-
-@pytest.mark.parametrize("draw", ROUNDED)
-def test_small_classes_of_a_rounded_table_have_no_duplicates(draw):
-    rng = np.random.default_rng(0)
-    rows = ROUNDED[draw](rng, (200, 4))
-    assert not has_duplicates(find_duplicates(rows, np.repeat(np.arange(40), 5)))
+    for seed, (n_classes, n_rows) in enumerate([(3, 30), (3, 100), (3, 300), (40, 5)]):
+        rows = ROUNDED[draw](np.random.default_rng(seed), (n_classes * n_rows, n_features))
+        assert not has_duplicates(find_duplicates(rows, np.repeat(np.arange(n_classes), n_rows)))
 
 
 CHANGES = {
@@ -172,14 +164,9 @@ def test_rows_of_small_classes_are_duplicates_where_only_rounding_tells_them_apa
     np.testing.assert_array_equal(find_duplicates(rows, classes), expected)
 
 
-@pytest.fixture
-def small_pieces(monkeypatch):
-    """Classes of more than 64 rows are compared piece by piece; of more than 2,048 it takes seconds."""
-    monkeypatch.setattr(duplicates, "MOST_ROWS", 64)
-
-
 @pytest.mark.parametrize("jitter", [0.0, 1e-4])
-def test_large_classes_are_compared_piece_by_piece(small_pieces, jitter):
+def test_large_classes_are_compared_piece_by_piece(monkeypatch, jitter):
+    monkeypatch.setattr(duplicates, "MOST_ROWS", 64)  # of more than 2,048, as it is, it takes seconds
     rows, classes, units = with_copies("some twice", jitter=jitter, n_rows=200)
     found = find_duplicates(rows, classes)
     together = [len(np.unique(found[units == unit])) == 1 for unit, n in enumerate(np.bincount(units)) if n > 1]

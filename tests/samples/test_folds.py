@@ -14,9 +14,8 @@ def test_folds_divide_every_class_evenly_and_no_block(seed):
     block_classes = np.repeat(np.arange(4), [1, 5, 12, 30])
     blocks = np.repeat(rng.permutation(len(block_classes)), sizes := rng.integers(1, 9, size=len(block_classes)))
     classes = np.repeat(block_classes, sizes)
-    folds, again = (
-        fold_numbers(classes, blocks, 4, None if seed is None else np.random.default_rng(seed)) for _ in range(2)
-    )
+    draws = [None if seed is None else np.random.default_rng(seed) for _ in range(2)]
+    folds, again = (fold_numbers(classes, blocks, 4, draw) for draw in draws)
     np.testing.assert_array_equal(folds, again)
     assert all(len(set(folds[blocks == block])) == 1 for block in np.unique(blocks))
     assert set(folds[classes == 0]) == {-1}

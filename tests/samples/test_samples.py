@@ -146,12 +146,20 @@ def test_tails_are_not_outlying(draw, n_features):
         assert find_outliers(rows, classes).tolist() == []
 
 
-@pytest.mark.parametrize(("factor", "expected"), [(15, []), (25, [3])])
-def test_a_row_is_outlying_beyond_twenty_times_the_typical_distance(factor, expected):
-    """In many dimensions all rows are equally far from the middle, so that this limit alone decides."""
+@pytest.mark.parametrize(
+    ("n_rows", "factor", "are_outlying"),
+    [(1, 15, False), (1, 25, True), (3, 25, False), (3, 900, False), (3, 1100, True)],
+)
+def test_a_row_is_outlying_beyond_twenty_times_the_typical_distance_and_a_cluster_beyond_a_thousand(
+    n_rows, factor, are_outlying
+):
+    """In many dimensions all rows are equally far from the middle, so that this limit alone decides.
+
+    Three rows near each other may be a part of the class, and so far out they must be broken.
+    """
     rows, classes = np.random.default_rng(0).normal(size=(200, 50)), np.repeat([0, 1], 100)
-    rows[3] *= factor * np.sqrt(50) / np.linalg.norm(rows[3])
-    assert find_outliers(rows, classes).tolist() == expected
+    rows[:n_rows] += factor * np.sqrt(50) * np.eye(50)[0]
+    assert find_outliers(rows, classes).tolist() == [*range(n_rows)] * are_outlying
 
 
 def test_every_class_has_a_reach_of_its_own():
@@ -164,11 +172,3 @@ def test_every_class_has_a_reach_of_its_own():
     rows[7] = 0
     rows[100:200] *= 1e4
     assert find_outliers(rows, classes).tolist() == []
-
-
-@pytest.mark.parametrize(("factor", "expected"), [(25, []), (900, []), (1100, [0, 1, 2])])
-def test_a_cluster_is_outlying_beyond_a_thousand_times_the_typical_distance(factor, expected):
-    """Three rows near each other may be a part of the class, and so far out they must be broken."""
-    rows, classes = np.random.default_rng(0).normal(size=(200, 50)), np.repeat([0, 1], 100)
-    rows[:3] += factor * np.sqrt(50) * np.eye(50)[0]
-    assert find_outliers(rows, classes).tolist() == expected

@@ -46,7 +46,7 @@ class TestTheThreeAnswers:
             chosen = found.action == action
             assert abs(found.probability[chosen].mean() - is_right[chosen].mean()) < 0.15
 
-    def test_baselines(self, case):
+    def test_baselines(self):
         X, y, X_new, truth = drawn(6, 30, 4)
         clf = MahalanobisClassifier(threshold="auto").fit(X, y)
         found = predict_set(clf, X_new)

@@ -34,10 +34,8 @@ def test_every_changed_answer_is_counted_once(data):
     for label in {*old, *new}:
         wanted = (old == label, new == label, (old == label) & (old != new), (new == label) & (old != new))
         assert table[label] == tuple(part.sum() for part in wanted)
-    assert {(old, new) for old, new in zip(found.pairs.before, found.pairs.after, strict=True)} >= {
-        ("class 0", "-1"),
-        ("-1", "class 3"),
-    }
+    pairs = {*zip(found.pairs.before, found.pairs.after, strict=True)}
+    assert pairs >= {("class 0", "-1"), ("-1", "class 3")}
     assert "class 0 -> -1" in str(found)
     # Margins are on the side of the line that the answer says, and the surest changes come first.
     np.testing.assert_array_equal(found.changed.margin_before < 0, found.changed.before == "-1")

@@ -92,7 +92,7 @@ def test_copies_count_once_for_groups_and_are_shown(traffic, found):
     np.testing.assert_allclose(result.coherence, found.coherence)
 
 
-def test_many_rows_are_grouped_in_halves(traffic, found, monkeypatch):
+def test_many_rows_are_grouped_in_halves(traffic, monkeypatch):
     clf, X, y = traffic
     monkeypatch.setattr(_groups, "MOST_COMPARED", 60)
     result = discover_classes(clf, X)

@@ -7,16 +7,7 @@ import numpy as np
 import pytest
 
 import skellipsoid
-from skellipsoid import (
-    EllipsoidOpenSetClassifier,
-    OpenShareMonitor,
-    choose_to_label,
-    estimate_open_share,
-    learn_from_traffic,
-    merge_classes,
-    remove_classes,
-    set_operating_point,
-)
+from skellipsoid import OpenShareMonitor, estimate_open_share, learn_from_traffic, remove_classes, set_operating_point
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 N = 240
@@ -33,10 +24,10 @@ def world():
         return means[classes] + other[:, np.newaxis] * apart[classes] + rng.normal(size=(len(classes), 6))
 
     y = np.repeat(np.arange(8), 15)
-    clf = EllipsoidOpenSetClassifier(random_state=0).fit(draw(y, False), y)
+    clf = skellipsoid.EllipsoidOpenSetClassifier(random_state=0).fit(draw(y, False), y)
     truth = np.where(rng.random(N) < 0.2, rng.integers(8, 12, size=N), rng.integers(8, size=N))
     log = draw(truth, True)
-    return clf, log, np.where(truth >= 8, -1, truth), choose_to_label(clf, log, 30)
+    return clf, log, np.where(truth >= 8, -1, truth), skellipsoid.choose_to_label(clf, log, 30)
 
 
 def sheet(truth, rows):
@@ -115,7 +106,7 @@ def test_what_was_learned_is_saved_and_follows_the_classes(world, taught, tmp_pa
     n_left = int(np.sum(truth[chosen.rows] != 3))
     fewer = remove_classes(loaded, 3)
     assert n_learned(fewer, log) == n_left
-    assert n_learned(merge_classes(loaded, {3: [3, 4]}), log) == 30
+    assert n_learned(skellipsoid.merge_classes(loaded, {3: [3, 4]}), log) == 30
     more = np.setdiff1d(np.arange(N), chosen.rows)[:8]
     again = learn_from_traffic(fewer, log[more], np.where(truth[more] == 3, -1, truth[more]))
     assert n_learned(again, log) > n_left

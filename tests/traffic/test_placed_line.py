@@ -55,9 +55,8 @@ def test_picks_tell_the_share_where_open_messages_are_asked_about_more_often_tha
     unsure = (scores > -1.6) & (scores < -0.8)
     asked = unsure & (is_open | (np.cumsum(unsure) % 3 == 0))  # open ones three times as often
     one, nothing = np.ones(asked.sum()), np.zeros(asked.sum())  # and gaps that tell nothing
-    found = fit_traffic_model(
-        held, scores, np.arange(400), Labels(asked, is_open[asked], ~is_open[asked], one, one, nothing)
-    )
+    labels = Labels(asked, is_open[asked], ~is_open[asked], one, one, nothing)
+    found = fit_traffic_model(held, scores, np.arange(400), labels)
     low, high = found.interval()
     assert low + 0.02 < share < high - 0.02
 
@@ -153,12 +152,8 @@ def test_a_forecast_holds_in_its_interval(shift):
             told = forecast_of(held, found, 0.0)
             scores, nearest, truth = made_up(shift, 0.3, n=4000, seed=100 + seed)[1:]
             is_known, accepted = truth < 20, scores >= 0
-            true = (
-                np.mean((accepted & (nearest == truth))[is_known]),
-                np.mean((accepted & (nearest != truth))[is_known]),
-                np.mean(~accepted[is_known]),
-                np.mean(~accepted[~is_known]),
-            )
+            right, wrong = (accepted & part for part in (nearest == truth, nearest != truth))
+            true = [part[is_known].mean() for part in (right, wrong, ~accepted)] + [np.mean(~accepted[~is_known])]
             holds += [figure.low <= value <= figure.high for figure, value in zip(told.values(), true, strict=True)]
             widths += [figure.high - figure.low for figure in told.values()]
             off.append(told["rejected"].mean - true[2])

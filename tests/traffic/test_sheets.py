@@ -8,14 +8,8 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skellipsoid import (
-    EllipsoidOpenSetClassifier,
-    estimate_open_share,
-    learn_from_traffic,
-    load,
-    save,
-    set_operating_point,
-)
+import skellipsoid
+from skellipsoid import EllipsoidOpenSetClassifier, estimate_open_share, learn_from_traffic, save, set_operating_point
 from skellipsoid._traffic.equal import equal_messages
 from skellipsoid.datasets import make_open_blobs
 
@@ -65,7 +59,7 @@ def test_a_sheet_counts_by_its_own_weights_and_in_no_unit(world, tmp_path):
     for unit in (1.0, 1e150 / 2):
         model = learn_from_traffic(clf, log[:N], truth[:N], sample_weight=weights / unit)
         save(model, tmp_path / f"{unit}")
-        loaded = load(tmp_path / f"{unit}")
+        loaded = skellipsoid.load(tmp_path / f"{unit}")
         found.append(learn_from_traffic(loaded, log[rows], truth[rows], sample_weight=unit * weights))
     assert_alike(*found, log)
     # Sixty labels each: neither sheet is nothing beside the other.
@@ -98,10 +92,8 @@ def test_one_message_with_two_labels_is_refused_by_its_text_and_both_labels(worl
 def test_texts_of_unknown_tokens_are_not_equal():
     X, y = make_open_blobs(400, 12, n_known=4, open_share=0.1, random_state=0)
     X = {**{f"message {i}": row for i, row in enumerate(X)}, "😭": np.zeros(12), "😀": np.zeros(12)}
-    pipe = make_pipeline(
-        FunctionTransformer(lambda texts: np.array([X[text] for text in texts])),
-        EllipsoidOpenSetClassifier(random_state=0),
-    )
+    embed = FunctionTransformer(lambda texts: np.array([X[text] for text in texts]))
+    pipe = make_pipeline(embed, EllipsoidOpenSetClassifier(random_state=0))
     texts = np.array(list(X), dtype=object)
     pipe.fit(texts[:300][y[:300] != -1], y[:300][y[:300] != -1])
     log, labels = texts[300:], [*y[300:], 0, 1]

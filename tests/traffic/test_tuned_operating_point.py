@@ -155,20 +155,15 @@ def test_held_out_samples_and_forecasts_are_those_of_the_folds(blobs):
     is_rejected = held_out.score < tuned.offset_
     for is_open, name in ((False, "rejection_rate"), (True, "open_acceptance_rate")):
         of_folds = np.mean(results[name])  # of folds that are nearly as large as each other
-        assert np.mean(is_rejected[held_out.is_open == is_open]) == pytest.approx(
-            1 - of_folds if is_open else of_folds, abs=0.02
-        )
+        expected = 1 - of_folds if is_open else of_folds
+        assert np.mean(is_rejected[held_out.is_open == is_open]) == pytest.approx(expected, abs=0.02)
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(N) // 2])
 def test_tuner_around_a_search_and_inside_one(blobs, groups):
     X, y = blobs
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), QUICK),
-        {"ellipsoidopensetclassifier__beta": [0.1]},
-        cv=OpenSetKFold(2),
-        scoring=open_set_f1_scorer,
-    )
+    grid, how = {"ellipsoidopensetclassifier__beta": [0.1]}, {"cv": OpenSetKFold(2), "scoring": open_set_f1_scorer}
+    search = GridSearchCV(make_pipeline(StandardScaler(), QUICK), grid, **how)
     tuned = TunedOperatingPointCV(search, rejection_rate=0.2, cv=3).fit(X, y, groups=groups)
     best = tuned.estimator_.best_estimator_
     assert groups is None or len(np.unique(best[-1].groups_)) == N / 2  # the search passes them on, too
@@ -177,12 +172,9 @@ def test_tuner_around_a_search_and_inside_one(blobs, groups):
     np.testing.assert_array_equal(tuned.predict_known(X), best[-1].predict_known(best[:-1].transform(X)))
     assert tuned.score(X, y) == np.mean(tuned.predict(X) == y)  # accuracy, not what the search was scored by
     if groups is None:
-        around = GridSearchCV(
-            TunedOperatingPointCV(make_pipeline(StandardScaler(), QUICK), cv=3),
-            {"estimator__ellipsoidopensetclassifier__beta": [0.1], "rejection_rate": [0.2]},
-            cv=OpenSetKFold(2, shuffle=True, random_state=0),
-            scoring=open_set_f1_scorer,
-        ).fit(X, y)
+        grid = {"estimator__ellipsoidopensetclassifier__beta": [0.1], "rejection_rate": [0.2]}
+        inner = TunedOperatingPointCV(make_pipeline(StandardScaler(), QUICK), cv=3)
+        around = GridSearchCV(inner, grid, **how).fit(X, y)
         assert around.best_estimator_.offset_ != 0
         assert around.best_estimator_.estimator_[-1].beta == 0.1
         assert set_operating_point(around).best_estimator_.offset_ == 0
