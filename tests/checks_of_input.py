@@ -138,10 +138,9 @@ def check_open_set_input_unchanged(classifier):
 def check_open_set_caller_settings_of_torch(classifier):
     X, y = blobs()
     margins = values(classifier.fit(X, y), X)
-    with torch.inference_mode():
-        np.testing.assert_array_equal(values(classifier.fit(X, y), X), margins)
-    with torch.no_grad():
-        np.testing.assert_array_equal(values(classifier.fit(X, y), X), margins)
+    for mode in (torch.inference_mode, torch.no_grad):
+        with mode():
+            np.testing.assert_array_equal(values(classifier.fit(X, y), X), margins)
     torch.set_default_dtype(torch.float64)
     try:
         np.testing.assert_array_equal(values(classifier.fit(X, y), X), margins)

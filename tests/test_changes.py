@@ -57,16 +57,6 @@ def test_a_default_classifier_changes_until_it_is_saved_without_its_samples(is_s
     assert add_classes(clf, X[y == 8], y[y == 8]).classes_.tolist() == [*range(9)]  # of the one in memory none is lost
 
 
-SETS = {"digits": digits, "wide": wide, "copies and a degenerate class": texts_like}
-
-
-@pytest.fixture(params=SETS, name="data")
-def fixture_data(request):
-    """Sets of data, each with the numbers of its classes."""
-    X, y = SETS[request.param]()
-    return X, y, np.unique(y)
-
-
 @pytest.mark.filterwarnings("ignore:Classes without spread", "ignore:.*of .* classes have fewer than")
 class TestEqualToAFit:
     """Each change gives what a fit on the same samples gives, as long as nothing is chosen anew."""
@@ -76,8 +66,10 @@ class TestEqualToAFit:
         for name in ("MOST_REJECTED", "MOST_MORE", "MOST_MORE_OF_ALL"):
             monkeypatch.setattr(rejecting, name, 2.0)
 
+    @pytest.mark.parametrize("data", [digits, wide, texts_like])
     def test_each_change(self, data, monkeypatch):
-        X, y, names = data
+        X, y = data()
+        names = np.unique(y)
         is_new, is_gone, is_more = np.isin(y, names[-2:]), np.isin(y, names[[1, 3]]), np.isin(y, names[:3])
         is_more &= np.arange(len(y)) % 3 == 0
         merged, every = np.where(np.isin(y, names[:2]), 77, y), classifier().fit(X, y)

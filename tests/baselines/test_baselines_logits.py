@@ -22,7 +22,6 @@ from skellipsoid import choose_to_label
 from skellipsoid.baselines import EnergyClassifier, MaxLogitClassifier, SoftmaxOpenSetClassifier
 
 ALL = [SoftmaxOpenSetClassifier, MaxLogitClassifier, EnergyClassifier]
-F = np.array([[2.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
 
 
 def from_logits(classifier, rows=None, y=None):
@@ -44,8 +43,8 @@ def three_clusters(rows=60, seed=0):
 def test_energy_of_three_logits():
     clf = from_logits(EnergyClassifier(threshold=0.0))
     # Of the logits 2, 1, 0 it is 2.4076; their mean is 1.
-    expected = [2.4076 - 1, 1.8620 - 2 / 3, np.log(3)]
-    np.testing.assert_allclose(knownness(clf, [*F, [1.5, 1.5, 1.5]]), expected, atol=1e-4)
+    found = knownness(clf, [[2.0, 1.0, 0.0], [1.0, 1.0, 0.0], [1.5, 1.5, 1.5]])
+    np.testing.assert_allclose(found, [2.4076 - 1, 1.8620 - 2 / 3, np.log(3)], atol=1e-4)
     rows = np.random.default_rng(0).normal(size=(100, 3))
     largest = (rows - rows.mean(axis=1, keepdims=True)).max(axis=1)
     energies = knownness(clf, rows)

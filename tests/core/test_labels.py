@@ -17,16 +17,12 @@ NAMES = np.repeat(["a", "b", "c"], 4)
 NUMBERS = np.repeat([3, 5, 8], 4)
 
 
-def fit_encoder(y):
-    # Labels are refused before a text model is looked for.
-    skellipsoid.SupConTextEncoder("no-such-model").fit(["text"] * 12, y)
-
-
 #: Everything that reads labels of the user's, and what it calls them.
 READERS = {
     "fit": (lambda y: EllipsoidOpenSetClassifier().fit(ROWS, y), "y"),
     "score": (lambda y: EllipsoidOpenSetClassifier(random_state=0).fit(ROWS, NAMES).score(ROWS, y), "y"),
-    "encoder": (fit_encoder, "y"),
+    # Labels are refused before a text model is looked for.
+    "encoder": (lambda y: skellipsoid.SupConTextEncoder("no-such-model").fit(["text"] * 12, y), "y"),
     "splitter": (lambda y: list(OpenSetKFold(3).split(None, y)), "y"),
     "known_classes": (lambda y: KnownClassSplit(0.7, 0).known_classes(y), "y"),
     "y_true": (lambda y: open_set_accuracy(y, NAMES), "y_true"),
@@ -83,7 +79,6 @@ def test_what_is_no_label_is_refused_alike(read, name, y, message):
 # Whole numbers that floats cannot tell apart
 
 LARGE = 2**60 + NUMBERS
-NEW_ROWS = ROWS[:4] - 9
 INEXACT = "which is no exact label: pass whole numbers of int64, or strings."
 
 
@@ -125,7 +120,7 @@ def test_large_numbers_stay_exact(as_given, large, tmp_path):
     assert open_set_accuracy(as_given(LARGE), answers, labels=as_given(clf.classes_)) == share
     moved = set_operating_point(clf, ROWS, as_given(LARGE), rejection_rate=0.3)
     assert moved.offset_ == set_operating_point(clf, ROWS, LARGE, rejection_rate=0.3).offset_
-    grown = skellipsoid.add_classes(large, NEW_ROWS, as_given(LARGE[:4] + 1))
+    grown = skellipsoid.add_classes(large, ROWS[:4] - 9, as_given(LARGE[:4] + 1))
     assert grown.classes_.tolist() == [2**60 + 3, 2**60 + 4, 2**60 + 5, 2**60 + 8]
     merged = merge_classes(grown, {2**60 + 9: as_given(grown.classes_[2:])})
     assert merged.classes_.tolist() == [2**60 + 3, 2**60 + 4, 2**60 + 9]

@@ -6,7 +6,7 @@ from copy import copy
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import skellipsoid
@@ -70,12 +70,11 @@ def spelled(draw):
 @given(pair=spelled())
 def test_another_spelling_of_a_class_is_refused_by_all(data, fitted, pair):
     name, other = pair
+    assume(name != other)
     X, clf = data[0][:12], copy(fitted)
     clf.classes_ = np.sort([name, "the balance", "lights twice"])
     y = np.array([other, *[name] * 11])
     for reader, read in READERS.items():
-        if name == other:
-            break
         if reader == "merge_classes":
             with pytest.raises(ValueError, match="Nearly equal names"):
                 merge_classes(clf, {other: ["the balance", "lights twice"]})

@@ -17,13 +17,9 @@ from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid.metrics import bootstrap_interval, open_set_accuracy
 from skellipsoid.model_selection import OpenSetKFold
 
-RNG = np.random.default_rng(0)
 LABELS = np.repeat(["a", "b", "c", "d"], 12)
-X = RNG.normal(size=(48, 3)) + 9.0 * np.eye(4, 3)[np.repeat(range(4), 12)]
+X = np.random.default_rng(0).normal(size=(48, 3)) + 9.0 * np.eye(4, 3)[np.repeat(range(4), 12)]
 FRAME = pd.DataFrame(X, columns=["length", "width", "height"])
-
-
-TABLES = [pd.DataFrame, pl.DataFrame, pa.table]
 
 
 def classifier():
@@ -119,7 +115,7 @@ def test_what_is_not_computed_yet_is_told_to_be(name, lazy, sentence):
         DOORS[name](lazy)
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_a_column_of_vectors_beside_others_is_refused(table):
     frame = table({"id": [1, 2], "embedding": [[1.0, 2.0], [3.0, 4.0]]})
     sentence = r"^X holds a list or an array in some of its cells, .* pass a column of vectors alone, such as X\["

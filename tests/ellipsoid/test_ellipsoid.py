@@ -135,9 +135,6 @@ def test_a_warning_points_to_the_line_of_the_user_through_wrappers(wrap):
     assert {warning.filename for warning in caught} == {__file__}
 
 
-FEW = "fewer than 10 different samples"
-
-
 @pytest.mark.parametrize(
     ("sizes", "named", "result"),
     [
@@ -148,7 +145,7 @@ FEW = "fewer than 10 different samples"
 def test_one_warning_names_classes_of_few_samples(sizes, named, result):
     y = np.repeat(np.arange(len(sizes)), sizes)
     X = np.random.default_rng(0).normal(size=(len(y), 4)) + 7 * y[:, np.newaxis]
-    with pytest.warns(UserWarning, match=FEW) as caught:
+    with pytest.warns(UserWarning, match="fewer than 10 different samples") as caught:
         make().fit(X, y)
     message = str(caught[0].message)
     assert len(caught) == 1

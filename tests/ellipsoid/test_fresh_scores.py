@@ -45,12 +45,10 @@ CASES = {
 }
 
 
-def fit(found, weights=None):
+def fit(found):
     rows, classes, groups, new = found
-    clf = EllipsoidOpenSetClassifier(random_state=0)
     is_grouped = groups[-1] + 1 < len(groups)
-    clf.fit(rows, classes, sample_weight=weights, groups=groups if is_grouped else None)
-    return clf, new
+    return EllipsoidOpenSetClassifier(random_state=0).fit(rows, classes, groups=groups if is_grouped else None), new
 
 
 def check(fitted):

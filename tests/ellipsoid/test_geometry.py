@@ -28,18 +28,6 @@ def ellipsoids():
     return rng.normal(size=(4, 5)), np.eye(5) + 0.3 * rng.normal(size=(4, 5, 5))
 
 
-def norms_of(features, centroids, factors, assigned=None):
-    """‖A_k (z − c_k)‖ of every class, or of the assigned ones."""
-    factors = factors if isinstance(factors, Factors) else Factors.from_components(factors)
-    if assigned is None:
-        return factors.padded().all_norms(features, centroids)
-    return assigned_norms(features, torch.as_tensor(assigned), centroids, factors.padded())
-
-
-def literal_norms(features, centroids, components):
-    return np.array([[np.linalg.norm(a @ (x - c)) for c, a in zip(centroids, components)] for x in features])  # noqa: B905
-
-
 def test_factors_are_the_matrices_that_they_stand_for(rows, ellipsoids):
     rng = np.random.default_rng(3)
     starts = [0, 0, 2, 7, 10]
@@ -52,10 +40,11 @@ def test_factors_are_the_matrices_that_they_stand_for(rows, ellipsoids):
         components.append(np.linalg.cholesky(squared).T)
     factors = Factors(*map(torch.from_numpy, (axes, weights)), starts, torch.from_numpy(residual))
     assert len(factors.residual) == 4
-    given, centroids, expected = torch.from_numpy(rows[0]), torch.from_numpy(ellipsoids[0]), np.array(components)
-    expected = literal_norms(rows[0], ellipsoids[0], expected)
-    np.testing.assert_allclose(norms_of(given, centroids, factors), expected, rtol=1e-12)
-    own = norms_of(given, centroids, factors, rows[1])
+    given, centroids, padded_axes = torch.from_numpy(rows[0]), torch.from_numpy(ellipsoids[0]), factors.padded()
+    pairs = [*zip(ellipsoids[0], components, strict=True)]
+    expected = np.array([[np.linalg.norm(a @ (x - c)) for c, a in pairs] for x in rows[0]])  # ‖A_k (z − c_k)‖
+    np.testing.assert_allclose(padded_axes.all_norms(given, centroids), expected, rtol=1e-12)
+    own = assigned_norms(given, torch.as_tensor(rows[1]), centroids, padded_axes)
     np.testing.assert_allclose(own, expected[np.arange(60), rows[1]], rtol=1e-12)
 
 
@@ -104,14 +93,10 @@ def test_squared_norms_are_those_of_each_row_alone(ranks, n_rows, of_one_class):
 CLASSES = np.random.default_rng(9).permutation(np.repeat([2, 3, 5, 8], [1, 3, 6, 10]))
 
 
-def draw(classes=CLASSES, n_mixtures=200, *, n_mix=3, alpha=0.6, seed=0):
-    return draw_mixtures(np.asarray(classes), n_mixtures, n_mix=n_mix, alpha=alpha, rng=np.random.default_rng(seed))
-
-
 @pytest.mark.parametrize("alpha", [0.2, 0.6, 1.0, 5.0])
 @pytest.mark.parametrize("n_mix", [2, 3, 4])
 def test_weights_have_the_moments_of_the_dirichlet_distribution(n_mix, alpha):
-    weights = draw(n_mixtures=20_000, n_mix=n_mix, alpha=alpha).weights
+    weights = draw_mixtures(CLASSES, 20_000, n_mix=n_mix, alpha=alpha, rng=np.random.default_rng(0)).weights
     variance = (n_mix - 1) / (n_mix**2 * (n_mix * alpha + 1))
     covariance = np.full((n_mix, n_mix), -variance / (n_mix - 1))
     np.fill_diagonal(covariance, variance)

@@ -13,8 +13,7 @@ def gathered(rows, classes, weights=None, groups=None, duplicates="once", copies
     They have the columns ``features``, ``classes``, ``weights``, ``copies``, ``units`` and ``groups``.
     """
     weights = np.ones(len(rows)) if weights is None else weights
-    numbers, found, of_each = gather(rows, classes, weights, groups, duplicates, copies)
-    return numbers, found, of_each
+    return gather(rows, classes, weights, groups, duplicates, copies)
 
 
 def samples(classes, weights=None, units=None, groups=None, n_features=3):

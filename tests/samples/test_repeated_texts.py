@@ -5,8 +5,6 @@ import pytest
 
 from skellipsoid import SupConTextEncoder
 
-MODES = ["head", "full", "none"]
-
 
 def make(model, finetune="head", **parameters):
     settings = {"temperature": 0.3, "batch_size": 16, "max_iter": 4, "random_state": 0}
@@ -14,7 +12,7 @@ def make(model, finetune="head", **parameters):
     return SupConTextEncoder(model, finetune=finetune, **settings | parameters)
 
 
-@pytest.mark.parametrize("finetune", MODES)
+@pytest.mark.parametrize("finetune", ["head", "full", "none"])
 def test_every_text_twice_gives_the_features_of_each_text_once(tiny_model, texts, labels, finetune):
     once = make(tiny_model, finetune).fit_transform(texts, labels)
     for repeated, target in (

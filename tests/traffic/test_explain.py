@@ -34,10 +34,9 @@ def apart():
 def test_explanation_is_what_the_classifier_says(blobs, clf):
     X = blobs[0]
     why = explain(clf, X, n_axes=2)
-    np.testing.assert_array_equal(why.answer, clf.predict(X))
-    np.testing.assert_array_equal(why.nearest_class, clf.predict_known(X))
-    np.testing.assert_array_equal(why.margin, clf.score_samples(X))
-    np.testing.assert_array_equal(why.p_value, clf.known_p_value(X))
+    said = {"answer": clf.predict, "nearest_class": clf.predict_known, "margin": clf.score_samples}
+    for name, method in (said | {"p_value": clf.known_p_value}).items():
+        np.testing.assert_array_equal(why[name], method(X))
     np.testing.assert_array_equal(why.action, predict_set(clf, X).action)
     order, margins = np.argsort(-clf.decision_function(X), axis=1), clf.class_margins(X)
     np.testing.assert_array_equal(why.runner_up, clf.classes_[order[:, 1]])

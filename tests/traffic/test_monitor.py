@@ -27,6 +27,11 @@ def traffic():
     return clf, draw
 
 
+@pytest.fixture
+def seeded(traffic):
+    return *traffic, np.random.default_rng(0)
+
+
 def streams(traffic, n_streams, *parts):
     clf, draw = traffic
     for seed in range(n_streams):
@@ -47,9 +52,8 @@ def test_new_traffic_raises_an_alarm_soon(traffic, share, delay):
     assert np.median(at) < 1000 + delay
 
 
-def test_an_alarm_names_the_class_that_new_samples_come_to(traffic):
-    clf, draw = traffic
-    rng = np.random.default_rng(0)
+def test_an_alarm_names_the_class_that_new_samples_come_to(seeded):
+    clf, draw, rng = seeded
     monitor = OpenShareMonitor(clf).fit(draw(rng, 2000, 0.0))
     far = clf.centers_[2] + 3 * (clf.centers_[2] - clf.centers_.mean(axis=0))
     mixed = draw(rng, 400, 0.0)
@@ -61,9 +65,8 @@ def test_an_alarm_names_the_class_that_new_samples_come_to(traffic):
     assert 0 < monitor.class_alarm_at_[clf.classes_[2]] <= 400
 
 
-def test_a_saved_monitor_goes_on_where_it_was(traffic, tmp_path):
-    clf, draw = traffic
-    rng = np.random.default_rng(0)
+def test_a_saved_monitor_goes_on_where_it_was(seeded, tmp_path):
+    clf, draw, rng = seeded
     monitor = OpenShareMonitor(clf).fit(draw(rng, 200, 0.1))
     save(monitor, tmp_path / "new")
     assert load(tmp_path / "new").update(draw(rng, 5, 0.5)).n_seen_ == 5
@@ -74,9 +77,8 @@ def test_a_saved_monitor_goes_on_where_it_was(traffic, tmp_path):
     assert found.class_alarm_at_ == monitor.class_alarm_at_
 
 
-def test_an_estimator_that_was_fitted_again_needs_a_new_reference(traffic):
-    clf, draw = traffic
-    rng = np.random.default_rng(0)
+def test_an_estimator_that_was_fitted_again_needs_a_new_reference(seeded):
+    clf, draw, rng = seeded
     own = EllipsoidOpenSetClassifier(random_state=0).fit(rows := draw(rng, 60, 0.0), clf.predict_known(rows))
     monitor = OpenShareMonitor(own).fit(draw(rng, 100, 0.0))
     own.fit(rows, np.where(clf.predict_known(rows) == clf.classes_[0], clf.classes_[1], clf.predict_known(rows)))
@@ -98,9 +100,8 @@ def test_an_estimator_that_was_fitted_again_needs_a_new_reference(traffic):
         monitor.update(rows)
 
 
-def test_bad_input_changes_nothing(traffic):
-    clf, draw = traffic
-    rng = np.random.default_rng(0)
+def test_bad_input_changes_nothing(seeded):
+    clf, draw, rng = seeded
     with pytest.raises(NotFittedError):
         OpenShareMonitor(clf).update(draw(rng, 5, 0.0))
     with pytest.raises(NotFittedError):
@@ -120,9 +121,8 @@ def test_bad_input_changes_nothing(traffic):
     assert (monitor.n_seen_, monitor.log10_evidence_) == (1, before)
 
 
-def test_the_picture_shows_the_history(traffic):
-    clf, draw = traffic
-    rng = np.random.default_rng(0)
+def test_the_picture_shows_the_history(seeded):
+    clf, draw, rng = seeded
     monitor = OpenShareMonitor(clf).fit(draw(rng, 200, 0.1))
     with pytest.raises(ValueError, match="never updated"):
         MonitorDisplay.from_monitor(monitor)

@@ -113,9 +113,8 @@ class Recorded(EllipsoidOpenSetClassifier):
         return super().fit(X, y, sample_weight=sample_weight, groups=groups, X_val=X_val, y_val=y_val)
 
 
-def test_an_interrupted_last_fit_leaves_the_earlier_one(monkeypatch):
-    X, y = make_open_blobs(200, random_state=0)
-    X, y = X[y != -1], y[y != -1]
+def test_an_interrupted_last_fit_leaves_the_earlier_one(blobs, monkeypatch):
+    X, y = blobs
     tuned = TunedOperatingPointCV(EllipsoidOpenSetClassifier(random_state=0), rejection_rate=0.1, cv=3).fit(X, y)
     before = tuned.offset_, tuned.predict(X)
 
