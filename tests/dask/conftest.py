@@ -11,22 +11,21 @@ from skellipsoid import EllipsoidOpenSetClassifier
 
 @pytest.fixture(scope="session")
 def start_cluster():
-    """Start two worker processes of one thread each, and a client: Dask's scheduler inside ``with start_cluster()``."""
+    """Start worker processes of one thread each, and a client: Dask's scheduler inside ``with start_cluster(2)``."""
     distributed, dask = map(pytest.importorskip, ("distributed", "dask"))
 
     # Idle processes look at themselves a hundred times a second otherwise.
     quiet = {"distributed.worker.profile.enabled": False, "distributed.admin.system-monitor.interval": "10s"}
 
     @contextmanager
-    def start():
+    def start(n_workers):
+        options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "memory_limit": 0}
         with (
             dask.config.set(quiet),
-            distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
-            ) as started,
+            distributed.LocalCluster(n_workers=n_workers, **options) as started,
             distributed.Client(started) as client,
         ):
-            client.wait_for_workers(2, timeout=300)
+            client.wait_for_workers(n_workers, timeout=300)
             yield client
 
     return start
@@ -34,8 +33,8 @@ def start_cluster():
 
 @pytest.fixture(scope="package")
 def cluster(start_cluster):
-    """A cluster until this folder's tests end."""
-    with start_cluster() as client:
+    """A cluster of one worker, another process than that of the tests, until this folder's tests end."""
+    with start_cluster(1) as client:
         yield client
 
 

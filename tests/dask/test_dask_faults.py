@@ -38,7 +38,7 @@ def test_a_worker_that_is_killed_in_a_pass_of_the_fit(start_cluster, samples, la
     X, y, groups = samples
     labels = blocks(y).map_blocks(killing, tmp_path, dtype=y.dtype, meta=y[:0])
     given = {"groups": blocks(groups), "samples_per_class": 50}
-    with start_cluster():
+    with start_cluster(2):
         found = skellipsoid.dask.fit(large_classifier, blocks(X), labels, **given)
         wanted = skellipsoid.dask.fit(large_classifier, blocks(X), blocks(y), **given)
     assert found._boundaries.moments.counts.tolist() == [np.sum(y == label) for label in found.classes_]
@@ -49,13 +49,13 @@ def test_a_worker_that_is_killed_in_a_pass_of_the_fit(start_cluster, samples, la
 
 
 @pytest.mark.slow
-def test_a_search_on_a_cluster_is_the_plain_one(cluster, samples):
+def test_a_search_on_a_cluster_is_the_plain_one(start_cluster, samples):
     X, y, _ = samples
     X, y = X[y != "-1"][::3], y[y != "-1"][::3]
     clf = skellipsoid.EllipsoidOpenSetClassifier(random_state=0)
     grid = {"beta": [0.25, 0.5, 1.0]}
     search = GridSearchCV(clf, grid, cv=OpenSetKFold(2), scoring=open_set_f1_scorer, refit=False)
     wanted = clone(search).fit(X, y).cv_results_["mean_test_score"]
-    with joblib.parallel_config("dask", wait_for_workers_timeout=30):
+    with start_cluster(2), joblib.parallel_config("dask", wait_for_workers_timeout=30):
         found = search.fit(X, y).cv_results_["mean_test_score"]
     np.testing.assert_allclose(found, wanted)

@@ -1,8 +1,10 @@
 """Small classifiers, long names of classes, and what several displays are asked."""
 
 import re
+from contextlib import contextmanager
 
 import numpy as np
+import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid.datasets import make_open_blobs
@@ -33,7 +35,11 @@ def inside_figure(figure, *artists):
     )
 
 
-def assert_one_sentence(error):
+@contextmanager
+def one_sentence(kind, message):
+    """What is done inside raises an error of one sentence; gives what ``pytest.raises`` gives."""
+    with pytest.raises(kind, match=message) as error:
+        yield error
     text = str(error.value)
     assert "\n" not in text
     assert len(re.findall(r"[.!?](?=\s+[A-Z]|$)", text)) == 1

@@ -51,19 +51,15 @@ def many_classes(n_known, n_rows=600, seed=0):
     return names[y_true], names[y_pred], LONG_NAMES[:n_known]
 
 
-def tick_boxes(axis):
-    labels = axis.get_ticklabels()
-    return labels, [label.get_window_extent() for label in labels]
-
-
 @pytest.mark.parametrize(("n_known", "own_figure"), [(2, True), (20, False), (77, True)])
 def test_names_at_the_matrix_are_legible(n_known, own_figure):
     y_true, y_pred, classes = many_classes(n_known)
     ax = None if own_figure else plt.subplots(figsize=(6.4, 4.8), layout="constrained")[1]
     display = OpenSetConfusionMatrixDisplay.from_predictions(y_true, y_pred, labels=classes, ax=ax)
-    display.figure_.canvas.draw()
+    display.figure_.draw_without_rendering()
     for axis in (display.ax_.xaxis, display.ax_.yaxis):
-        labels, boxes = tick_boxes(axis)
+        labels = axis.get_ticklabels()
+        boxes = [label.get_window_extent() for label in labels]
         assert all(label.get_fontsize() >= 6 for label in labels)
         assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
         assert labels[-1].get_text() == "open"

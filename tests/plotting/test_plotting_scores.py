@@ -7,13 +7,7 @@ import pytest
 from matplotlib import pyplot as plt
 from sklearn.exceptions import UndefinedMetricWarning
 
-from skellipsoid import set_operating_point
-from skellipsoid.metrics import (
-    known_f1_score,
-    open_f1_score,
-    open_set_f1_score,
-    trade_off_curve,
-)
+from skellipsoid.metrics import known_f1_score, open_f1_score, open_set_f1_score, trade_off_curve
 from skellipsoid.plotting import ScoreHistogramDisplay, TradeOffDisplay
 
 # Histograms
@@ -69,22 +63,18 @@ def test_several_models_come_on_one_axes_and_differ(flat):
 # Class offsets
 
 
-def test_pictures_follow_the_class_offsets(flat):
-    clf, X, y = flat
-    set_operating_point(clf, X, y, rejection_rate=0.3)
+def test_pictures_follow_the_class_offsets(shifted):
+    clf, X, y = shifted
     clf.class_offsets_[1:3] = -0.1, 0.2
-    try:
-        accepted, known = clf.predict(X) != -1, y != -1
-        histogram = ScoreHistogramDisplay.from_estimator(clf, X, y)
-        assert np.mean(histogram.known_score >= clf.offset_) == accepted[known].mean()
-        assert np.mean(histogram.open_score >= clf.offset_) == accepted[~known].mean()
-        trade_off = TradeOffDisplay.from_estimator(clf, X, y)
-        present = trade_off.offsets == clf.offset_
-        assert trade_off.known_rejected[present].item() == pytest.approx(1 - accepted[known].mean())
-        assert trade_off.open_noticed[present].item() == pytest.approx(1 - accepted[~known].mean())
-        assert trade_off.open_set_f1[present].item() == pytest.approx(open_set_f1_score(y, clf.predict(X)))
-    finally:
-        set_operating_point(clf)
+    accepted, known = clf.predict(X) != -1, y != -1
+    histogram = ScoreHistogramDisplay.from_estimator(clf, X, y)
+    assert np.mean(histogram.known_score >= clf.offset_) == accepted[known].mean()
+    assert np.mean(histogram.open_score >= clf.offset_) == accepted[~known].mean()
+    trade_off = TradeOffDisplay.from_estimator(clf, X, y)
+    present = trade_off.offsets == clf.offset_
+    assert trade_off.known_rejected[present].item() == pytest.approx(1 - accepted[known].mean())
+    assert trade_off.open_noticed[present].item() == pytest.approx(1 - accepted[~known].mean())
+    assert trade_off.open_set_f1[present].item() == pytest.approx(open_set_f1_score(y, clf.predict(X)))
 
 
 # F1
@@ -108,8 +98,6 @@ def test_f1_is_that_of_the_metrics(shifted):
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert texts[2] == f"F1, open: {display.open_f1[present]:.3f}"
     display.plot(kind="f1", x="offset")
-    assert len(display.lines_) == 3
-    assert np.isfinite(display.lines_[1].get_xdata()).all()
     assert display.offset_line_.get_xdata()[0] == clf.offset_
     assert display.ax_.get_ylabel() == "F1"
 
@@ -142,16 +130,12 @@ def test_trade_off_is_the_curve_of_the_metrics_and_the_mark_is_what_predict_does
     assert display.offset_line_.get_xdata()[0] == clf.offset_
 
 
-def test_trade_off_without_samples_is_that_of_the_held_out_ones(flat):
-    clf, X, y = flat
-    clf = set_operating_point(clf, X, y, rejection_rate=0.2)
+def test_trade_off_without_samples_is_that_of_the_held_out_ones(shifted):
+    clf = shifted[0]
     clf.class_offsets_[1] = 0.1
-    try:
-        display = TradeOffDisplay.from_estimator(clf)
-        rows = clf.held_out_
-        rejected = rows.score < clf.offset_ + clf.class_offsets_[np.searchsorted(clf.classes_, rows.nearest_class)]
-    finally:
-        set_operating_point(clf)
+    display = TradeOffDisplay.from_estimator(clf)
+    rows = clf.held_out_
+    rejected = rows.score < clf.offset_ + clf.class_offsets_[np.searchsorted(clf.classes_, rows.nearest_class)]
     present = display.offsets == display.offset
     for values, of in ((display.known_rejected, ~rows.is_open), (display.open_noticed, rows.is_open)):
         assert values[present] == pytest.approx(np.average(rejected[of], weights=rows.weight[of]))
@@ -172,9 +156,7 @@ def test_a_known_class_without_rows_warns_once(flat):
     clf, X, y = flat
     rows = y != 1
     arguments = y[rows], clf.predict_known(X[rows]), clf.score_samples(X[rows])
-    with pytest.warns(
-        UndefinedMetricWarning, match="y_true has no row of 1 of the 3 known classes, such as 1"
-    ) as caught:
+    with pytest.warns(UndefinedMetricWarning, match="no row of 1 of the 3 known classes, such as 1") as caught:
         display = TradeOffDisplay.from_predictions(*arguments, labels=clf.classes_, offset=0, kind="f1")
     assert len(caught) == 1
     assert caught[0].filename == __file__

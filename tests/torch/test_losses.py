@@ -1,6 +1,7 @@
 """Losses, distances and radii against hand-computed values, literal sums and automatic differentiation."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,47 +24,30 @@ def tensor(values):
     return torch.tensor(values, dtype=torch.float64)
 
 
-#: Losses of norms, by radius, and with β.
-LOSSES = {
-    "expansion": lambda norms, radius, beta: expansion_loss(norms, radius),
-    "contraction": contraction_loss,
-    "inside": lambda norms, radius, beta: inside_loss(norms, radius),
-    "other class": lambda norms, radius, beta: other_class_loss(norms, radius),
-}
-
-
-def loss_of(kind, norms, radius=RADIUS, beta=0.5):
-    return LOSSES[kind](norms, torch.as_tensor(radius, dtype=norms.dtype), beta)
-
-
-def slope(kind, norms, beta=0.5):
-    norms = norms.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(loss_of(kind, norms, beta=beta).sum(), norms)
-    return gradient
-
-
 @pytest.mark.parametrize(
-    ("kind", "norms", "losses", "slopes"),
+    ("loss", "norms", "losses", "slopes"),
     [
         # eq. 13: max(r - 2, 0)
-        ("expansion", [0.0, 1.5, 2.25, 7.0], [0, 0, 0.25, 5], [0, 0, 1, 1]),
+        (expansion_loss, [0.0, 1.5, 2.25, 7.0], [0, 0, 0.25, 5], [0, 0, 1, 1]),
         # eq. 15 with β = 0.5: (2 - r) + 0.5 for r < 2, 0.5 exp(2 - r) for r >= 2
         (
-            "contraction",
+            partial(contraction_loss, beta=0.5),
             [0.0, 1.0, 2.0, 3.0, 2 + math.log(4)],
             [2.5, 1.5, 0.5, 0.5 / math.e, 0.125],
             [-1, -1, -0.5, -0.5 / math.e, -0.125],
         ),
         # The contraction without its exponential.
-        ("inside", [0.0, 1.0, 3.0], [2, 1, 0], [-1, -1, 0]),
+        (inside_loss, [0.0, 1.0, 3.0], [2, 1, 0], [-1, -1, 0]),
         # η = 0.1: it shrinks below r = 2.1, and expands above r = 2.5.
-        ("other class", [0.0, 2.0, 2.2, 2.4, 3.5], [0.21, 0.01, 0, 0, 0.1], [-0.1, -0.1, 0, 0, 0.1]),
+        (other_class_loss, [0.0, 2.0, 2.2, 2.4, 3.5], [0.21, 0.01, 0, 0, 0.1], [-0.1, -0.1, 0, 0, 0.1]),
     ],
 )
-def test_losses_and_slopes_by_hand(kind, norms, losses, slopes):
-    np.testing.assert_allclose(loss_of(kind, tensor(norms)), losses, atol=1e-15)
-    np.testing.assert_allclose(slope(kind, tensor(norms)), slopes, atol=1e-15)
-    assert loss_of(kind, torch.ones(3)).dtype == torch.float32
+def test_losses_and_slopes_by_hand(loss, norms, losses, slopes):
+    rows = tensor(norms).requires_grad_()
+    found = loss(rows, RADIUS)
+    np.testing.assert_allclose(found.detach(), losses, atol=1e-15)
+    np.testing.assert_allclose(*torch.autograd.grad(found.sum(), rows), slopes, atol=1e-15)
+    assert loss(torch.ones(3), RADIUS.float()).dtype == torch.float32
 
 
 def literal_contrastive_loss(features, classes, temperature):
@@ -110,16 +94,11 @@ def test_contrastive_loss_is_never_nan_and_0_of_single_anchors(classes):
         assert not gradient.any()
 
 
-# Distances near 0 are accurate, and do not depend on the number of rows
-
-
-def some_rows():
-    """40 rows far from 0: more than the 25 from which torch would compute distances by a matrix product."""
-    return 10 + torch.randn(40, 768, generator=torch.Generator().manual_seed(0))
-
-
 def test_distances_near_0_are_accurate_and_do_not_depend_on_the_number_of_rows():
-    rows, moved = some_rows().requires_grad_(), some_rows() + 1e-3
+    # 40 rows far from 0: more than the 25 from which torch would compute distances by a matrix product.
+    rows = 10 + torch.randn(40, 768, generator=torch.Generator().manual_seed(0))
+    moved = rows + 1e-3
+    rows.requires_grad_()
     found = euclidean(rows, rows.detach())
     assert not found.diagonal().any()
     found.diagonal().sum().backward()

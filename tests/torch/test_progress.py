@@ -22,7 +22,7 @@ def test_a_long_fit_shows_its_parts(monkeypatch, verbose, seconds, is_terminal):
     shown = Terminal() if is_terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(progress, "LONG_FIT", seconds)
-    X, y = make_open_blobs(400, 8, n_known=4, open_share=0, random_state=0)
+    X, y = make_open_blobs(80, 4, n_known=2, open_share=0, random_state=0)
     clf = EllipsoidOpenSetClassifier(random_state=0, verbose=verbose).fit(X, y)
     is_shown = verbose == 1 and seconds == 0 and is_terminal
     assert ("Fitting: " in shown.getvalue()) == is_shown

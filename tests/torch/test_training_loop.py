@@ -1,6 +1,7 @@
 """The training loop, and what depends on the machine."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -110,12 +111,13 @@ def two_threads(this_machine):
 def test_the_number_of_threads_does_not_change_a_fit(two_threads, monkeypatch):
     X, y = make_open_blobs(1500, n_known=4, n_features=12, open_share=0.0, random_state=0)
     by_two = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
-    answers = by_two.score_samples(np.tile(X, (40, 1)))
+    asked = np.tile(X, (40, 1))
+    answers = by_two.score_samples(asked)
     torch.set_num_threads(1)
     by_one = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
     np.testing.assert_allclose(by_two.radii_, by_one.radii_, rtol=1e-9)
     np.testing.assert_allclose(by_two.held_out_scores_, by_one.held_out_scores_, atol=1e-6)
-    np.testing.assert_allclose(answers, by_one.score_samples(np.tile(X, (40, 1))), atol=1e-6)
+    np.testing.assert_allclose(answers, by_one.score_samples(asked), atol=1e-6)
 
 
 def test_fits_at_the_same_time_leave_each_thread_its_setting(two_threads):
@@ -125,31 +127,27 @@ def test_fits_at_the_same_time_leave_each_thread_its_setting(two_threads):
     def work(n_threads):
         torch.get_num_threads()  # or the first operator sets the number that the last thread asked for
         torch.set_num_threads(n_threads)
-        for _ in range(3):
+        for _ in range(2):
             meeting.wait()
             EllipsoidOpenSetClassifier(random_state=0).fit(X, y).predict(X)
         found.append((n_threads, torch.get_num_threads()))
 
-    threads = [threading.Thread(target=work, args=(n_threads,)) for n_threads in (1, 2, 3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, (1, 2, 3)))
     assert sorted(found) == [(1, 1), (2, 2), (3, 3)]
     assert torch.get_num_threads() == 2
 
 
-@pytest.mark.parametrize("fallback", [False, True])
-def test_an_unknown_device_is_an_error(fallback):
-    with pytest.raises(ValueError, match="device='gpu' is not available on this machine; use 'auto', 'cpu' or"):
-        resolve_device("gpu", fallback=fallback)
-
-
-@pytest.mark.parametrize("device", ["cuda:99", torch.device("cuda:99")], ids=str)
+@pytest.mark.parametrize("device", ["gpu", "cuda:99", torch.device("cuda:99")], ids=str)
 def test_a_missing_device_is_the_cpu_only_on_request(device):
-    with pytest.raises(ValueError, match=r"cuda.*is not available on this machine"):
+    said = r"^device=.* is not available on this machine; use 'auto', 'cpu' or"
+    with pytest.raises(ValueError, match=said):
         resolve_device(device)
-    assert resolve_device(device, fallback=True) == torch.device("cpu")
+    if device == "gpu":  # which no machine has
+        with pytest.raises(ValueError, match=said):
+            resolve_device(device, fallback=True)
+    else:
+        assert resolve_device(device, fallback=True) == torch.device("cpu")
 
 
 def test_an_error_of_a_part_is_the_error_of_all(two_threads):

@@ -49,18 +49,6 @@ def read(path, open_label="-1"):
 
 
 @pytest.fixture
-def refused(tmp_path):
-    """Nothing is run: ``refused(message, error=ValueError, plan=None, **arguments)``."""
-
-    def refuse(message, error=ValueError, **given):
-        with pytest.raises(error, match=message):
-            run(tmp_path / "r.jsonl", **given)
-        assert not (tmp_path / "r.jsonl").exists()
-
-    return refuse
-
-
-@pytest.fixture
 def folder(tmp_path, intents_folder):
     """A folder with a plan, and with what it names beside it."""
     (tmp_path / "plan.toml").write_text(PLAN, encoding="utf-8")
@@ -84,18 +72,24 @@ def test_the_shipped_corpus_is_a_data_set():
     assert (data.labels == "-1").sum() == 168
 
 
+class NeedsAnArgument:
+    """A class that ``module:Class`` cannot make."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def fit(self): ...
+    def transform(self): ...
+    def predict(self): ...
+    def get_params(self): ...
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            {"data": ["nowhere"]},
-            r"^data has 'nowhere', which is not a data set; use banking, oos, stackoverflow, assistant, ",
-        ),
+        ({"data": ["nowhere"]}, r"^data has 'nowhere', which is not a data set; use banking, oos, stackoverflow, "),
         ({"data": "banking"}, r"^data is 'banking', but must be a list of at least one\.$"),
-        (
-            {"data": [{"folder": "x"}]},
-            r"^data has a table with 'folder', which is unknown; use name, path, open_label, text_column, ",
-        ),
+        ({"data": [{"folder": "x"}]}, r"^data has a table with 'folder', which is unknown; use name, path, open_label"),
         ({"data": ["banking", "banking"]}, r"^data names 'banking' twice; give each a name of its own\.$"),
         ({"data": [3]}, r"^data has 3; use a name or a table of name, path, open_label, text_column"),
         ({"ratios": [0.0]}, r"^ratios has 0\.0, but the proportion of known classes must be above 0 and at most 1\.$"),
@@ -112,13 +106,13 @@ def test_the_shipped_corpus_is_a_data_set():
         ),
         (
             {"encoders": ["sklearn.svm:SVC"]},
-            r"^'sklearn\.svm:SVC' is not a transformer of scikit-learn's kind; it needs fit, transform and ",
+            r"^'sklearn\.svm:SVC' is not a transformer of scikit-learn's kind; it needs",
         ),
         ({"encoders": [{"loss": "softmax"}]}, r"^encoders has \{'loss': 'softmax'\} without a name; give it one"),
         ({"encoders": [{"name": "e", "loss": "x"}]}, r"^The encoder 'e' cannot be used: The 'loss' parameter of Sup"),
         (
             {"methods": ["elipsoid"]},
-            r"^'elipsoid' is not a method; use ellipsoid, paper.*, or module:Class for an estimator",
+            r"^'elipsoid' is not a method; use ellipsoid, paper.*, or module:Class for an esti",
         ),
         ({"methods": ["sklearn.svm:Thing"]}, r"^The method 'sklearn\.svm:Thing' cannot be imported \(module"),
         ({"methods": [{"name": "x"}]}, r"^methods has \{'name': 'x'\} without an estimator; name a method or module"),
@@ -129,6 +123,18 @@ def test_the_shipped_corpus_is_a_data_set():
         (
             {"methods": [{"estimator": "ellipsoid", "search": {"beta": 0.5}}]},
             r"^search of 'ellipsoid' has beta = 0\.5, but needs a list of values to try\.$",
+        ),
+        (
+            {"methods": [{"name": "mine", "estimator": "ADBClassifier", "encoder": "hed"}]},
+            r"^The method 'mine' is run with the encoder 'hed' alone, but encoders has head;",
+        ),
+        (
+            {"methods": [f"{__name__}:NeedsAnArgument"]},
+            r"^The method 'NeedsAnArgument' cannot be made without arguments \(.*'k'\); give",
+        ),
+        (
+            {"methods": [{"estimator": "ellipsoid", "search": {"beta": [1, "x"]}}]},
+            r"^The method 'ellipsoid' cannot be used: The 'beta' p",
         ),
         ({"n_jobs": 0}, r"^n_jobs=0 must be a number of processes from 1 on\.$"),
         ({"device": "abacus"}, r"^device='abacus' is not available on this machine"),
@@ -146,10 +152,7 @@ ROWS, LABELS = np.arange(12.0).reshape(6, 2), np.array(["a", "b", "a", "b", "a",
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (
-            {"y_train": np.where(np.arange(6) == 2, np.nan, 1)},
-            r"^y_train of '.*' has missing labels in row 2; drop them",
-        ),
+        ({"y_train": np.where(np.arange(6) == 2, np.nan, 1)}, r"^y_train of '.*' has missing labels in row 2; drop"),
         ({"y_test": np.arange(6) / 2}, r"^Unknown label type: y_test of '.*' holds 0\.5 in row 1, which is no whole"),
         ({"y_train": LABELS[:5]}, r"^X_train of '.*x\.npz' has 6 rows, but y_train has the shape \(5,\); save one"),
         ({"X_dev": ROWS}, r"but y_dev is missing; save X_train, y_train, X_test, y_test, and X_dev, y_dev where"),
@@ -184,41 +187,12 @@ def test_large_numbers_of_arrays_stay_exact_or_are_refused(tmp_path):
             labels(train=train, test=test)
 
 
-class NeedsAnArgument:
-    """A class that ``module:Class`` cannot make."""
-
-    def __init__(self, k):
-        self.k = k
-
-    def fit(self): ...
-    def transform(self): ...
-    def predict(self): ...
-    def get_params(self): ...
-
-
-@pytest.mark.parametrize(
-    ("method", "message"),
-    [
-        (
-            f"{__name__}:NeedsAnArgument",
-            r"^The method 'NeedsAnArgument' cannot be made without arguments \(.*'k'\); give",
-        ),
-        (
-            {"estimator": "ellipsoid", "search": {"beta": [1, "x"]}},
-            r"^The method 'ellipsoid' cannot be used: The 'beta' p",
-        ),
-    ],
-)
-def test_methods_that_cannot_be_made_are_refused_before_anything_is_run(method, message, refused):
-    refused(message, methods=[method])
-
-
 def test_an_npz_file_with_a_changed_byte_is_one_sentence_or_what_it_was(tmp_path):
     path = tmp_path / "x.npz"
-    X = np.random.default_rng(0).normal(size=(6, 40))
+    X = np.random.default_rng(0).normal(size=(6, 16))
     np.savez_compressed(path, X_train=X, y_train=LABELS, X_test=X, y_test=LABELS)
     whole, refused = path.read_bytes(), []
-    for position in range(8, len(whole), 7):
+    for position in range(8, len(whole), 9):
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x55]) + whole[position + 1 :])
         try:
             data = read(path)
@@ -226,7 +200,7 @@ def test_an_npz_file_with_a_changed_byte_is_one_sentence_or_what_it_was(tmp_path
             refused.append(str(error))
         else:
             np.testing.assert_array_equal(data.rows, np.concatenate([X, X]))
-    assert len(refused) > 300
+    assert len(refused) > 120
     assert not any("\n" in sentence for sentence in refused)
 
 
@@ -264,12 +238,8 @@ def test_every_method_that_asks_for_the_traffic_is_told_that_of_the_protocol():
         [value for name, value in method.estimator.get_params().items() if name.endswith(("open_share", "known_shift"))]
         for method in made
     ]
-    assert [sorted(map(str, each)) for each in told] == [
-        *[["(0.25, 0.75)", "0"]] * 3,
-        ["0", "0.1"],
-        ["None", "None"],
-        [],
-    ]
+    ours = ["(0.25, 0.75)", "0"]
+    assert [sorted(map(str, each)) for each in told] == [ours, ours, ours, ["0", "0.1"], ["None", "None"], []]
 
 
 @pytest.mark.parametrize(("split", "ending"), [(None, "csv"), ("part", "csv"), ("part", "xlsx")])
@@ -299,33 +269,28 @@ def test_a_single_file_is_divided_by_its_column_or_by_a_share(split, ending, tmp
 
 def test_data_that_cannot_be_used_is_refused(tmp_path):
     (tmp_path / "train.tsv").write_text("wake me\toos\n", encoding="utf-8")
-    with pytest.raises(
-        FileNotFoundError, match=r"has no test\.tsv; a data set needs train\.tsv and test\.tsv, dev\.tsv"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"has no test\.tsv; a data set needs train\.tsv and test\.tsv, dev"):
         read(tmp_path)
     (tmp_path / "test.tsv").write_text("wake me\talarm\n", encoding="utf-8")
-    with pytest.raises(
-        ValueError, match=r"^The data set 'mine' has no training row of a class; every label is 'oos'\.$"
-    ):
+    with pytest.raises(ValueError, match=r"^The data set 'mine' has no training row of a class; every label is 'oos'"):
         read(tmp_path, "oos")
-
-
-def test_a_method_that_names_an_encoder_that_is_not_there_is_refused(refused):
-    methods = [{"name": "mine", "estimator": "ADBClassifier", "encoder": "hed"}]
-    refused("The method 'mine' is run with the encoder 'hed' alone, but encoders has head;", methods=methods)
-
-
-def test_an_open_label_that_no_row_has_is_refused(intents_folder):
     with pytest.raises(ValueError, match=r"^No row of the data set 'mine' has the open label 'ooo'; correct it, or"):
-        read(intents_folder, "ooo")
+        read(tmp_path, "ooo")
 
 
-def test_a_plan_that_cannot_be_read_is_named(tmp_path, refused):
-    message = r"^The plan '.*none\.toml' cannot be read \(.*\); pass a TOML"
-    refused(message, OSError, plan=tmp_path / "none.toml")
-    (tmp_path / "latin.toml").write_bytes("# für\n".encode("latin-1"))
-    refused(r"^The plan '.*latin\.toml' is not UTF-8; save it as UTF-8\.$", plan=tmp_path / "latin.toml")
-    (tmp_path / "open.toml").write_text("seeds = [", encoding="utf-8")
-    refused(r"^The plan '.*open\.toml' is not valid TOML \(", plan=tmp_path / "open.toml")
-    (tmp_path / "jobs.toml").write_text("jobs = 2", encoding="utf-8")
-    refused(r"^The plan '.*jobs\.toml' sets 'jobs', which is unknown; use data, ", plan=tmp_path / "jobs.toml")
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        (None, OSError, r"cannot be read \(.*\); pass a TOML"),
+        ("# für\n".encode("latin-1"), ValueError, r"is not UTF-8; save it as UTF-8\.$"),
+        (b"seeds = [", ValueError, r"is not valid TOML \("),
+        (b"jobs = 2", ValueError, r"sets 'jobs', which is unknown; use data, "),
+    ],
+)
+def test_a_plan_that_cannot_be_read_is_named(tmp_path, content, error, message):
+    path = tmp_path / "plan.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(error, match=rf"^The plan '.*plan\.toml' {message}"):
+        run(tmp_path / "r.jsonl", plan=path)
+    assert not (tmp_path / "r.jsonl").exists()

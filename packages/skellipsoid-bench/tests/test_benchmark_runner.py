@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 from skellipsoid import SupConTextEncoder
 from skellipsoid.metrics import open_set_auroc, open_set_f1_score
-from skellipsoid_bench import BenchmarkError, read_results, run, short_names
+from skellipsoid_bench import BenchmarkError, read_results, run
 
 TIMES = ("fit_seconds", "predict_seconds", "encode_seconds", "peak_memory_mb", "started", "threads")
 
@@ -26,14 +26,14 @@ class Recorder(LogisticRegression):
     """Classifier that keeps what it is given."""
 
     fits: ClassVar[list] = []
-    predicts: ClassVar[list] = []
+    asked: ClassVar[list] = []
 
     def fit(self, X, y):
         self.fits.append((np.array(X), np.array(y)))
         return super().fit(X, y)
 
     def predict(self, X):
-        self.predicts.append(len(X))
+        self.asked.append(X)
         return super().predict(X)
 
 
@@ -69,7 +69,7 @@ class Warned(GaussianNB):
 
 @pytest.fixture
 def recorder():
-    Recorder.fits, Recorder.predicts = [], []
+    Recorder.fits, Recorder.asked = [], []
     return Recorder
 
 
@@ -117,12 +117,10 @@ def test_no_open_row_reaches_training(text_plan, intents_folder, tmp_path, recor
     known = np.random.RandomState(0).choice(["alarm", "balance", "light", "weather"], 2, replace=False)
     wanted = [(text, label) for text, label in rows_of(intents_folder, "train") if label in known]
     assert len(wanted) == 10
-    frozen, trained, transformed = encoder_calls
+    (frozen, _, no_labels), (trained, *trained_on), transformed = encoder_calls
     # The frozen text model embeds every text and learns nothing.
-    assert frozen[0] == "none"
-    assert frozen[2] is None
-    assert trained[0] == "head"
-    assert list(zip(trained[1], trained[2], strict=True)) == wanted
+    assert (frozen, no_labels, trained) == ("none", None, "head")
+    assert list(zip(*trained_on, strict=True)) == wanted
     ((features, y),) = recorder.fits
     assert y.tolist() == [label for _, label in wanted]
     assert features.shape == (10, 32)
@@ -153,7 +151,7 @@ def test_a_search_sees_neither_test_rows_nor_the_classes_that_a_fold_holds_out(
     transformed = [texts for kind, texts, _ in encoder_calls if kind == "transform"]
     assert [bool(test & {*texts}) for texts in transformed] == [False, False, True]
     assert {*transformed[2]} == test
-    assert len(recorder.predicts) == 7
+    assert len(recorder.asked) == 7
     assert record["search"]["chosen"] in [{"C": 0.1}, {"C": 1.0}, {"C": 10.0}]
     assert [score["params"]["C"] for score in record["search"]["scores"]] == [0.1, 1.0, 10.0]
 
@@ -161,53 +159,34 @@ def test_a_search_sees_neither_test_rows_nor_the_classes_that_a_fold_holds_out(
 # Figures
 
 
-class Shown(GaussianNB):
-    """Notes the features that it is fitted on and asked about."""
-
-    fits: ClassVar[list] = []
-    asked: ClassVar[list] = []
-
-    def fit(self, X, y):
-        self.fits.append(X)
-        return super().fit(X, y)
-
-    def predict(self, X):
-        self.asked.append(X)
-        return super().predict(X)
-
-
 @pytest.mark.parametrize(("finetune", "layers"), [("none", "auto"), ("head", "last"), ("full", "auto")])
 def test_kept_features_are_those_of_the_encoder(
-    finetune, layers, text_plan, intents_folder, tiny_model, tmp_path, monkeypatch
+    finetune, layers, text_plan, intents_folder, tiny_model, tmp_path, recorder
 ):
-    for name in ("fits", "asked"):
-        monkeypatch.setattr(Shown, name, [])
     params = {"finetune": finetune, "layers": layers, "model_name": tiny_model}
     params |= {} if finetune == "none" else {"max_iter": 1}
     text_plan["encoders"] = [{"name": "e", **params}]
     for name in ("made", "kept"):
-        run(tmp_path / f"{name}.jsonl", **text_plan, methods=[Shown()])
+        run(tmp_path / f"{name}.jsonl", **text_plan, methods=[recorder()])
     known = np.random.RandomState(0).choice(["alarm", "balance", "light", "weather"], 2, replace=False)
     X, y = zip(*[row for row in rows_of(intents_folder, "train") if row[1] in known], strict=True)
     encoder = SupConTextEncoder(random_state=0, device="cpu", **params)
     train = encoder.fit_transform(X, y)
     test = encoder.transform([text for text, _ in rows_of(intents_folder, "test")])
-    assert len(Shown.fits) == len(Shown.asked) == 2
-    for found in Shown.fits:
-        np.testing.assert_allclose(found, train, atol=2e-5)
-    for found in Shown.asked:
-        np.testing.assert_allclose(found, test, atol=2e-5)
+    assert len(recorder.fits) == len(recorder.asked) == 2
+    for (fitted, _), asked in zip(recorder.fits, recorder.asked, strict=True):
+        np.testing.assert_allclose(fitted, train, atol=2e-5)
+        np.testing.assert_allclose(asked, test, atol=2e-5)
 
 
 # What is run again
 
 
 def test_runs_that_fail_leave_the_others_and_are_tried_again(blobs_plan, tmp_path, monkeypatch):
-    with pytest.raises(
-        BenchmarkError,
-        match=r"^2 of 4 runs failed, start again to try them anew; the first is blobs 50% known, seed 0, features, "
-        r"Failing: ValueError: the matrix is singular$",
-    ):
+    said = (
+        r"^2 of 4 runs failed, start .* the first is blobs 50% known, seed 0, features, Failing: ValueError: the matrix"
+    )
+    with pytest.raises(BenchmarkError, match=said):
         run(tmp_path / "r.jsonl", **blobs_plan, methods=[Failing(), GaussianNB()])
     kept = read_results(tmp_path / "r.jsonl")
     assert [record["method"] for record in kept] == ["GaussianNB", "GaussianNB"]
@@ -260,7 +239,7 @@ class WatchingClassifier(GaussianNB):
 
 
 def test_pipelines_and_folders_of_sentence_transformers_are_encoders(
-    text_plan, intents_folder, tiny_model, tmp_path, monkeypatch
+    text_plan, intents_folder, tiny_model, tmp_path, recorder
 ):
     from sentence_transformers import SentenceTransformer
 
@@ -268,13 +247,12 @@ def test_pipelines_and_folders_of_sentence_transformers_are_encoders(
     folder = tmp_path / "small"
     SentenceTransformer(str(tiny_model), device="cpu").save(str(folder))
     text_plan["encoders"] = [{"name": "svd", "estimator": pipeline}, str(folder)]
-    monkeypatch.setattr(Shown, "asked", [])
-    records = run(tmp_path / "r.jsonl", **text_plan, methods=[Shown()])
+    records = run(tmp_path / "r.jsonl", **text_plan, methods=[recorder()])
     assert [record["encoder"] for record in records] == ["svd", "small"]
     assert len(records[1]["encoder_params"]["model_sha256"]) == 64
     texts = [text for text, _ in rows_of(intents_folder, "test")]
     wanted = SentenceTransformer(str(folder), device="cpu").encode(texts, show_progress_bar=False)
-    np.testing.assert_allclose(Shown.asked[1], wanted, atol=1e-5)
+    np.testing.assert_allclose(recorder.asked[1], wanted, atol=1e-5)
     text_plan["encoders"] = [TfidfVectorizer()]
     with pytest.raises(BenchmarkError, match="TfidfVectorizer gives a sparse matrix; let it end in TruncatedSVD"):
         run(tmp_path / "sparse.jsonl", **text_plan, methods=[GaussianNB()])
@@ -304,9 +282,7 @@ def test_predictions_are_kept_one_file_for_each_run(blobs_plan, tmp_path, blobs_
     assert ",," in text.splitlines()[1]
     assert run(path, **blobs_plan, methods=methods, save_predictions=folder) == records
     run(tmp_path / "without.jsonl", **blobs_plan, methods=methods)
-    with pytest.warns(
-        UserWarning, match=r"^Results without predictions, since they were run without save_predictions: 4;"
-    ):
+    with pytest.warns(UserWarning, match=r"^Results without predictions, since .* without save_predictions: 4;"):
         run(tmp_path / "without.jsonl", **blobs_plan, methods=methods, save_predictions=folder)
 
 
@@ -387,11 +363,6 @@ def test_an_encoder_that_fails_fails_all_its_methods(text_plan, tmp_path, monkey
     monkeypatch.setattr(SupConTextEncoder, "fit_transform", broken)
     with pytest.raises(BenchmarkError, match=r"2 of 2 runs failed.*RuntimeError: no room on the device"):
         run(tmp_path / "r.jsonl", **text_plan, methods=["ellipsoid", "paper"])
-
-
-def test_short_names_are_those_of_the_package():
-    names = short_names()
-    assert names[:2] == ["ellipsoid", "paper"]
 
 
 def test_features_without_development_rows_are_made_anew_with_them(text_plan, tmp_path, monkeypatch):
