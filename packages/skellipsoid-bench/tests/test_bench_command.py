@@ -73,6 +73,7 @@ def test_from_a_plan_to_a_table_and_pictures(folder, capsys):
     ("words", "message"),
     [
         (["run", "--results", "r.jsonl", "--data", "nope"], "data has 'nope', which is not a data set"),
+        (["run", "--results", "r.jsonl", "--plan", "no.toml"], "The plan 'no.toml' cannot be read ("),
         (["plot", "stability", "--results", "one.jsonl", "--save", "x.png"], "--parameter goes with plot stability"),
         (["plot", "ranks", "--parameter", "a", "--results", "one.jsonl", "--save", "x.png"], "--parameter goes with"),
         (

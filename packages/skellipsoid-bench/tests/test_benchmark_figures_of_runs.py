@@ -8,9 +8,8 @@ from skellipsoid_bench._judge import judge, oracle_f1, read_answers
 
 
 @pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("seed", range(5))
-def test_the_oracle_is_the_best_of_all_thresholds(seed, ties):
-    rng = np.random.default_rng(seed)
+def test_the_oracle_is_the_best_of_all_thresholds(ties):
+    rng = np.random.default_rng(0)
     known = np.array(["a", "b", "c"])
     truth = rng.choice(["a", "b", "c", "-1"], 40)
     nearest = np.where(rng.random(40) < 0.7, np.where(truth == "-1", "b", truth), rng.choice(known, 40))
@@ -73,11 +72,6 @@ class Codes(Answers):
 @pytest.mark.parametrize(
     ("classifier", "predicted", "message"),
     [
-        (
-            Answers(),
-            ["a", "open"],
-            r"^Answers predicts 'open' for 1 of 2 test samples, which is neither a class nor its ",
-        ),
         (Answers(), ["a", "-1"], r"^Answers predicts '-1' for 1 of 2 .* open label 'none of these'; let predict give"),
         (Answers(), [["a"], ["b"]], r"^predict of Answers has the shape \(2, 1\), but needs one entry for each of 2"),
         (Codes(), ["a", "b"], r"^classes_ of Codes holds '0', which is no label of y; keep the labels that fit is"),

@@ -62,19 +62,7 @@ def test_what_cannot_be_drawn_is_refused(make_record):
         plot_ranks(records, metric="auroc")
 
 
-def test_stability_of_an_encoders_parameter(make_record):
-    records = [
-        make_record(encoder=f"{loss} {seed}", f1=f1, encoder_params={"finetune": "head", "loss": loss}, seed=seed)
-        for loss, f1 in (("supcon", 80.0), ("softmax", 70.0))
-        for seed in (0, 1)
-    ]
-    ax = plot_stability(records, "loss")
-    (points,) = lines_of(ax).values()
-    assert points == [[0, 70.0], [1, 80.0]]
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["softmax", "supcon"]
-
-
-def test_stability_of_methods_that_differ_in_it_alone_is_that_of_the_test_rows(make_record):
+def test_stability_of_methods_or_encoders_that_differ_in_it_alone_is_that_of_the_test_rows(make_record):
     records = [
         make_record(method=f"beta {beta}", seed=seed, f1=70.0 + beta + seed, params={"beta": beta, "alpha": 0.6})
         for beta in (0.2, 0.4)
@@ -87,3 +75,11 @@ def test_stability_of_methods_that_differ_in_it_alone_is_that_of_the_test_rows(m
     assert ax.get_ylabel() == "F1 of test samples, in percent"
     accuracy = plot_stability(records, "beta", metric="accuracy")
     assert lines_of(accuracy)["banking 25%"][0] == [0.2, pytest.approx(81.2)]
+    records = [
+        make_record(encoder=f"{loss} {seed}", f1=f1, encoder_params={"finetune": "head", "loss": loss}, seed=seed)
+        for loss, f1 in (("supcon", 80.0), ("softmax", 70.0))
+        for seed in (0, 1)
+    ]
+    of_encoder = plot_stability(records, "loss")
+    assert [*lines_of(of_encoder).values()] == [[[0, 70.0], [1, 80.0]]]
+    assert [text.get_text() for text in of_encoder.get_xticklabels()] == ["softmax", "supcon"]

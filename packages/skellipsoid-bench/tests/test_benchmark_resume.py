@@ -88,9 +88,7 @@ def test_results_of_other_answers_are_said_and_replaced_on_request(monkeypatch, 
     second = run(path, **plan, rerun=True)
     assert second[0]["f1"] < first[0]["f1"]
     assert list(second[0]["answers_version"].values()) == [2]
-    assert read_results(path) == second
-    assert run(path, **plan) == second
-    assert run(path, **plan, rerun=True) == second
+    assert read_results(path) == run(path, **plan) == run(path, **plan, rerun=True) == second
 
 
 def test_other_source_of_own_code_is_said_and_makes_features_anew(tmp_path, monkeypatch, intents_folder):
@@ -189,16 +187,13 @@ def test_parameters_are_told_apart_by_value(blobs_plan, tmp_path):
     zeros = np.zeros((40, 40))
     other = zeros.copy()
     other[20, 20] = 1
-    path = tmp_path / "r.jsonl"
-    first = run(path, **blobs_plan, methods=[Holder(zeros)])
-    assert run(path, **blobs_plan, methods=[Holder(zeros.copy())]) == first
-    with pytest.raises(ValueError, match="but of other parameters of the method"):
-        run(path, **blobs_plan, methods=[Holder(other)])
-    path = tmp_path / "functions.jsonl"
-    first = run(path, **blobs_plan, methods=[Holder(make_function(2))])
-    assert run(path, **blobs_plan, methods=[Holder(make_function(2))]) == first
-    with pytest.raises(ValueError, match="but of other parameters of the method"):
-        run(path, **blobs_plan, methods=[Holder(make_function(3))])
+    functions = [make_function(factor) for factor in (2, 2, 3)]
+    for name, (one, equal, another) in (("arrays", (zeros, zeros.copy(), other)), ("functions", functions)):
+        path = tmp_path / f"{name}.jsonl"
+        first = run(path, **blobs_plan, methods=[Holder(one)])
+        assert run(path, **blobs_plan, methods=[Holder(equal)]) == first
+        with pytest.raises(ValueError, match="but of other parameters of the method"):
+            run(path, **blobs_plan, methods=[Holder(another)])
     with pytest.raises(ValueError, match=r"^A value of the type function cannot be stored"):
         run(path, **blobs_plan, methods=[Holder(lambda: 1)])
     with pytest.raises(ValueError, match=r"^A value of the type Opaque cannot be stored \(not today\), so that no"):

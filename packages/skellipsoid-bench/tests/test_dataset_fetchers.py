@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skellipsoid_bench.datasets import (
-    _cache,
-    fetch_banking77,
-    fetch_mattress_bot,
-)
+from skellipsoid_bench.datasets import _cache, fetch_banking77, fetch_mattress_bot
 
 FILES = {
     "banking/train.tsv": 'text\tlabel\nwhere is my cash\tcash\n"\nsay "hi"\tgreet\na\tb\tc\nwhere is it?\tcash\n',
@@ -34,7 +30,7 @@ BOT = {
 def bot(server, monkeypatch):
     """Serve small files of the bot, each at an address of its own."""
     for name, text in BOT.items():
-        server.answers[f"elsewhere/{Path(name).name}"] = [text.encode()]
+        server.answers[f"elsewhere/{Path(name).name}"] = text.encode()
         monkeypatch.setitem(_cache._URLS, name, f"{server.url}elsewhere/{Path(name).name}")
         monkeypatch.setitem(_cache._SHA256, name, hashlib.sha256(text.encode()).hexdigest())
     return server
@@ -42,30 +38,25 @@ def bot(server, monkeypatch):
 
 @dataclass
 class Server:
-    """Answers with what a test put into ``answers``: one per request, the last one again and again."""
+    """Answers with what a test put into ``answers``."""
 
-    answers: dict[str, list[bytes | int]]
+    answers: dict[str, bytes]
     url: str = ""
     requests: list[str] = field(default_factory=list)
 
 
 @pytest.fixture
 def server(monkeypatch):
-    served = Server({name: [body] for name, body in CONTENTS.items()})
+    served = Server(dict(CONTENTS))
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             name = self.path.removeprefix("/")
             served.requests.append(name)
-            answers = served.answers[name]
-            answer = answers.pop(0) if len(answers) > 1 else answers[0]
-            if isinstance(answer, int):
-                self.send_error(answer)
-                return
             self.send_response(200)
-            self.send_header("Content-Length", str(len(answer)))
+            self.send_header("Content-Length", str(len(served.answers[name])))
             self.end_headers()
-            self.wfile.write(answer)
+            self.wfile.write(served.answers[name])
 
         def log_message(self, *args):
             pass
@@ -88,14 +79,8 @@ def published(monkeypatch):
         monkeypatch.setitem(_cache._SHA256, name, hashlib.sha256(body).hexdigest())
 
 
-@pytest.fixture
-def no_retry(monkeypatch):
-    """Save the second that pooch waits before it tries again."""
-    monkeypatch.setattr(_cache, "_RETRIES", 0)
-
-
-def write_files(home, contents=CONTENTS):
-    for name, body in contents.items():
+def write_files(home):
+    for name, body in CONTENTS.items():
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body)
@@ -108,25 +93,21 @@ def files_below(home):
 # Download --------------------------------------------------------------------------------------------------------
 
 
-def test_a_download_that_keeps_failing_says_where_to_put_the_files(server, tmp_path, no_retry):
-    server.answers["banking/train.tsv"] = [b"text\tlabel\nevil\tcash\n"]
-    with pytest.raises(OSError, match="does not exist, and it could not be downloaded") as info:
-        fetch_banking77(data_home=tmp_path)
-    message = str(info.value)
-    assert f"{server.url}banking/train.tsv" in message
-    assert f"put them into {tmp_path / 'banking'}" in message
-    assert "get train.tsv, dev.tsv and test.tsv" in message
-    assert files_below(tmp_path) == set()
-
-
-def test_no_network_says_where_to_put_the_files(server, tmp_path, no_retry, monkeypatch):
+def test_a_download_that_keeps_failing_says_where_to_put_the_files(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(_cache, "_RETRIES", 0)  # save the second that pooch waits before it tries again
+    server.answers["banking/train.tsv"] = b"text\tlabel\nevil\tcash\n"
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as closed:
-        port = closed.server_port
-    monkeypatch.setattr(_cache, "_BASE_URL", f"http://127.0.0.1:{port}/")
-    with pytest.raises(OSError, match="could not be downloaded") as info:
-        fetch_banking77(data_home=tmp_path)
-    assert f"put them into {tmp_path / 'banking'}" in str(info.value)
-    assert server.requests == []
+        nobody = f"http://127.0.0.1:{closed.server_port}/"
+    for url in (server.url, nobody):
+        monkeypatch.setattr(_cache, "_BASE_URL", url)
+        with pytest.raises(OSError, match="does not exist, and it could not be downloaded") as info:
+            fetch_banking77(data_home=tmp_path)
+        message = str(info.value)
+        assert f"{url}banking/train.tsv" in message
+        assert f"put them into {tmp_path / 'banking'}" in message
+        assert "get train.tsv, dev.tsv and test.tsv" in message
+        assert files_below(tmp_path) == set()
+    assert server.requests == ["banking/train.tsv"]
 
 
 def test_a_damaged_file_is_replaced(server, tmp_path):
@@ -176,11 +157,6 @@ def test_where_the_files_of_the_bot_are_put(bot, tmp_path):
         fetch_mattress_bot(data_home=tmp_path, download_if_missing=False)
     with pytest.raises(ValueError, match="subset='dev' names no part of the data: use 'train', 'train_reduced'"):
         fetch_mattress_bot(subset="dev", data_home=tmp_path)
-
-
-def test_unknown_subset(tmp_path):
-    with pytest.raises(ValueError, match="subset='valid' names no part of the data"):
-        fetch_banking77(subset="valid", data_home=tmp_path)
 
 
 def test_folder_in_the_home(tmp_path, monkeypatch):

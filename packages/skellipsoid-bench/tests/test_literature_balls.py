@@ -52,11 +52,9 @@ def test_adb_without_dropout_has_the_median_distance():
 
 def test_clab_normalises_rows_and_looks_at_other_classes():
     rng = np.random.default_rng(0)
-    angles = np.repeat([0.0, 0.5, 3.0], 100) + 0.1 * rng.normal(size=300)
-    X, y = (
-        np.column_stack([np.cos(angles), np.sin(angles)]) * rng.uniform(1, 9, size=(300, 1)),
-        np.repeat([0, 1, 2], 100),
-    )
+    y = np.repeat([0, 1, 2], 100)
+    angles = np.array([0.0, 0.5, 3.0])[y] + 0.1 * rng.normal(size=300)
+    X = np.column_stack([np.cos(angles), np.sin(angles)]) * rng.uniform(1, 9, size=(300, 1))
     clf = CLABClassifier(random_state=0, dropout=0, max_iter=300).fit(X, y)
     rows = rng.normal(size=(50, 2))
     np.testing.assert_allclose(clf.score_samples(7 * rows), clf.score_samples(rows))

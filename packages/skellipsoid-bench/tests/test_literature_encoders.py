@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import make_pipeline
 
 from skellipsoid import SupConTextEncoder, load, save
 from skellipsoid.baselines import LOFOpenSetClassifier
@@ -88,18 +88,13 @@ def test_every_parameter_acts(kind, tiny_model, texts, labels, name, value):
     assert not np.array_equal(changed.weight_, plain.weight_)
 
 
-# Which texts are trained on
-
-
 # How a fitted encoder travels
 
 
 @pytest.mark.parametrize(("encoder", "classifier"), PIPELINES)
 def test_the_published_pairs_work_in_a_pipeline(encoder, classifier, tiny_model, texts, labels, open_texts, tmp_path):
     made = {MOGBClassifier: {"min_size": 1, "split_size": 1}, LOFOpenSetClassifier: {"scope": "all", "n_neighbors": 5}}
-    pipeline = Pipeline(
-        [("enc", make(encoder, tiny_model, max_iter=30)), ("clf", classifier(**made.get(classifier, {})))]
-    )
+    pipeline = make_pipeline(make(encoder, tiny_model, max_iter=30), classifier(**made.get(classifier, {})))
     pipeline.fit(pd.Series(texts), labels)
     assert {*pipeline.predict(texts)} <= {"-1", *labels}
     # The tiny text model is random; one of four by chance.

@@ -71,20 +71,11 @@ def embeddings():
 
 @pytest.fixture
 def objective(embeddings):
-    """Make an objective of 40 rows: ``objective(kind, training=None, classes=CLASSES, **changed)``."""
+    """Make an objective of 40 rows, some of them held out: ``objective(kind, training=..., **changed)``."""
 
-    def make(kind, training=None, classes=CLASSES, **changed):
-        chosen = settings(kind, **changed)
-        training = np.arange(len(classes)) if training is None else training
-        learner = Learner(
-            FrozenRows(embeddings),
-            start_projection(8, 8, 0),
-            classes,
-            4,
-            training,
-            chosen,
-            np.random.default_rng(0),
-        )
+    def make(kind, training=np.arange(40), **changed):
+        chosen, rng = settings(kind, **changed), np.random.default_rng(0)
+        learner = Learner(FrozenRows(embeddings), start_projection(8, 8, 0), CLASSES, 4, training, chosen, rng)
         return chosen.objective(learner)
 
     return make
@@ -113,7 +104,7 @@ def test_the_classifier_of_the_objective_decides_when_to_stop(embeddings, kind, 
 @pytest.fixture
 def sampler(objective):
     """What draws among training texts."""
-    return lambda training=None: ClassSampler(objective("cross-entropy", training).learner)
+    return lambda *training: ClassSampler(objective("cross-entropy", *training).learner)
 
 
 def test_positives_are_other_texts_of_the_class_and_negatives_of_another(sampler):
@@ -146,8 +137,7 @@ def test_the_queue_keeps_the_newest_keys_of_unit_length(objective):
     assert made.keys.shape == (70, 8)
     torch.testing.assert_close(made.keys.norm(dim=1), torch.ones(70))
     assert not made.keys.requires_grad
-    expected = np.repeat(CLASSES[:32], 3)[-70:]
-    assert made.key_classes.tolist() == expected.tolist()
+    assert made.key_classes.tolist() == np.repeat(CLASSES[:32], 3)[-70:].tolist()
 
 
 def test_the_momentum_encoder_is_a_copy_of_the_text_model(tiny_model, texts):
@@ -181,24 +171,15 @@ def test_class_means_are_those_at_the_start_of_the_epoch(objective):
     torch.testing.assert_close(made.means, 2 * first)
 
 
-# CLAB
-
-
 # MOGB
 
 
 def test_the_second_stage_is_one_step_of_all_texts_at_its_own_rate(embeddings, monkeypatch):
-    steps = []
-    step = torch.optim.AdamW.step
-    monkeypatch.setattr(
-        torch.optim.AdamW, "step", lambda self: steps.append(self.param_groups[0]["initial_lr"]) or step(self)
-    )
-    train(embeddings, "MOGB", max_iter=2)
+    rates, step = [], torch.optim.AdamW.step
+    monkeypatch.setattr(torch.optim.AdamW, "step", lambda adam: rates.append(adam.param_groups[0]) or step(adam))
+    train(embeddings, "MOGB", max_iter=2, ball_learning_rate=1e-3)
     # Three batches of at most 16 texts, then all 40.
-    assert steps == [0.01, 0.01, 0.01, 0.01] * 2
-    steps.clear()
-    train(embeddings, "MOGB", max_iter=1, ball_learning_rate=1e-3)
-    assert steps == [0.01, 0.01, 0.01, 0.001]
+    assert [each["initial_lr"] for each in rates] == [0.01, 0.01, 0.01, 0.001] * 2
 
 
 def test_the_ball_loss_is_the_mean_over_texts_whatever_the_batch_size(objective, monkeypatch):

@@ -4,18 +4,8 @@ import pytest
 import torch
 
 from skellipsoid._encoders.torch.backbone import TextBackbone
-from skellipsoid_bench.literature._torch.dynamic_ensemble import (
-    ascend,
-)
+from skellipsoid_bench.literature._torch.dynamic_ensemble import ascend
 from skellipsoid_bench.literature._torch.layers import layer_list, visit_layers
-
-
-@pytest.fixture
-def backbone(tiny_model):
-    return TextBackbone.load(tiny_model, pooling="mean")
-
-
-# Layers
 
 
 @pytest.fixture
@@ -52,8 +42,8 @@ def test_a_step_goes_along_the_gradient_and_stays_within_the_norm():
     torch.testing.assert_close(ascend(far, 0.15, 0.5), torch.tensor([[[0.3, 0.4]]]))
 
 
-def test_a_model_without_a_list_of_layers_is_refused(backbone):
-    assert len(layer_list(backbone.transformer)) == 2
-    backbone.transformer.config.num_hidden_layers = 7
+def test_a_model_without_a_list_of_layers_is_refused(deep):
+    assert len(layer_list(deep.transformer)) == 5
+    deep.transformer.config.num_hidden_layers = 7
     with pytest.raises(ValueError, match="BertModel has no list of 7 layers; use a text model like BERT"):
-        layer_list(backbone.transformer)
+        layer_list(deep.transformer)

@@ -76,6 +76,8 @@ def test_wilcoxon_of_many_pairs_is_scipys(n, tied):
 def test_bad_pairs(a, b, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         paired_test(a, b)
+    with pytest.raises(ValueError, match=r"^confidence_level=1 is not in \(0, 1\): pass a proportion such as 0\.95"):
+        paired_test([1, 2, 4], [1, 1, 1], confidence_level=1)
 
 
 @given(st.lists(st.integers(0, 200).map(lambda k: k / 200), min_size=1, max_size=7))
@@ -99,8 +101,3 @@ def test_holm_is_the_closure_of_bonferroni(p_values):
 def test_bad_p_values(p_values, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         holm(p_values)
-
-
-def test_bad_confidence_level():
-    with pytest.raises(ValueError, match=r"^confidence_level=1 is not in \(0, 1\): pass a proportion such as 0\.95"):
-        paired_test([1, 2, 4], [1, 1, 1], confidence_level=1)
