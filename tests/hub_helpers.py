@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pytest
+
 TOKEN = "hf_of_the_owner"
 
 
@@ -41,7 +43,7 @@ class Hub(ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.repositories, self.requests, self.created = {}, [], []
+        self.repositories, self.requests = {}, []
         #: Content of large files by their SHA-256, and their names.
         self.objects, self.names = {}, {}
         #: Status that all answers have, if any: a hub that is down; and whether its storage takes no files.
@@ -78,7 +80,7 @@ def files_of(folder):
 def running_hub():
     """Run a hub until the end of the block."""
     hub = Hub()
-    thread = threading.Thread(target=hub.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread = threading.Thread(target=hub.serve_forever, args=[0.01], daemon=True)
     thread.start()
     try:
         yield hub
@@ -96,19 +98,7 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_):
         """Print nothing."""
 
-    def do_HEAD(self):
-        self._handle()
-
     def do_GET(self):
-        self._handle()
-
-    def do_POST(self):
-        self._handle()
-
-    def do_PUT(self):
-        self._handle()
-
-    def _handle(self):
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path = unquote(urlsplit(self.path).path)
         self.server.requests.append((self.command, path))
@@ -118,6 +108,8 @@ class Handler(BaseHTTPRequestHandler):
             if self.command in way.split() and (found := re.fullmatch(pattern, path)):
                 return method(self, *found.groups())
         return self._answer(404)
+
+    do_HEAD = do_POST = do_PUT = do_GET
 
     def _answer(self, status, content=b"", **headers):
         content = json.dumps(content).encode() if isinstance(content, dict | list) else content
@@ -178,7 +170,6 @@ class Handler(BaseHTTPRequestHandler):
             return self._answer(401, {"error": "Invalid username or password."})
         if name in self.server.repositories:
             return self._answer(409, {"error": "You already created this model repo", "url": name})
-        self.server.created.append(wanted)
         self.server.repositories[name] = Repository()
         self.server.repositories[name].commit({".gitattributes": b"*.safetensors filter=lfs\n"})
         return self._answer(200, {"url": f"{self.server.address}/{name}"})
@@ -191,10 +182,10 @@ class Handler(BaseHTTPRequestHandler):
         return self._answer(200, {})
 
     def _preupload(self, name, revision):
-        def mode(path):
-            return {"path": path, "shouldIgnore": False, "uploadMode": "lfs" if "safetensors" in path else "regular"}
-
-        self._answer(200, {"files": [mode(file["path"]) for file in json.loads(self.body)["files"]]})
+        paths = [file["path"] for file in json.loads(self.body)["files"]]
+        modes = ["lfs" if "safetensors" in path else "regular" for path in paths]
+        files = [{"path": p, "shouldIgnore": False, "uploadMode": m} for p, m in zip(paths, modes, strict=True)]
+        self._answer(200, {"files": files})
 
     def _batch(self, name):
         objects = [
@@ -262,3 +253,14 @@ def client_of(hub, cache, monkeypatch):
         yield
     finally:
         close_session()
+
+
+def refusal(error, call, *arguments, **options):
+    """The one sentence, without the token, of the error with which a call ends."""
+    with pytest.raises(error) as caught:
+        call(*arguments, **options)
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    assert TOKEN not in sentence
+    assert len(re.findall(r"\.(?: |$)", sentence)) == 1
+    return sentence

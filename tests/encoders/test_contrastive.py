@@ -5,13 +5,7 @@ import pytest
 import torch
 
 from skellipsoid._encoders.torch import contrastive
-from skellipsoid._encoders.torch.contrastive import (
-    ContrastiveSettings,
-    FrozenRows,
-    start_projection,
-    train_projection,
-)
-from skellipsoid._encoders.torch.rows import Rows
+from skellipsoid._encoders.torch.contrastive import ContrastiveSettings, FrozenRows, start_projection, train_projection
 from skellipsoid._samples.folds import fold_numbers
 
 
@@ -34,12 +28,10 @@ def settings(**changed):
     return ContrastiveSettings(**defaults | changed)
 
 
-def train(given, classes, **changed):
-    """Train W, of the width of the rows, on rows or on what makes their views; gives the layer and what was noted."""
-    rows = given if isinstance(given, Rows) else FrozenRows(given)
-    width = rows.plain(np.arange(1)).shape[1]
-    layer = start_projection(width, width, 0)
-    return layer, train_projection(rows, classes, int(classes.max()) + 1, layer, settings(**changed), 0)
+def train(rows, classes, views=FrozenRows, **changed):
+    """Train W, of the width of the rows, with views of them; gives the layer and what was noted."""
+    layer = start_projection(rows.shape[1], rows.shape[1], 0)
+    return layer, train_projection(views(rows), classes, int(classes.max()) + 1, layer, settings(**changed), 0)
 
 
 @pytest.fixture
@@ -71,9 +63,6 @@ def test_a_projection_starts_with_orthonormal_directions(n_components):
     assert abs(other - weight).max() > 1e-3
 
 
-# Views
-
-
 # Training
 
 
@@ -82,7 +71,7 @@ def test_the_softmax_loss_is_of_the_features_that_are_shown(blobs, normalize):
     """Lengths count only where features are not normalised."""
     rows, classes = blobs
     chosen = {"loss": "softmax", "normalize": normalize, "batch_size": 40, "max_iter": 1}
-    once, twice = (train(PlainRows(factor * rows), classes, **chosen)[1].losses[0] for factor in (1, 2))
+    once, twice = (train(factor * rows, classes, PlainRows, **chosen)[1].losses[0] for factor in (1, 2))
     assert (twice == pytest.approx(once, rel=1e-5)) == normalize
 
 
@@ -154,18 +143,15 @@ def test_trained_texts_are_spread_as_fresh_ones():
 
 def test_without_fresh_texts_or_without_a_spread_nothing_moves():
     features, classes = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), np.arange(6)
-    everything, nothing = np.ones(6, dtype=bool), features[:0]
-    same = contrastive.spread_as_fresh(features, classes, everything, nothing, classes[:0], everything)
-    assert torch.equal(same, features)
-    # Classes of one text each have no distance of their own.
-    same = contrastive.spread_as_fresh(features, classes, everything, features + 1, classes, everything)
-    assert torch.equal(same, features)
-    # Nor have equal texts.
-    same = features[:1].repeat(6, 1)
-    halves = np.repeat([0, 1], 3)
-    assert torch.equal(contrastive.spread_as_fresh(same, halves, everything, features, halves, everything), same)
-    # A fresh text of a class that was not trained on says nothing.
-    first = np.arange(6) < 3
-    equal = np.zeros(6, dtype=np.int64)
-    moved = contrastive.spread_as_fresh(features, np.where(first, 0, 1), first, features[3:], equal[3:] + 1, first)
-    assert torch.equal(moved, features)
+    everything, first, halves = np.ones(6, dtype=bool), np.arange(6) < 3, np.repeat([0, 1], 3)
+    equal = features[:1].repeat(6, 1)
+    for of, *given in (
+        (features, classes, everything, features[:0], classes[:0], everything),
+        # Classes of one text each have no distance of their own.
+        (features, classes, everything, features + 1, classes, everything),
+        # Nor have equal texts.
+        (equal, halves, everything, features, halves, everything),
+        # A fresh text of a class that was not trained on says nothing.
+        (features, halves, first, features[3:], halves[3:], first),
+    ):
+        assert torch.equal(contrastive.spread_as_fresh(of, *given), of)

@@ -45,10 +45,10 @@ def test_the_hash_of_the_training_data_is_that_of_their_file(tiny_model, texts, 
     assert encoder.training_data_sha256_ == hashlib.sha256("".join(f"{text}\n" for text in texts).encode()).hexdigest()
 
 
-@pytest.mark.parametrize("finetune", ["none", "head", "full"])
+@pytest.mark.parametrize("finetune", ["head", "full"])
 @pytest.mark.filterwarnings("ignore:dtype='bfloat16' is slower")
 def test_bfloat16_gives_nearly_the_same_features(tiny_model, texts, labels, finetune):
-    exact = make_encoder(tiny_model, finetune).fit(texts, labels)
+    exact = make_encoder(tiny_model, finetune, max_iter=4).fit(texts, labels)
     encoder = clone(exact).set_params(dtype="bfloat16").fit(texts, labels)
     expected, found = exact.transform(texts), encoder.transform(texts)
     assert found.dtype == np.float32
@@ -70,18 +70,6 @@ def test_a_processor_that_is_slower_in_bfloat16_is_named(this_machine, monkeypat
         encoder.fit(texts)
 
 
-def test_without_a_layer_the_number_of_features_is_the_models(tiny_model, texts):
-    with pytest.raises(ValueError, match="n_components=5 needs a linear layer, but finetune='none' has none"):
-        make_encoder(tiny_model, "none", n_components=5).fit(texts)
-
-
-def test_kept_labels_are_optional_and_checked(tiny_model, texts, labels):
-    encoder = make_encoder(tiny_model, "none", keep_texts=True)
-    assert encoder.fit(texts).training_labels_ is None
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        encoder.fit(texts, labels[:-1])
-
-
 def test_texts_are_kept_if_asked_for(tiny_model, texts, labels, open_texts):
     given = [*texts, texts[0].upper(), *open_texts]
     truth = np.array([*labels, labels[0], *["-1"] * len(open_texts)])
@@ -91,5 +79,9 @@ def test_texts_are_kept_if_asked_for(tiny_model, texts, labels, open_texts):
     assert encoder.training_texts_.tolist() == distinct
     assert encoder.training_labels_.tolist() == [*labels, *["-1"] * len(open_texts)]
     np.testing.assert_allclose(encoder.training_features_, encoder.transform(distinct), atol=1e-6)
+    # Labels are optional, and checked.
+    assert encoder.set_params(finetune="none").fit(texts).training_labels_ is None
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        encoder.fit(texts, labels[:-1])
     encoder.set_params(keep_texts=False).fit(given, truth)
     assert not [name for name in vars(encoder) if name.startswith("training_") and name != "training_data_sha256_"]

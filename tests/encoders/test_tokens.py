@@ -84,11 +84,10 @@ def test_files_say_whether_the_features_are_the_mean(tiny_model, tmp_path, liste
 
 
 #: Tokenizers of transformers for the models that can be saved, and some that are built like them.
-USUAL = [
-    *("Albert", "Barthez", "Bert", "BigBird", "Camembert", "CodeLlama", "Cohere", "Deberta", "DebertaV2", "DistilBert"),
-    *("Electra", "Gemma", "GPT2", "Llama", "MBart50", "MPNet", "Nllb", "Qwen2", "RemBert", "Roberta", "T5"),
-    "XLMRoberta",
-]
+USUAL = (
+    "Albert Barthez Bert BigBird Camembert CodeLlama Cohere Deberta DebertaV2 DistilBert Electra Gemma GPT2 Llama "
+    "MBart50 MPNet Nllb Qwen2 RemBert Roberta T5 XLMRoberta"
+)
 
 
 CONTRACTIONS = "'s|'t|'re|'ve|'m|'ll|'d"
@@ -118,7 +117,7 @@ SLOW = [
 ]
 
 
-@pytest.mark.parametrize("name", USUAL)
+@pytest.mark.parametrize("name", USUAL.split())
 def test_the_rules_of_usual_tokenizers_are_allowed(name):
     import transformers
 
@@ -142,8 +141,8 @@ def test_patterns_that_may_take_long_are_refused(pattern):
 
 
 def test_a_folder_without_a_tokenizer_is_named(tmp_path):
-    with pytest.raises(OSError, match="holds no tokenizer that can be loaded"):
-        counter(str(tmp_path))
-    (tmp_path / "modules.json").write_text("[{}]", encoding="utf-8")
-    with pytest.raises(OSError, match="holds no tokenizer that can be loaded"):
-        counter(str(tmp_path))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/modules.json").write_text("[{}]", encoding="utf-8")
+    for folder in (tmp_path, tmp_path / "other"):
+        with pytest.raises(OSError, match="holds no tokenizer that can be loaded"):
+            counter(str(folder))

@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+from hub_helpers import client_of, running_hub
 from persistence_helpers import make_pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, save
@@ -49,3 +50,11 @@ def saved_once(pipeline, tmp_path_factory):
 def saved(saved_once, tmp_path):
     """A copy of a folder that was saved, to be changed."""
     return shutil.copytree(saved_once, tmp_path / "model")
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A hub that is asked by its client in this process, whose cache is empty."""
+    with running_hub() as hub, client_of(hub, tmp_path / "cache", monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        yield hub

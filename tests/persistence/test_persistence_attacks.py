@@ -135,12 +135,7 @@ STATE = {
     "numbers for texts": (0, KEPT, {"array": "weight_"}, "training_texts_ .* must be an array of strings of type obj"),
     "too few texts": (0, KEPT, {"strings": ["a"] * 31, "dtype": "O"}, r"training_labels_ .* must have \(31\)"),
     "another mode": (0, "finetune_", "none", "finetune_ is 'none', which does not fit weight_ and bias_"),
-    "strings far too wide": (
-        1,
-        "classes_",
-        {"strings": list("abcd"), "dtype": "<U99999"},
-        "is far wider than the long",
-    ),
+    "strings far too wide": (1, "classes_", {"strings": list("abcd"), "dtype": "<U99999"}, "is far wider than the"),
     "strings nested deep": (1, "classes_", {"strings": DEEP[0][0], "dtype": "O"}, "describe an estimator"),
     "lists nested deep": (1, "classes_", DEEP, "describe an estimator"),
 }
@@ -208,11 +203,11 @@ def test_what_is_no_file_is_refused_at_once(saved, canary, tmp_path, capsys, kin
 # The description of the text model
 
 
-def adding(module):
-    return lambda described: described["modules"].append(module)
+def adding(name, **settings):
+    return lambda described: described["modules"].append({"name": name, "settings": settings})
 
 
-DENSE = {"in_features": 32, "out_features": 2, "bias": True, "activation_function": "Tanh"}
+DENSE = {"in_features": 32, "out_features": 2, "bias": True, "activation_function": "os.system"}
 DESCRIPTIONS = {
     "arguments of the weights": (setting("model_kwargs", {"weights_only": False}), "has 'model_kwargs'"),
     "a token that is none": (setting("tokenizer", "pad_token", {"__type": "AddedToken"}), "which is no string"),
@@ -220,14 +215,8 @@ DESCRIPTIONS = {
     "an address as a setting": (setting("config", "hidden_act", "evil/act"), "'evil/act' as 'hidden_act'"),
     "another model type": (setting("config", "model_type", "clip"), "a BertModel, but its type is 'clip'"),
     "a class by its path": (setting("class", "os.system"), r"asks for the class 'os\.system'"),
-    "a module that runs code": (
-        adding({"name": "Router", "settings": {"types": {"a": "evil.M"}}}),
-        "asks for the module 'Router'",
-    ),
-    "an activation by its path": (
-        adding({"name": "Dense", "settings": {**DENSE, "activation_function": "os.system"}}),
-        r"activation 'os\.system'",
-    ),
+    "a module that runs code": (adding("Router", types={"a": "evil.M"}), "asks for the module 'Router'"),
+    "an activation by its path": (adding("Dense", **DENSE), r"activation 'os\.system'"),
     "many layers": (setting("config", "num_hidden_layers", 10**9), r"has 1000000000 layers \(num_hidden_layers\), but"),
     "many positions": (setting("config", "max_position_embeddings", 10**8), "has 100000000 positions"),
     "a limit beyond the positions": (setting("limit", 512), "limit is 512 tokens, but it has 64 positions"),
@@ -263,11 +252,9 @@ def test_a_model_that_looks_up_code_by_name_is_not_built(saved, canary, tmp_path
     (saved / "evil.py").write_text(f"open({str(canary)!r}, 'w').close()\nclass Evil: pass\n")
     inside = {"model_type": "clvp_encoder", "_name_or_path": saved.name, "auto_map": {"AutoModel": "evil.Evil"}}
     monkeypatch.chdir(saved.parent)
+    config = {"question_encoder": inside, "generator": inside, "model_type": "rag"}
     for kind in ("RagModel", "BertModel"):
-        change_text_model(saved, setting("class", kind))
-        change_text_model(
-            saved, setting("config", {"question_encoder": inside, "generator": inside, "model_type": "rag"})
-        )
+        change_text_model(saved, lambda described, kind=kind: described.update({"class": kind, "config": config}))
         refused(saved, "asks for the class 'RagModel'|which is no plain setting", canary, tmp_path, capsys)
 
 
@@ -277,9 +264,6 @@ def test_a_user_named_folder_runs_no_code_either(build_model, canary, tmp_path, 
     build_model(folder)
     (folder / "model.safetensors").unlink()
     torch.save({"x": Harm(canary)}, folder / "pytorch_model.bin")
-    config = json.loads((folder / "config.json").read_text())
-    config.pop("dtype", None)
-    (folder / "config.json").write_text(json.dumps(config))
     modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
     (folder / "modules.json").write_text(json.dumps(modules))
     settings = {"model_kwargs": {"weights_only": False, "dtype": "auto"}}

@@ -36,20 +36,17 @@ def test_what_comes_from_the_user_is_kept_as_it_is_and_shown(pipeline, tmp_path)
     }
     save(pipeline, tmp_path / "model", provenance=provenance)
     manifest, card = read(tmp_path / "model")
-    assert manifest["provenance"] == {
-        "training_data_sha256": pipeline["enc"].training_data_sha256_,
-        **provenance,
-        "n_texts": 32,
-    }
+    data = {"training_data_sha256": pipeline["enc"].training_data_sha256_}
+    assert manifest["provenance"] == {**data, **provenance, "n_texts": 32}
     assert manifest["versions"]["torch"] == metadata.version("torch")
     assert abs(datetime.now(UTC) - datetime.fromisoformat(manifest["saved"])) < timedelta(minutes=1)
     assert f"- `torch`: `{metadata.version('torch')}`\n" in card
-    assert f"- `training_data_sha256`: `{pipeline['enc'].training_data_sha256_}`\n- `n_texts`: `32`\n" in card
+    assert f"- `training_data_sha256`: `{data['training_data_sha256']}`\n- `n_texts`: `32`\n" in card
     assert '## data_check\n\n- `near_duplicates`: `3`\n- `labels`: `["a", null, true]`\n' in card
     assert f"## report\n\n````text\n{REPORT}\n````\n" in card
     # A later load needs none of it, a later save does not inherit it.
     save(load(tmp_path / "model"), tmp_path / "again")
-    assert read(tmp_path / "again")[0]["provenance"] == {"training_data_sha256": pipeline["enc"].training_data_sha256_}
+    assert read(tmp_path / "again")[0]["provenance"] == data
 
 
 NOT_JSON = [
@@ -72,10 +69,8 @@ def test_the_card_says_what_a_text_model_is(tiny_model, texts, labels, tmp_path)
     card = read(tmp_path / "model")[1]
     assert card.startswith("# Open-set text classifier\n")
     assert "one of 4 known classes, or `-1` (open)" in card
-    text_model = Path(tiny_model).name  # of the path of a folder no more
-    assert (
-        f"1. `SupConTextEncoder` (texts to 6 features, embedding model `{text_model}`, fitted on 32 samples)\n" in card
-    )
+    name = Path(tiny_model).name  # of the path of a folder no more
+    assert f"1. `SupConTextEncoder` (texts to 6 features, embedding model `{name}`, fitted on 32 samples)\n" in card
     assert "2. `EllipsoidOpenSetClassifier` (6 features, fitted on 32 samples)\n" in card
     assert "## Classes\n\n`alarm`, `balance`, `light`, `weather`\n" in card
     assert "## Threshold\n\n`offset_` is 0, the fitted threshold itself.\n" in card

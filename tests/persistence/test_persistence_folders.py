@@ -29,30 +29,16 @@ def test_what_cannot_be_saved_is_refused_and_nothing_is_written(classifier, tmp_
     splitter = TunedOperatingPointCV(own, rejection_rate=0.5, cv=ShuffleSplit(2)).fit(*_CORNERS)
     save(classifier, tmp_path / "model")
     before = snapshot(tmp_path)
+    lost = Pipeline([("scale", FrozenEstimator(foreign.fit([[0], [1]]))), ("clf", classifier)])
+    seeded = pickle.loads(pickle.dumps(classifier)).set_params(random_state=np.random.RandomState(0))
     for estimator, error, sentence in (
-        (
-            Pipeline([("scale", foreign), ("clf", own)]),
-            TypeError,
-            "The step 'scale' is a MinMaxScaler, which",
-        ),
-        (
-            Pipeline([("scale", FrozenEstimator(foreign.fit([[0], [1]]))), ("clf", classifier)]),
-            TypeError,
-            r"estimator of FrozenEstimator is a MinMaxScaler, .* use joblib.dump or skops.io.dump for everything else",
-        ),
-        (
-            no_best,
-            NotFittedError,
-            "This GridSearchCV has refit=False, so .* keeps no fitted estimator; fit it with",
-        ),
+        (Pipeline([("scale", foreign), ("clf", own)]), TypeError, "The step 'scale' is a MinMaxScaler, which"),
+        (lost, TypeError, r"estimator of FrozenEstimator is a MinMaxScaler, .* use joblib.dump or skops.io.dump for"),
+        (no_best, NotFittedError, "This GridSearchCV has refit=False, so .* keeps no fitted estimator; fit it with"),
         (splitter, TypeError, "cv of TunedOperatingPointCV is ShuffleSplit"),
         (Derived(), TypeError, "The estimator is a Derived"),
         (own, NotFittedError, "is not fitted yet"),
-        (
-            pickle.loads(pickle.dumps(classifier)).set_params(random_state=np.random.RandomState(0)),
-            TypeError,
-            r"random_state of EllipsoidOpenSetClassifier is RandomState\(MT19937\)",
-        ),
+        (seeded, TypeError, r"random_state of EllipsoidOpenSetClassifier is RandomState\(MT19937\)"),
     ):
         for name in ("model", "new"):
             with pytest.raises(error, match=sentence):

@@ -13,7 +13,7 @@ from persistence_helpers import MANIFEST
 
 from skellipsoid import load, save
 
-N_DAMAGES = int(os.environ.get("SKELLIPSOID_DAMAGES", "300"))
+N_DAMAGES = int(os.environ.get("SKELLIPSOID_DAMAGES", "200"))
 
 
 def _flip(content, rng):

@@ -51,17 +51,16 @@ def test_a_classifier_that_could_not_be_loaded_leaves_the_model_before(blobs, fo
 @pytest.mark.parametrize("wrap", ["watched", "tuned", "step"])
 def test_wherever_the_classifier_is_it_is_found(blobs, folder, wrap):
     X, y = blobs
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
     if wrap == "tuned":
-        clf = baselines.BallClassifier()
-        whole = TunedOperatingPointCV(clf, rejection_rate=0.1, cv=OpenSetKFold(3)).fit(X, y + (X[:, 1] > 0))
-        moved(whole.estimator_)
+        tuned = TunedOperatingPointCV(baselines.BallClassifier(), rejection_rate=0.1, cv=OpenSetKFold(3))
+        whole = tuned.fit(X, y + (X[:, 1] > 0))
+        clf = whole.estimator_
+    elif wrap == "watched":
+        whole = OpenShareMonitor(clf).fit(X)
     else:
-        clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
-        whole = {
-            "watched": lambda clf: OpenShareMonitor(clf).fit(X),
-            "step": lambda clf: make_pipeline(StandardScaler().fit(X), FrozenEstimator(clf)),
-        }[wrap](clf)
-        moved(clf)
+        whole = make_pipeline(StandardScaler().fit(X), FrozenEstimator(clf))
+    moved(clf)
     assert_refused(whole, folder, "offset_ of the .* is nan")
 
 

@@ -84,14 +84,14 @@ def test_a_save_waits_for_one_that_replaces_the_same_model(classifier, blobs, tm
     with open(told) as told, open(telling, "wb") as telling:
         running = warm_server.start(_KILLED, [tmp_path / "new", tmp_path / "model"], [telling] * 3)
         assert told.readline() == "writing\n"
-    thread = threading.Thread(target=save, args=(other, tmp_path / "model"), kwargs={"overwrite": True})
-    thread.start()
-    thread.join(1)
-    assert thread.is_alive()
-    assert len(list((tmp_path / "model").glob("parts-*"))) == 2
-    running.kill()
-    running.wait()
-    thread.join(60)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(save, other, tmp_path / "model", overwrite=True)
+        with pytest.raises(TimeoutError):
+            waiting.result(timeout=0.5)
+        assert len(list((tmp_path / "model").glob("parts-*"))) == 2
+        running.kill()
+        running.wait()
+        waiting.result(timeout=60)
     assert load(tmp_path / "model").centroids_.tobytes() == other.centroids_.tobytes()
     assert len(list((tmp_path / "model").glob("parts-*"))) == 1
 

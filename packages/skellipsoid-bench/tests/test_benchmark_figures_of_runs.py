@@ -8,8 +8,9 @@ from skellipsoid_bench._judge import judge, oracle_f1, read_answers
 
 
 @pytest.mark.parametrize("ties", [False, True])
-def test_the_oracle_is_the_best_of_all_thresholds(ties):
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_oracle_is_the_best_of_all_thresholds(seed, ties):
+    rng = np.random.default_rng(seed)
     known = np.array(["a", "b", "c"])
     truth = rng.choice(["a", "b", "c", "-1"], 40)
     nearest = np.where(rng.random(40) < 0.7, np.where(truth == "-1", "b", truth), rng.choice(known, 40))

@@ -35,7 +35,7 @@ def test_ranks_and_the_friedman_test():
             np.ones((5, 2)),
             "ab",
             0.05,
-            r"^scores has the shape \(5, 2\), but must be .*; compare two models with paired",
+            r"^scores has the shape \(5, 2\), but must be .*; compare two models with",
         ),
         (np.ma.masked_less(np.eye(3), 1), "abc", 0.05, r"^scores holds nan; pass the cases that"),
         (np.ones((2, 3)), "ab", 0.05, r"^names has 2 names for 3 models; pass one for each\.$"),

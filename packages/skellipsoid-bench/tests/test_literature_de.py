@@ -88,7 +88,7 @@ def test_bad_input_is_one_sentence_and_keeps_the_fit(fitted, texts):
     before = fitted.predict(texts)
     for y, sentence in (
         (None, "DEClassifier requires y to be passed"),
-        (["-1"] * 2, "All 2 texts have the open label"),
+        (["-1"] * 2, "All 2 texts have the open"),
     ):
         with pytest.raises(ValueError, match=sentence):
             fitted.fit(["a text", "b"], y)

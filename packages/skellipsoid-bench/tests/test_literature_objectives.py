@@ -19,7 +19,7 @@ from skellipsoid_bench.literature._torch.objectives import (
     KNNContrastiveSettings,
 )
 
-CLASSES = np.repeat(np.arange(4), 10)
+CLASSES, ALL = np.repeat(np.arange(4), 10), np.arange(40)
 #: Settings of each objective.
 KINDS = {
     "cross-entropy": (CrossEntropySettings, {}),
@@ -73,7 +73,7 @@ def embeddings():
 def objective(embeddings):
     """Make an objective of 40 rows, some of them held out: ``objective(kind, training=..., **changed)``."""
 
-    def make(kind, training=np.arange(40), **changed):
+    def make(kind, training=ALL, **changed):
         chosen, rng = settings(kind, **changed), np.random.default_rng(0)
         learner = Learner(FrozenRows(embeddings), start_projection(8, 8, 0), CLASSES, 4, training, chosen, rng)
         return chosen.objective(learner)
@@ -188,7 +188,7 @@ def test_the_ball_loss_is_the_mean_over_texts_whatever_the_batch_size(objective,
     for batch_size in (7, 40):
         made = objective("MOGB", batch_size=batch_size)
         monkeypatch.setattr(made.learner.rows, "dropped", made.learner.rows.plain)
-        parts = list(made.ball_losses(np.arange(40)))
+        parts = list(made.ball_losses(ALL))
         assert len(parts) == -(-40 // batch_size)
         totals.append(sum(parts).item())
     assert totals[0] == pytest.approx(totals[1])
@@ -198,5 +198,5 @@ def test_balls_that_are_not_pure_do_not_count(objective, embeddings):
     # Equal rows of two classes cannot be divided.
     embeddings[:] = 1.0
     made = objective("MOGB")
-    assert list(made.ball_losses(np.arange(40))) == []
-    assert len(list(objective("MOGB", min_purity=0.2).ball_losses(np.arange(40)))) > 0
+    assert list(made.ball_losses(ALL)) == []
+    assert len(list(objective("MOGB", min_purity=0.2).ball_losses(ALL))) > 0

@@ -31,20 +31,15 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self, status, body, headers=()):
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        for name, value in dict(headers).items():
+        given = {"Content-Type": "application/json", "Content-Length": str(len(content)), **dict(headers)}
+        for name, value in given.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
 
     def hang_up(self):
         """Promise an answer, and close the connection in the middle of it."""
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", "1000")
-        self.end_headers()
-        self.wfile.write(b'{"choices": [')
+        self.answer(200, b'{"choices": [', {"Content-Length": "1000"})
         self.wfile.flush()
         self.close_connection = True
 
@@ -81,11 +76,8 @@ class LocalServer:
         said = self.think(text)
         if "response_format" in body:
             said = json.dumps({"label": said})
-        usage = {
-            "prompt_tokens": 10 * len(body["messages"]),
-            "completion_tokens": 3,
-            "prompt_tokens_details": {"cached_tokens": 7},
-        }
+        usage = {"prompt_tokens": 10 * len(body["messages"]), "completion_tokens": 3}
+        usage["prompt_tokens_details"] = {"cached_tokens": 7}
         message = {"role": "assistant", "content": said}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         handler.answer(200, {"id": "1", "object": "chat.completion", "choices": [choice], "usage": usage})
@@ -153,11 +145,7 @@ def build_causal(tmp_path_factory):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**shape | config))
-        transformers.utils.logging.disable_progress_bar()
-        try:
-            model.save_pretrained(folder)
-        finally:
-            transformers.utils.logging.enable_progress_bar()
+        model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         return folder
 

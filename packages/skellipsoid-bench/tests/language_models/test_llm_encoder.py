@@ -1,7 +1,7 @@
 """Promise: a causal language model reads each text as if it were alone, and gives what the model itself computes."""
 
 import pickle
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -21,24 +21,18 @@ def states(folder, text, layer, *, special=()):
     """Hidden states of one text alone, by transformers itself."""
     import transformers
 
-    transformers.utils.logging.disable_progress_bar()
-    try:
-        model = transformers.AutoModelForCausalLM.from_pretrained(folder)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    finally:
-        transformers.utils.logging.enable_progress_bar()
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     ids = torch.tensor([[*special, *tokenizer(text)["input_ids"]]])
     with torch.inference_mode():
         return model(ids, output_hidden_states=True).hidden_states[layer][0].numpy()
 
 
-@pytest.mark.parametrize("layer", [-1, 0, 2])
-@pytest.mark.parametrize("pooling", ["last", "mean"])
+@pytest.mark.parametrize(("layer", "pooling"), [(-1, "last"), (-1, "mean"), (0, "mean"), (2, "last")])
 def test_features_are_the_states_of_the_model(tiny_causal, layer, pooling):
     encoder = LLMTextEncoder(tiny_causal, layer=layer, pooling=pooling, normalize=False).fit(TEXTS)
     features = encoder.transform(TEXTS)
-    assert features.shape == (len(TEXTS), 32)
-    assert features.dtype == np.float32
+    assert (features.shape, features.dtype) == ((len(TEXTS), 32), np.float32)
     assert encoder.n_layers_ == 3
     for text, vector in zip(TEXTS, features, strict=True):
         alone = states(tiny_causal, text, layer)
@@ -123,33 +117,26 @@ def test_parameters_that_cannot_be_used(tiny_causal, params, message):
         LLMTextEncoder(tiny_causal, **params).fit(TEXTS)
 
 
-def test_models_that_cannot_be_loaded(tiny_causal, tmp_path):
+def test_models_that_cannot_be_loaded(build_causal, tmp_path):
+    from safetensors.torch import load_file, save_file
+
     with pytest.raises(OSError, match=r"^The language model 'no/such' is no folder and no GGUF file here"):
         LLMTextEncoder("no/such").fit(TEXTS)
     with pytest.raises(OSError, match=r"^There is no file '.*none\.gguf'; check the path"):
         LLMTextEncoder(tmp_path / "none.gguf").fit(TEXTS)
     with pytest.raises(OSError, match=r"holds no language model that can be loaded"):
         LLMTextEncoder(tmp_path).fit(TEXTS)
-    # Half of a file.
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    for path in tiny_causal.iterdir():
-        content = path.read_bytes()
-        (broken / path.name).write_bytes(content[: len(content) // 2] if path.suffix == ".safetensors" else content)
+    # Missing weights are not drawn at random.
+    broken = build_causal()
+    path = broken / "model.safetensors"
+    weights = load_file(path)
+    del weights["model.layers.1.mlp.up_proj.weight"]
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(OSError, match=r"its weights lack '.*up_proj\.weight'"):
+        LLMTextEncoder(broken).fit(TEXTS)
+    path.write_bytes(path.read_bytes()[:9999])
     with pytest.raises(OSError, match=r"holds no language model that can be loaded \(.*\); pass another one"):
         LLMTextEncoder(broken).fit(TEXTS)
-
-
-def test_missing_weights_are_not_drawn_at_random(tiny_causal, tmp_path):
-    from safetensors.torch import load_file, save_file
-
-    for path in tiny_causal.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    weights = load_file(tmp_path / "model.safetensors")
-    del weights["model.layers.1.mlp.up_proj.weight"]
-    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(OSError, match=r"its weights lack '.*up_proj\.weight'"):
-        LLMTextEncoder(tmp_path).fit(TEXTS)
 
 
 def test_a_pickle_holds_no_language_model_and_reads_it_again(build_causal, tmp_path):
@@ -161,14 +148,9 @@ def test_a_pickle_holds_no_language_model_and_reads_it_again(build_causal, tmp_p
     again = pickle.loads(content)
     assert again.n_layers_ == 3
     assert again.get_feature_names_out().tolist() == encoder.get_feature_names_out().tolist()
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(again.transform(TEXTS))) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 3
-    assert all((features == encoder.transform(TEXTS)).all() for features in found)
+    with ThreadPoolExecutor(3) as pool:
+        for features in pool.map(again.transform, [TEXTS] * 3):
+            np.testing.assert_array_equal(features, encoder.transform(TEXTS))
     # Another model in its place, and none.
     folder.rename(tmp_path / "kept")
     with pytest.raises(OSError, match="is no folder and no GGUF file here"):

@@ -25,8 +25,7 @@ def test_it_answers_with_a_class_or_with_open(serve):
     clf = fitted(server)
     assert clf.classes_.tolist() == ["alarm", "light"]
     assert not server.requests  # a fit asks nothing
-    answers = clf.predict(NEW)
-    assert answers.tolist() == ANSWERS
+    assert clf.predict(NEW).tolist() == ANSWERS
     assert clf.last_call_ == {
         "n_texts": 5,
         "n_empty": 0,
@@ -55,11 +54,8 @@ def test_few_shot_shows_the_nearest_training_texts_nearest_last(serve):
     assert first[-3]["content"] == "Message: dim the lamp"
     assert first[-2]["content"] == "light"
     # A real open text is shown as open.
-    assert [message["content"] for message in second[-3:]] == [
-        "Message: tell a joke",
-        "none of these",
-        "Message: tell me a joke",
-    ]
+    shown = [message["content"] for message in second[-3:]]
+    assert shown == ["Message: tell a joke", "none of these", "Message: tell me a joke"]
     assert len(first[1:-1]) == 2 * 2
     fitted(server, n_examples=99, encoder=encoder).predict(["x lamp"])
     assert len(server.requests[-1]["messages"]) == 2 + 2 * 5
@@ -67,8 +63,7 @@ def test_few_shot_shows_the_nearest_training_texts_nearest_last(serve):
 
 
 @pytest.mark.parametrize(
-    ("knows", "constraint"),
-    [(("json_schema", "grammar"), "json_schema"), (("grammar",), "grammar"), ((), "none")],
+    ("knows", "constraint"), [(("json_schema", "grammar"), "json_schema"), (("grammar",), "grammar"), ((), "none")]
 )
 def test_auto_takes_the_strictest_format_that_the_server_knows(serve, short_waits, knows, constraint):
     server = serve(knows=knows)
@@ -165,10 +160,8 @@ def test_errors_that_pass_are_retried(serve, short_waits):
 def test_retries_end(serve, short_waits):
     server = serve()
     server.before = lambda handler, body, number: handler.answer(429, {"error": {"message": "busy"}}) or True
-    with pytest.raises(
-        ConnectionError,
-        match=r"^The language model did not answer: HTTP 429: busy; try again later; fewer requests at once",
-    ):
+    said = r"^The language model did not answer: HTTP 429: busy; try again later; fewer requests at once"
+    with pytest.raises(ConnectionError, match=said):
         fitted(server).predict(NEW)
     assert len(server.requests) == 3  # max_retries=2
     with pytest.raises(ConnectionError):
@@ -178,9 +171,8 @@ def test_retries_end(serve, short_waits):
 
 def test_a_wrong_address(serve, monkeypatch):
     server = serve()
-    url = server.url
     with pytest.raises(ValueError, match=r"HTTP 404: Not Found; check base_url, which often ends in /v1"):
-        fitted(server, base_url=url.removesuffix("/v1")).predict(NEW)
+        fitted(server, base_url=server.url.removesuffix("/v1")).predict(NEW)
     server.before = lambda handler, body, number: handler.answer(200, b"<html>Welcome</html>") or True
     with pytest.raises(ConnectionError, match=r"an answer that is not of OpenAI's protocol.*check base_url"):
         fitted(server).predict(NEW)
@@ -224,12 +216,10 @@ def test_a_server_that_dies_half_way_loses_nothing(serve, short_waits, tmp_path,
     server.before, n_before = None, len(server.requests)
     if on_disk:
         clf = fitted(server, cache=cache)
-    answers = clf.predict(texts)
-    assert answers.tolist() == ["light", "alarm"] * 10
-    assert len(server.requests) - n_before == 14
-    assert (clf.last_call_["n_from_cache"], clf.last_call_["n_requests"]) == (6, 14)
-    assert clf.predict(texts).tolist() == answers.tolist()
-    assert len(server.requests) - n_before == 14
+    for n_from_cache in (6, 20):
+        assert clf.predict(texts).tolist() == ["light", "alarm"] * 10
+        assert (clf.last_call_["n_from_cache"], clf.last_call_["n_requests"]) == (n_from_cache, 20 - n_from_cache)
+        assert len(server.requests) - n_before == 14
 
 
 def test_a_file_of_something_else_and_a_missing_folder_are_no_cache(serve, tmp_path):

@@ -75,7 +75,7 @@ def test_a_damaged_cache_never_answers_differently(serve, tmp_path):
     texts, answers = many(40), ["light", "alarm"] * 20
     fitted(server, cache=cache).predict(texts)
     rng, n_again, n_refused = np.random.default_rng(0), 0, 0
-    for _ in range(60):
+    for _ in range(40):
         shutil.copy(cache, copy)
         damage(copy, rng)
         clf = fitted(server, cache=copy)
@@ -88,12 +88,12 @@ def test_a_damaged_cache_never_answers_differently(serve, tmp_path):
                 n_refused += 1
             else:
                 n_again += clf.last_call_["n_requests"] > 0
-    assert n_again > 5, (n_again, n_refused)
+    assert n_again > 3, (n_again, n_refused)
 
 
 def test_the_key_is_sent_and_kept_nowhere(serve, tmp_path, monkeypatch):
     monkeypatch.setenv("MY_KEY", KEY)
-    server = serve(lambda text: f"my key is {KEY}" if "echo" in text else by_word_of(text))
+    server = serve(lambda text: f"my key is {KEY}" if "echo" in text else "alarm")
     cache = tmp_path / "answers.sqlite"
     clf = fitted(server, api_key_env="MY_KEY", cache=cache, constraint="none")
     clf.predict([*NEW, "echo"])
@@ -109,16 +109,11 @@ def test_the_key_is_sent_and_kept_nowhere(serve, tmp_path, monkeypatch):
     stored = [pickle.dumps(clf), *(path.read_bytes() for path in tmp_path.iterdir())]
     assert not [text for text in shown if KEY in text]
     assert not [content for content in stored if KEY.encode() in content]
-    server.before = lambda handler, body, number: (
-        handler.answer(401, {"error": {"message": f"Incorrect API key provided: {KEY}."}}) or True
-    )
+    told = {"error": {"message": f"Incorrect API key provided: {KEY}."}}
+    server.before = lambda handler, body, number: handler.answer(401, told) or True
     with pytest.raises(PermissionError, match=r"Incorrect API key provided: \*\*\*; put a valid key") as caught:
         clf.predict(["something new"])
     assert KEY not in "".join(traceback.format_exception(caught.value))
-
-
-def by_word_of(text):
-    return "alarm" if "wake" in text or "alarm" in text else "light"
 
 
 @pytest.mark.parametrize("key", [KEY, " OPENAI_API_KEY", ""])
@@ -186,27 +181,21 @@ def test_what_the_environment_holds_is_not_sent(serve, monkeypatch):
     assert server.authorizations == ["Bearer none", f"Bearer {KEY}"]
 
 
-def moves(handler, url, status):
-    handler.answer(status, b"", {"Location": url})
-    return True
-
-
 @pytest.mark.parametrize("status", [302, 307])
 def test_no_redirect_leaves_the_origin(serve, short_waits, monkeypatch, status):
     monkeypatch.setenv("MY_KEY", KEY)
     server, other = serve(), serve()
-    server.before = lambda handler, body, number: moves(handler, f"{other.url}/chat/completions?a=0123secret", status)
-    with pytest.raises(
-        ConnectionError,
-        match=r"sends requests on to another origin, 'http://127\.0\.0\.1:\d+'; pass that as base_url, if",
-    ) as caught:
+    to = {"Location": f"{other.url}/chat/completions?a=0123secret"}
+    server.before = lambda handler, body, number: handler.answer(status, b"", to) or True
+    said = r"sends requests on to another origin, 'http://127\.0\.0\.1:\d+'; pass that as base_url, if"
+    with pytest.raises(ConnectionError, match=said) as caught:
         fitted(server, api_key_env="MY_KEY").predict(NEW)
     assert "0123secret" not in "".join(traceback.format_exception(caught.value))
     assert str(caught.value).count(". ") == 0
     assert len(server.requests) == 1  # it is not asked again
     assert not other.requests
     # Another name of the same machine is another origin.
-    server.before = lambda handler, body, number: moves(handler, server.url.replace("127.0.0.1", "localhost"), status)
+    to["Location"] = server.url.replace("127.0.0.1", "localhost")
     with pytest.raises(ConnectionError, match="another origin, 'http://localhost"):
         fitted(server).predict(NEW)
 
@@ -231,8 +220,7 @@ def chat(content, **usage):
     return json.dumps({"choices": [{"message": {"content": content}}], "usage": usage}).encode()
 
 
-@pytest.mark.parametrize("status", [200, 500])
-@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize(("status", "chunked"), [(200, True), (500, False)])
 def test_a_huge_answer_is_not_read(serve, short_waits, status, chunked):
     server = serve()
     huge = chat("alarm" * 10_000_000)
@@ -263,10 +251,10 @@ def test_a_huge_answer_is_not_read(serve, short_waits, status, chunked):
     [
         (chat("alarm", prompt_tokens=10**400), ConnectionError, r"usage that counts 1000000\S* tokens"),
         (chat("alarm", prompt_tokens=-1), ConnectionError, r"usage that counts -1 tokens"),
+        (b"\xff\xfe", ConnectionError, r"an answer that is not of OpenAI's protocol"),
         (chat("alarm", prompt_tokens=float("nan")), ConnectionError, r"usage that counts nan tokens"),
         (b"[" * 300_000, ConnectionError, r"an answer that is not of OpenAI's protocol"),
         (b'{"choices": ' + b'{"a":' * 900 + b"1" + b"}" * 900 + b"}", ConnectionError, r"not of OpenAI's protocol"),
-        (b"\xff\xfe", ConnectionError, r"an answer that is not of OpenAI's protocol"),
         (chat("half \ud83d"), ValueError, r"X\[0\]: an answer with half of a character \(a lone surrogate\); leave"),
     ],
 )
@@ -286,16 +274,16 @@ def test_an_answer_that_cannot_be_kept(serve, short_waits, tmp_path, content, ki
     assert clf.predict(NEW).tolist() == ANSWERS
 
 
-@pytest.mark.parametrize("key", ["sk-one\nsk-two", "sk-é", "two words"])
+@pytest.mark.parametrize("key", ["sk-one\nsk-two", "sk-é", "two words", None])
 def test_a_variable_that_holds_no_key_is_not_repeated(serve, monkeypatch, key):
-    monkeypatch.setenv("MY_KEY", os.fsdecode(key.encode()))  # letters that the locale may not have
-    server = serve()
-    with pytest.raises(
-        PermissionError, match=r"the environment variable MY_KEY holds blanks, line breaks or"
-    ) as caught:
+    monkeypatch.delenv("MY_KEY", raising=False)
+    if key is not None:
+        monkeypatch.setenv("MY_KEY", os.fsdecode(key.encode()))  # letters that the locale may not have
+    server, what = serve(), "is not set; put the key into it" if key is None else "holds blanks, line breaks or"
+    with pytest.raises(PermissionError, match=f"the environment variable MY_KEY {what}") as caught:
         fitted(server, api_key_env="MY_KEY").predict(NEW)
     assert not server.requests
-    assert key.split()[-1] not in str(caught.value)
+    assert key is None or key.split()[-1] not in str(caught.value)
 
 
 def test_another_process_is_not_awaited_for_ever(serve, tmp_path, short_waits):
@@ -313,14 +301,3 @@ def test_another_process_is_not_awaited_for_ever(serve, tmp_path, short_waits):
         assert answer.result().tolist() == ["alarm"]
     assert clf.predict(["wake"]).tolist() == ["alarm"]
     assert len(server.requests) == 1
-
-
-def test_no_key(serve, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
-    server = serve()
-    with pytest.raises(PermissionError, match=r"the environment variable NO_SUCH_KEY is not set; put the key into it"):
-        fitted(server, api_key_env="NO_SUCH_KEY").predict(NEW)
-    assert not server.requests
-    fitted(server).predict(["wake"])  # a key that was not asked for is not sent
-    assert server.authorizations == ["Bearer none"]
