@@ -19,16 +19,16 @@ dd = pytest.importorskip("dask.dataframe")
 dask = pytest.importorskip("dask")
 
 
-@pytest.fixture
-def fit():
-    """Fit in this process: the cluster is for test_dask_faults.py."""
+@pytest.fixture(autouse=True)
+def _in_this_process():
+    """The cluster is for test_dask_faults.py."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
 
-    def run(classifier, X, y, groups=None, *, rows=300, **options):
-        X, y, groups = (None if part is None else in_blocks(part, rows) for part in (X, y, groups))
-        with dask.config.set(scheduler="synchronous"):
-            return skellipsoid.dask.fit(classifier, X, y, groups=groups, **options)
 
-    return run
+def fit(classifier, X, y, groups=None, *, rows=300, **options):
+    X, y, groups = (None if part is None else in_blocks(part, rows) for part in (X, y, groups))
+    return skellipsoid.dask.fit(classifier, X, y, groups=groups, **options)
 
 
 def in_blocks(rows, size):
@@ -44,7 +44,7 @@ def check_equal(found, wanted, X):
     assert found.scale_ == pytest.approx(wanted.scale_)
 
 
-def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(fit, samples, large_classifier):
+def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(samples, large_classifier):
     X, y, _ = samples
     found = fit(large_classifier, X, y, samples_per_class=50)
     known = y != "-1"
@@ -103,27 +103,21 @@ def test_dataframes_keep_the_names_of_their_features(samples, large_classifier, 
     for i, part in enumerate(np.array_split(np.arange(len(X)), 4)):
         frame.iloc[part].to_parquet(tmp_path / f"part-{i}.parquet")
     data = dd.read_parquet(str(tmp_path / "part-*.parquet"))
-    with dask.config.set(scheduler="synchronous"):
-        found = skellipsoid.dask.fit(
-            large_classifier,
-            data.drop(columns=["label", "user"]),
-            data["label"],
-            groups=data["user"],
-            samples_per_class=9999,
-        )
-    wanted = clone(large_classifier).fit(frame.drop(columns=["label", "user"]), frame["label"], groups=frame["user"])
+    lazy, features = (each.drop(columns=["label", "user"]) for each in (data, frame))
+    given = {"groups": data["user"], "samples_per_class": 9999}
+    found = skellipsoid.dask.fit(large_classifier, lazy, data["label"], **given)
+    wanted = clone(large_classifier).fit(features, frame["label"], groups=frame["user"])
     assert found.feature_names_in_.tolist() == wanted.feature_names_in_.tolist()
-    check_equal(found, wanted, frame.drop(columns=["label", "user"]))
+    check_equal(found, wanted, features)
     np.testing.assert_allclose(found.held_out_scores_, wanted.held_out_scores_, atol=1e-5)
     numbers = wanted.groups_[y != "-1"]
     np.testing.assert_array_equal(found.groups_, numbers - numbers[0])  # the open samples came first
     assert not hasattr(large_classifier, "classes_")
     skellipsoid.save(found, tmp_path / "model")
-    loaded = skellipsoid.load(tmp_path / "model")
-    assert (loaded.predict(frame[wanted.feature_names_in_]) == found.predict(frame[wanted.feature_names_in_])).all()
+    assert (skellipsoid.load(tmp_path / "model").predict(features) == found.predict(features)).all()
 
 
-def test_a_class_without_spread_and_a_class_in_one_partition_are_fitted(fit, large_classifier):
+def test_a_class_without_spread_and_a_class_in_one_partition_are_fitted(large_classifier):
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(5 * k, 1, size=(100, 4)) for k in range(4)] + [np.full((5, 4), 30.0)])
     y = np.repeat(["a", "b", "c", "d", "e"], [100, 100, 100, 100, 5])
@@ -134,19 +128,7 @@ def test_a_class_without_spread_and_a_class_in_one_partition_are_fitted(fit, lar
     check_equal(found, wanted, X)
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"trainer": skellipsoid.EliDecide()}, "needs all samples in one memory; set trainer=None"),
-        ({"alpha": -1}, "The 'alpha' parameter of EllipsoidOpenSetClassifier"),
-    ],
-)
-def test_a_parameter_that_needs_all_samples_is_refused(change, sentence, fit, samples, large_classifier):
-    with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
-        fit(clone(large_classifier).set_params(**change), *samples[:2])
-
-
-def test_partitions_that_do_not_fit_name_themselves(fit, samples, large_classifier):
+def test_partitions_that_do_not_fit_name_themselves(samples, large_classifier):
     X, y, groups = samples
     missing = X.copy()
     missing[700, 5] = np.nan
@@ -157,34 +139,34 @@ def test_partitions_that_do_not_fit_name_themselves(fit, samples, large_classifi
     with pytest.raises(ValueError, match=r"^Partition 3: groups has missing values in row 1; "):
         fit(large_classifier, X, y, np.where(np.arange(len(y)) == 901, np.nan, groups))
     mixed = np.append(y[:300].astype(object), np.zeros(300))
-    blocks = da.from_array(X[:600], chunks=(300, -1))
-    with dask.config.set(scheduler="synchronous"):
-        with pytest.raises(ValueError, match=r"^Partition 1 of y holds numbers such as 0\.0 and partition 0 holds"):
-            skellipsoid.dask.fit(large_classifier, blocks, in_blocks(mixed, 300))
-        narrow = blocks.map_blocks(lambda block, block_id: block[:, : 12 - 5 * block_id[0]], dtype=X.dtype)
-        with pytest.raises(ValueError, match=r"^Partition 1: X has 7 features, but partition 0 has 12; "):
-            skellipsoid.dask.fit(large_classifier, narrow, da.from_array(y[:600], chunks=300))
+    with pytest.raises(ValueError, match=r"^Partition 1 of y holds numbers such as 0\.0 and partition 0 holds"):
+        fit(large_classifier, X[:600], mixed)
+    blocks = in_blocks(X[:600], 300)
+    narrow = blocks.map_blocks(lambda block, block_id: block[:, : 12 - 5 * block_id[0]], dtype=X.dtype)
+    with pytest.raises(ValueError, match=r"^Partition 1: X has 7 features, but partition 0 has 12; "):
+        skellipsoid.dask.fit(large_classifier, narrow, in_blocks(y[:600], 300))
 
 
 def test_what_cannot_be_fitted_is_said_before_the_data_are_read(samples, large_classifier):
     X, y = (in_blocks(part, 300) for part in samples[:2])
-    fit = skellipsoid.dask.fit
-    with pytest.raises(
-        TypeError, match=r"^classifier is a MahalanobisClassifier, but must be an EllipsoidOpenSetClass"
-    ):
-        fit(MahalanobisClassifier(), X, y)
-    with pytest.raises(TypeError, match=r"^X is a ndarray, but must be a Dask array"):
-        fit(large_classifier, samples[0], y)
-    with pytest.raises(ValueError, match=r"^y has 100 rows, but X has "):
-        fit(large_classifier, X, y[:100])
-    with pytest.raises(ValueError, match=r"^samples_per_class=5, but must be a whole number of at least 10; "):
-        fit(large_classifier, X, y, samples_per_class=5)
     series = dd.from_pandas(pd.Series(samples[1]), npartitions=2)
-    with pytest.raises(ValueError, match=r"^y has 2 partitions, but X has \d+; "):
-        fit(large_classifier, X, series)
+    trained = clone(large_classifier).set_params(trainer=skellipsoid.EliDecide())
+    negative = clone(large_classifier).set_params(alpha=-1)
+    for classifier, *given, error, sentence in (
+        (MahalanobisClassifier(), X, y, TypeError, r"^classifier is a MahalanobisClassifier, but must be an Ellipsoid"),
+        (large_classifier, samples[0], y, TypeError, r"^X is a ndarray, but must be a Dask array"),
+        (large_classifier, X, y[:100], ValueError, r"^y has 100 rows, but X has "),
+        (large_classifier, X, series, ValueError, r"^y has 2 partitions, but X has \d+; "),
+        (trained, X, y, ValueError, r"needs all samples in one memory; set trainer=None"),
+        (negative, X, y, ValueError, r"The 'alpha' parameter of EllipsoidOpenSetClassifier"),
+    ):
+        with pytest.raises(error, match=sentence):
+            skellipsoid.dask.fit(classifier, *given)
+    with pytest.raises(ValueError, match=r"^samples_per_class=5, but must be a whole number of at least 10; "):
+        skellipsoid.dask.fit(large_classifier, X, y, samples_per_class=5)
 
 
-def test_large_numbers_as_labels_of_partitions_stay_exact_or_are_refused(fit, samples, large_classifier):
+def test_large_numbers_as_labels_of_partitions_stay_exact_or_are_refused(samples, large_classifier):
     X, y = samples[0], 2**60 + np.unique(samples[1], return_inverse=True)[1]
     wanted = fit(large_classifier, X, y)
     assert wanted.classes_.tolist() == [2**60 + k for k in range(13)]
@@ -192,8 +174,7 @@ def test_large_numbers_as_labels_of_partitions_stay_exact_or_are_refused(fit, sa
     def fit_to(*parts):
         """Fit to labels of which each partition has another type."""
         lazy = in_blocks(y, 300).map_blocks(lambda part, block_id: parts[min(block_id[0], 2)](part), dtype=y.dtype)
-        with dask.config.set(scheduler="synchronous"):
-            return skellipsoid.dask.fit(large_classifier, in_blocks(X, 300), lazy)
+        return skellipsoid.dask.fit(large_classifier, in_blocks(X, 300), lazy)
 
     kinds = [np.asarray, lambda part: part.astype(np.uint64), lambda part: np.full(len(part), 7.0)]
     assert fit_to(*kinds).classes_.tolist() == [7, *wanted.classes_.tolist()]
@@ -201,7 +182,7 @@ def test_large_numbers_as_labels_of_partitions_stay_exact_or_are_refused(fit, sa
         fit_to(*kinds[::-1])
 
 
-def test_data_of_no_or_few_known_samples_are_refused(fit, large_classifier):
+def test_data_of_no_or_few_known_samples_are_refused(large_classifier):
     with pytest.raises(ValueError, match=r"^All 40 samples have the open label"):
         fit(large_classifier, np.zeros((40, 3)), np.full(40, -1), rows=20)
     with pytest.raises(ValueError, match=r"^X has 40 samples of known classes with 50 features, but at least as many"):

@@ -117,15 +117,13 @@ def test_a_model_of_means_needs_no_sentence_transformers_once_it_is_fitted(write
     encoder = make(write("mean behind a prompt")).fit(texts)
     save(encoder, tmp_path / "model")
     (tmp_path / "pickle").write_bytes(pickle.dumps(encoder))
-    done = warm_python(
+    script = (
         "import pickle, sys, skellipsoid\n"
-        "from pathlib import Path\n"
-        "for model in (skellipsoid.load(sys.argv[1]), pickle.loads(Path(sys.argv[2]).read_bytes())):\n"
+        "for model in (skellipsoid.load(sys.argv[1]), pickle.load(open(sys.argv[2], 'rb'))):\n"
         "    model.transform(['wake me at six'])\n"
-        "print([name for name in sys.modules if name.startswith('sentence_transformers')])",
-        tmp_path / "model",
-        tmp_path / "pickle",
+        "print([name for name in sys.modules if name.startswith('sentence_transformers')])"
     )
+    done = warm_python(script, tmp_path / "model", tmp_path / "pickle")
     assert (done.stderr, done.stdout) == ("", "[]\n")
 
 
@@ -155,13 +153,11 @@ def test_modules_that_are_not_supported_are_named(tiny_model, texts, tmp_path):
 
 def test_settings_that_give_other_features_are_refused(write, texts, tmp_path):
     folder = shutil.copytree(write("cls"), tmp_path / "model")
-    path = folder / "sentence_bert_config.json"
+    path, modules = folder / "sentence_bert_config.json", folder / "modules.json"
     config = json.loads(path.read_text())
     config["modality_config"]["text"]["method_output_name"] = "pooler_output"
-    config["module_output_name"] = "sentence_embedding"
-    path.write_text(json.dumps(config))
-    listed = json.loads((folder / "modules.json").read_text())
-    (folder / "modules.json").write_text(json.dumps(listed[:1]))
+    path.write_text(json.dumps(config | {"module_output_name": "sentence_embedding"}))
+    modules.write_text(json.dumps(json.loads(modules.read_text())[:1]))
     with pytest.raises(ValueError, match=r"^The embedding model '.*' has unsupported settings, with which .*; use"):
         make(str(folder)).fit(texts)
     assert make(str(folder), pooling="mean").fit(texts).transform(texts).shape == (32, 32)

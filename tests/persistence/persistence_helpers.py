@@ -75,12 +75,8 @@ def make_encoder(model, finetune="head", **parameters):
 
 
 def make_pipeline(model, seed=0):
-    return Pipeline(
-        [
-            ("enc", make_encoder(model, n_components=6, random_state=seed)),
-            ("clf", EllipsoidOpenSetClassifier(random_state=seed)),
-        ]
-    )
+    encoder = make_encoder(model, n_components=6, random_state=seed)
+    return Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=seed))])
 
 
 def places(value, path=()):

@@ -61,14 +61,8 @@ ALTERED = {
         "two parts of it need the file '0-standardscaler/arrays.safetensors'",
     ),
     "text for a number": (of_step(2, "parameters", "alpha", "x"), "The 'alpha' parameter of EllipsoidOpenSetClassif"),
-    "another array": (
-        of_shapes("radii", {"array": "_boundaries.centroids"}),
-        "radii .* is an array of float64, but",
-    ),
-    "labels cut": (
-        of_step(2, "state", "classes_", {"strings": ["one"], "dtype": "<U1"}),
-        r"\['one'\] are no strings",
-    ),
+    "another array": (of_shapes("radii", {"array": "_boundaries.centroids"}), "radii .* is an array of float64, but"),
+    "labels cut": (of_step(2, "state", "classes_", {"strings": ["one"], "dtype": "<U1"}), r"\['one'\] are no strings"),
     "more features": (of_step(0, "state", "n_features_in_", 6), r"mean_ .* has the shape \(5,\), but must have \(6\)"),
     "a special name": (of_step(0, "state", "__class__", 1), "'__class__' is no fitted attribute of StandardScaler"),
 }

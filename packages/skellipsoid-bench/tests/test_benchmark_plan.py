@@ -100,20 +100,11 @@ class NeedsAnArgument:
             r"^encoders has 'tuned'; use none, head, full, each with :MODEL if you like, CLABTextEncoder, .*, "
             r"MOGBTextEncoder, texts for the texts themselves, a folder of sentence-transformers, or module:Class\.$",
         ),
-        (
-            {"encoders": ["no.such:Thing"]},
-            r"^The encoder 'no\.such:Thing' cannot be imported \(No module named 'no'\)",
-        ),
-        (
-            {"encoders": ["sklearn.svm:SVC"]},
-            r"^'sklearn\.svm:SVC' is not a transformer of scikit-learn's kind; it",
-        ),
+        ({"encoders": ["no.such:Thing"]}, r"^The encoder 'no\.such:Thing' cannot be imported \(No module named 'no'\)"),
+        ({"encoders": ["sklearn.svm:SVC"]}, r"^'sklearn\.svm:SVC' is not a transformer of scikit-learn's kind; it"),
         ({"encoders": [{"loss": "softmax"}]}, r"^encoders has \{'loss': 'softmax'\} without a name; give it one"),
         ({"encoders": [{"name": "e", "loss": "x"}]}, r"^The encoder 'e' cannot be used: The 'loss' parameter of Sup"),
-        (
-            {"methods": ["elipsoid"]},
-            r"^'elipsoid' is not a method; use ellipsoid, paper.*, or module:Class for an",
-        ),
+        ({"methods": ["elipsoid"]}, r"^'elipsoid' is not a method; use ellipsoid, paper.*, or module:Class for an"),
         ({"methods": ["sklearn.svm:Thing"]}, r"^The method 'sklearn\.svm:Thing' cannot be imported \(module"),
         ({"methods": [{"name": "x"}]}, r"^methods has \{'name': 'x'\} without an estimator; name a method or module"),
         (

@@ -31,12 +31,7 @@ def test_ranks_and_the_friedman_test():
 @pytest.mark.parametrize(
     ("scores", "names", "alpha", "message"),
     [
-        (
-            np.ones((5, 2)),
-            "ab",
-            0.05,
-            r"^scores has the shape \(5, 2\), but must be .*; compare two models with",
-        ),
+        (np.ones((5, 2)), "ab", 0.05, r"^scores has the shape \(5, 2\), but must be .*; compare two models with"),
         (np.ma.masked_less(np.eye(3), 1), "abc", 0.05, r"^scores holds nan; pass the cases that"),
         (np.ones((2, 3)), "ab", 0.05, r"^names has 2 names for 3 models; pass one for each\.$"),
         (np.ones((2, 3)), "abc", 1.0, r"^alpha=1\.0 is not in \(0, 1\); pass a level such as 0\.05\.$"),

@@ -86,10 +86,7 @@ def test_a_saved_one_comes_back(fitted, texts, open_texts, tmp_path):
 
 def test_bad_input_is_one_sentence_and_keeps_the_fit(fitted, texts):
     before = fitted.predict(texts)
-    for y, sentence in (
-        (None, "DEClassifier requires y to be passed"),
-        (["-1"] * 2, "All 2 texts have the open"),
-    ):
+    for y, sentence in ((None, "DEClassifier requires y to be passed"), (["-1"] * 2, "All 2 texts have the open")):
         with pytest.raises(ValueError, match=sentence):
             fitted.fit(["a text", "b"], y)
         assert fitted.predict(texts).tolist() == before.tolist()

@@ -247,6 +247,8 @@ def test_a_file_of_something_else_and_a_missing_folder_are_no_cache(serve, tmp_p
         ({"request_options": {"seed": {1}}}, r"request_options cannot be sent as JSON \(.*set.*\); use numbers"),
         ({"n_concurrent": 0}, "n_concurrent"),
         ({"open_word": " "}, r"cannot say open_word ' '"),
+        ({"api_key_env": " OPENAI_API_KEY"}, r"never the key\.$"),
+        ({"api_key_env": ""}, r"never the key\.$"),
     ],
 )
 def test_parameters_that_cannot_be_used(serve, params, message):
