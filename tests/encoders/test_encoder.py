@@ -131,10 +131,7 @@ def test_validation_texts_say_how_far_out_new_texts_lie(tiny_model, texts, label
 
 def test_cross_fitted_features_lie_farther_out_and_change_nothing_else(tiny_model, texts, labels, open_texts):
     both, truth = [*texts, *open_texts], np.array([*labels, *["-1"] * len(open_texts)])
-    encoder, plain = (
-        make_encoder(tiny_model, "head", max_iter=20),
-        make_encoder(tiny_model, "head", max_iter=20, cross_fit=False),
-    )
+    encoder, plain = (make_encoder(tiny_model, max_iter=20, **more) for more in ({}, {"cross_fit": False}))
     crossed, seen = encoder.fit_transform(both, truth), plain.fit_transform(both, truth)
     np.testing.assert_array_equal(encoder.weight_, plain.weight_)
     known = truth != "-1"
@@ -148,22 +145,21 @@ def test_cross_fitted_features_lie_farther_out_and_change_nothing_else(tiny_mode
 
 
 @pytest.mark.parametrize(
-    ("finetune", "documented"),
-    [
-        ("head", {"learning_rate": 1e-3, "batch_size": 256, "max_iter": 60}),
-        ("full", {"learning_rate": 5e-5, "batch_size": 64, "max_iter": 4}),
-    ],
+    ("finetune", "learning_rate", "batch_size", "max_iter"), [("head", 1e-3, 256, 60), ("full", 5e-5, 64, 4)]
 )
-def test_automatic_settings_are_those_documented(tiny_model, texts, labels, finetune, documented):
+def test_automatic_settings_are_those_documented(
+    tiny_model, texts, labels, finetune, learning_rate, batch_size, max_iter
+):
     # More texts than fit into a batch.
-    n_times = documented["batch_size"] // len(texts) + 1
+    n_times = batch_size // len(texts) + 1
     many, truth = [f"{text} {i}" for i in range(n_times) for text in texts], np.tile(labels, n_times)
 
     def fit(**parameters):
         encoder = SupConTextEncoder(tiny_model, finetune=finetune, duplicates="off", random_state=0, **parameters)
         return encoder.fit(many, truth)
 
-    np.testing.assert_array_equal(fit().weight_, fit(**documented).weight_)
+    documented = fit(learning_rate=learning_rate, batch_size=batch_size, max_iter=max_iter)
+    np.testing.assert_array_equal(fit().weight_, documented.weight_)
 
 
 def many_texts(texts, labels, n_each):
@@ -191,12 +187,16 @@ def test_feature_names_and_data_frames(tiny_model, texts):
     assert encoder.set_output(transform="pandas").transform(texts).columns.tolist() == names
 
 
-@pytest.mark.parametrize("use", ["transform", "export", "get_feature_names_out"])
-def test_an_unfitted_encoder_says_so(tiny_model, tmp_path, use):
-    arguments = {"transform": [["alarm"]], "export": [tmp_path / "folder"], "get_feature_names_out": []}[use]
-    with pytest.raises(NotFittedError):
-        getattr(make_encoder(tiny_model), use)(*arguments)
-    assert not (tmp_path / "folder").exists()
+def test_an_unfitted_encoder_says_so(tiny_model, tmp_path):
+    encoder = make_encoder(tiny_model)
+    for use, *given in (
+        (encoder.transform, ["alarm"]),
+        (encoder.export, tmp_path / "a"),
+        (encoder.get_feature_names_out,),
+    ):
+        with pytest.raises(NotFittedError):
+            use(*given)
+    assert not (tmp_path / "a").exists()
 
 
 @pytest.mark.parametrize("finetune", MODES)

@@ -52,7 +52,6 @@ def test_validation_texts_are_not_trained_on(tiny_model, parts):
     other = make(tiny_model, **patient).fit(X, y, X_val=X_val[::-1], y_val=y_val)
     np.testing.assert_allclose(watched.loss_curve_, alone.loss_curve_, rtol=1e-5)
     np.testing.assert_allclose(watched.loss_curve_, other.loss_curve_, rtol=1e-5)
-    assert alone.validation_scores_ is None
     assert watched.validation_scores_ != other.validation_scores_
     # Nothing of them is kept, and the groups are those of the training texts.
     assert len(watched.groups_) == len(X)
@@ -69,12 +68,10 @@ def test_validation_texts_are_not_trained_on(tiny_model, parts):
         ({"y_val": list(range(12))}, r"y_val holds numbers such as 0 and y holds strings"),
         (
             {"y_val": ["alarm", "music", "jazz"] * 4},
-            r"y_val holds 'jazz', 'music', but its labels must be among the 4 classes of y; drop these texts, or give "
-            r"them the open label -1\.",
+            r"y_val holds 'jazz', 'music', but .* among the 4 classes of y",
         ),
         ({"y_val": ["-1"] * 12}, r"All 12 texts of X_val have the open label -1, but early stopping needs texts"),
     ],
-    ids=["no labels", "no texts", "empty", "lengths", "kinds", "unknown", "all open"],
 )
 def test_validation_texts_that_do_not_fit_are_an_error(tiny_model, parts, given, message):
     X, y, X_val, y_val = parts
@@ -125,9 +122,7 @@ def test_copies_of_a_text_are_held_out_together(tiny_model, texts, labels, held_
     (marks,) = held_out
     np.testing.assert_array_equal(marks[:32], marks[32:64])
     assert marks[64] == marks[0]
-    shares = [marks[y == name].mean() for name in np.unique(y)]
-    assert min(shares) > 0.3
-    assert max(shares) < 0.6
+    assert all(0.3 < marks[y == name].mean() < 0.6 for name in np.unique(y))
 
 
 def test_folds_and_held_out_texts_keep_groups_together(tiny_model, texts, labels, held_out):

@@ -3,6 +3,8 @@
 import copy
 import hashlib
 import json
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 from sklearn.pipeline import Pipeline
@@ -97,9 +99,7 @@ def alterations(model):
             continue
         for value in REPLACEMENTS[i % 3 :: 3]:
             changed = copy.deepcopy(model)
-            place = changed
-            for key in path[:-1]:
-                place = place[key]
+            place = reduce(getitem, path[:-1], changed)
             if value == "gone":
                 del place[path[-1]]
             else:

@@ -177,8 +177,8 @@ def test_kept_texts_are_printed_harmless_and_short(with_texts, monkeypatch, caps
 
 
 def test_what_a_terminal_would_obey_is_not_printed(saved, tmp_path, capsys):
-    manifest = read_manifest(saved)
-    write_manifest(saved, manifest | {"format_version": 7, "skellipsoid_version": "\x1b[2J\u2028" + "x" * 10**5})
+    changed = {"format_version": 7, "skellipsoid_version": "\x1b[2J\u2028" + "x" * 10**5}
+    write_manifest(saved, read_manifest(saved) | changed)
     assert main(["predict", "--model", str(saved)]) == 2
     printed = capsys.readouterr().err
     assert len(printed) < 1000

@@ -120,7 +120,7 @@ def test_logits_of_a_classifier_that_is_kept_are_kept(rows, tmp_path, name):
 
 def test_logits_of_a_classifier_of_other_classes_are_refused(rows, tmp_path):
     X, y = rows
-    clf = make("EnergyClassifier", estimator=EllipsoidOpenSetClassifier(random_state=0)).fit(X, y)
+    clf = make("EnergyClassifier", estimator=EllipsoidOpenSetClassifier(random_state=0), threshold=0.0).fit(X, y)
     for inner, sentence in (
         (EllipsoidOpenSetClassifier(random_state=0).fit(X, y + 1), "must be a classifier of the same classes_"),
         (EllipsoidOpenSetClassifier(random_state=0).fit(X[:, :3], y), "logit_estimator_ takes 3 features"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hub_helpers import TOKEN, refusal
 from huggingface_hub import constants
-from persistence_helpers import MANIFEST, add_file, part, read_manifest
+from persistence_helpers import MANIFEST, add_file, part, read_manifest, snapshot
 
 from skellipsoid import load, save
 from skellipsoid.persistence._folder import manifest_bytes
@@ -74,21 +74,18 @@ def test_a_private_repository_needs_a_token(hub, saved_once, pipeline, monkeypat
     hub.add(NAME, saved_once, closed="private")
     assert "no such model on the hub that you can read" in refused(FileNotFoundError)
     assert load(NAME, token=TOKEN).loaded_from_
-    written = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    written = snapshot(tmp_path / "cache").values()
     assert written
-    assert not any(TOKEN.encode() in path.read_bytes() for path in written)
+    assert not any(TOKEN.encode() in content for content in written)
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     assert load(NAME, revision="main").loaded_from_
 
 
 def test_a_repository_without_a_model(hub, tmp_path):
     (tmp_path / "else").mkdir()
-    (tmp_path / "else" / "config.json").write_text("{}")
-    hub.add(NAME, tmp_path / "else")
-    assert refused(ValueError) == (
-        f"The repository {NAME!r} on the hub holds no model of this package: it has no {MANIFEST}; pass the name of "
-        "one that skellipsoid.push_to_hub wrote."
-    )
+    hub.add(NAME, tmp_path / "else", **{"config.json": b"{}"})
+    said = f"The repository {NAME!r} on the hub holds no model of this package: it has no {MANIFEST}; pass the name of"
+    assert refused(ValueError) == f"{said} one that skellipsoid.push_to_hub wrote."
     assert hub.downloaded() == {}
 
 

@@ -28,11 +28,8 @@ def margins_on_outline(display, clf, k):
 
 
 def inside_figure(figure, *artists):
-    return all(
-        figure.bbox.padded(1).contains(*corner)
-        for a in artists
-        for corner in (a.get_tightbbox().min, a.get_tightbbox().max)
-    )
+    boxes, frame = [artist.get_tightbbox() for artist in artists], figure.bbox.padded(1)
+    return all(frame.contains(*box.min) and frame.contains(*box.max) for box in boxes)
 
 
 @contextmanager

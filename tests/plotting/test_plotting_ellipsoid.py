@@ -58,8 +58,7 @@ def test_shared_axes_are_named_by_their_poles(deep):
     directions, variances, poles = clf.shared_axes()
     assert len(directions) == 4
     for side, coordinate in zip(display.axis_names, display.coordinates, strict=True):
-        axis = np.flatnonzero((directions == coordinate).all(axis=1))
-        low, high = poles[axis[0]].tolist()
+        low, high = poles[(directions == coordinate).all(axis=1)][0].tolist()
         assert side == f"{low}  \u2194  {high}"
         means = clf.centroids_ @ coordinate
         assert (clf.classes_[means.argmin()], clf.classes_[means.argmax()]) == (low, high)
@@ -71,9 +70,7 @@ def test_axes_are_those_that_contribute_most_or_are_longest(deep):
     k = 2
     directions, lengths = clf.ellipsoid_axes(k)
     rows = X[clf.predict_known(X) == k] - clf.centers_[k]
-    shares = np.array(
-        [np.mean([(row @ d / length) ** 2 for row in rows]) for d, length in zip(directions, lengths, strict=True)]
-    )
+    shares = np.mean((rows @ directions.T / lengths) ** 2, axis=0)
     shares /= shares.sum()
     first, second = np.argsort(-shares)[:2]
     display = EllipsoidDisplay.from_estimator(clf, X, y, label=k, axes="contributing", grid_resolution=10)

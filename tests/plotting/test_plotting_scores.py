@@ -50,8 +50,7 @@ def test_several_models_come_on_one_axes_and_differ(flat):
     assert first.ax_ is second.ax_ is third.ax_
     assert len(plt.get_fignums()) == 1
     lines = [display.lines_[0] for display in (first, second, third)]
-    assert len({line.get_color() for line in lines}) == 3
-    assert len({line.get_linestyle() for line in lines}) == 3
+    assert len({line.get_color() for line in lines}) == len({line.get_linestyle() for line in lines}) == 3
     assert lines[2].get_linewidth() == 5
     texts = [text.get_text() for text in first.ax_.get_legend().get_texts()]
     assert texts[0].startswith("EllipsoidOpenSetClassifier (area ")

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import Bunch
 
 from skellipsoid import SupConTextEncoder, baselines
 from skellipsoid_bench import run
@@ -14,7 +13,6 @@ from skellipsoid_bench._data import DataSpec, load_data
 from skellipsoid_bench._identity import changed_params
 from skellipsoid_bench._plan import make_plan
 
-KINDS = ("encoders", "methods")
 PLAN = """
 data = ["mine", "banking", { name = "again", path = "mine", open_label = "oos" }]
 ratios = [0.5, 1]
@@ -34,13 +32,6 @@ search = { C = [0.1, 1.0] }
 """
 
 
-def plan_of(path=None, **chosen):
-    """What a plan or arguments run, by the names and the changed parameters of its parts."""
-    plan = make_plan(path, **chosen)
-    parts = {kind: [(spec.name, changed_params(spec.estimator)) for spec in getattr(plan, kind)] for kind in KINDS}
-    return Bunch(plan=plan, **parts, data=[(spec.name, spec.path, spec.open_label) for spec in plan.data])
-
-
 def read(path, open_label="-1"):
     """Read a data set that may have changed."""
     load_data.cache_clear()
@@ -48,22 +39,19 @@ def read(path, open_label="-1"):
     return load_data(name, None)
 
 
-@pytest.fixture
-def folder(tmp_path, intents_folder):
-    """A folder with a plan, and with what it names beside it."""
+def test_entries_of_a_plan_are_chosen_by_name(tmp_path, intents_folder):
     (tmp_path / "plan.toml").write_text(PLAN, encoding="utf-8")
     (tmp_path / "mine").symlink_to(intents_folder)
     (tmp_path / "tiny").mkdir()
-    return tmp_path
-
-
-def test_entries_of_a_plan_are_chosen_by_name(folder):
-    some = plan_of(folder / "plan.toml", data=["again"], encoders=["softmax", "none"], methods=["searched"])
-    everything = plan_of(folder / "plan.toml")
-    assert some.data == [everything.data[2]]
-    assert some.encoders == everything.encoders[3::-3]
-    assert some.methods == [everything.methods[1]]
-    assert some.plan.methods[0].search == {"C": [0.1, 1.0]}
+    chosen = {"data": ["again"], "encoders": ["softmax", "none"], "methods": ["searched"]}
+    some, everything = make_plan(tmp_path / "plan.toml", **chosen), make_plan(tmp_path / "plan.toml")
+    assert [*some.data] == [everything.data[2]]
+    found, wanted = (
+        [(spec.name, changed_params(spec.estimator)) for spec in specs]
+        for specs in ([*some.encoders, *some.methods], [*everything.encoders[3::-3], everything.methods[1]])
+    )
+    assert found == wanted
+    assert some.methods[0].search == {"C": [0.1, 1.0]}
 
 
 def test_the_shipped_corpus_is_a_data_set():
@@ -207,7 +195,7 @@ def test_a_text_models_own_mean_is_the_mean(tiny_model, intents_folder, tmp_path
     def known(made, **params):
         """Whether a result of the mean counts as one of this model and these parameters."""
         entry = {"name": "none", "finetune": "none", "model_name": str(tmp_path / made), **params}
-        plan = plan_of(data=[intents_folder], encoders=[entry]).plan
+        plan = make_plan(None, data=[intents_folder], encoders=[entry])
         task = Task(plan.data[0], None, 0.5, 0, plan.encoders[0], 5, str(tmp_path), "cpu")
         stored = SupConTextEncoder(finetune="none", pooling="mean").get_params() | {"model_sha256": task.source().model}
         del stored["prompt"]  # newer than the result

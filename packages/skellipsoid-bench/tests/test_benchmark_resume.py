@@ -173,12 +173,10 @@ def make_function(factor):
 def test_a_name_that_stands_for_something_else_is_refused(blobs_plan, tmp_path, blobs_file):
     blobs_plan |= {"seeds": [0], "methods": [GaussianNB()]}
     run(tmp_path / "r.jsonl", **blobs_plan)
-    changed = [{"name": "GaussianNB", "estimator": GaussianNB(), "params": {"var_smoothing": 1e-3}}]
-    with pytest.raises(ValueError, match=r"^The results hold blobs 50% known, seed 0, features, GaussianNB, but of"):
-        run(tmp_path / "r.jsonl", **{**blobs_plan, "methods": changed})
     with np.load(blobs_file) as stored:
         np.savez(tmp_path / "blobs.npz", **{**stored, "X_test": stored["X_test"] + 1})
-    with pytest.raises(ValueError, match="but of other data than today"):
+    said = r"^The results hold blobs 50% known, seed 0, features, GaussianNB, but of other data than today"
+    with pytest.raises(ValueError, match=said):
         run(tmp_path / "r.jsonl", **{**blobs_plan, "data": [tmp_path / "blobs.npz"]})
 
 

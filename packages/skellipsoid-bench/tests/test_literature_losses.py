@@ -66,12 +66,9 @@ def test_k_center_contrastive_loss_of_three_members_as_the_public_code_counts():
 def test_granular_ball_loss_of_one_sample():
     # Distances: class 0 has balls at 1 and 3, so 1; class 1 at 4. Shares 0.2 and 0.8.
     features, centers, center_classes = tensor([0, 0]), tensor([1, 0], [0, 3], [0, 4]), torch.tensor([0, 0, 1])
-    for own, expected in (
-        (0, -log(exp(-0.2) / (exp(-0.2) + exp(-0.8)))),
-        (1, -log(exp(-0.8) / (exp(-0.2) + exp(-0.8)))),
-    ):
+    for own, share in ((0, 0.2), (1, 0.8)):
         found = granular_ball_loss(features, torch.tensor([own]), centers, center_classes, 2)
-        assert found.item() == pytest.approx(expected)
+        assert found.item() == pytest.approx(-log(exp(-share) / (exp(-0.2) + exp(-0.8))))
 
 
 def test_a_class_without_a_ball_is_left_out_with_its_samples():
