@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from training_helpers import SHORT, overlapping_rows
 
 from skellipsoid._encoders.torch import contrastive
 from skellipsoid._encoders.torch.contrastive import ContrastiveSettings, FrozenRows, start_projection, train_projection
@@ -10,37 +11,14 @@ from skellipsoid._samples.folds import fold_numbers
 
 
 def settings(**changed):
-    defaults = {
-        "loss": "supcon",
-        "normalize": True,
-        "temperature": 0.1,
-        "cross_fit": False,
-        "learning_rate": 1e-2,
-        "weight_decay": 0.01,
-        "batch_size": 16,
-        "max_iter": 10,
-        "early_stopping": False,
-        "validation_fraction": 0.25,
-        "n_iter_no_change": 5,
-        "tol": 0.0,
-        "verbose": 0,
-    }
-    return ContrastiveSettings(**defaults | changed)
+    defaults = {"loss": "supcon", "normalize": True, "temperature": 0.1, "max_iter": 10}
+    return ContrastiveSettings(**SHORT | defaults | changed)
 
 
 def train(rows, classes, views=FrozenRows, **changed):
     """Train W, of the width of the rows, with views of them; gives the layer and what was noted."""
     layer = start_projection(rows.shape[1], rows.shape[1], 0)
     return layer, train_projection(views(rows), classes, int(classes.max()) + 1, layer, settings(**changed), 0)
-
-
-@pytest.fixture
-def blobs():
-    """40 rows of 4 classes that overlap, in 8 dimensions."""
-    rng = np.random.default_rng(0)
-    classes = np.repeat(np.arange(4), 10)
-    centres = rng.normal(size=(4, 8))
-    return torch.from_numpy((centres[classes] + rng.normal(size=(40, 8))).astype(np.float32)), classes
 
 
 class PlainRows(FrozenRows):
@@ -67,15 +45,15 @@ def test_a_projection_starts_with_orthonormal_directions(n_components):
 
 
 @pytest.mark.parametrize("normalize", [True, False])
-def test_the_softmax_loss_is_of_the_features_that_are_shown(blobs, normalize):
+def test_the_softmax_loss_is_of_the_features_that_are_shown(normalize):
     """Lengths count only where features are not normalised."""
-    rows, classes = blobs
+    rows, classes = overlapping_rows()
     chosen = {"loss": "softmax", "normalize": normalize, "batch_size": 40, "max_iter": 1}
     once, twice = (train(factor * rows, classes, PlainRows, **chosen)[1].losses[0] for factor in (1, 2))
     assert (twice == pytest.approx(once, rel=1e-5)) == normalize
 
 
-def test_the_rate_rises_for_a_tenth_of_the_steps_and_falls_to_nothing(blobs, monkeypatch):
+def test_the_rate_rises_for_a_tenth_of_the_steps_and_falls_to_nothing(monkeypatch):
     rates, step = [], torch.optim.AdamW.step
 
     def noted(optimizer, *given):
@@ -83,7 +61,7 @@ def test_the_rate_rises_for_a_tenth_of_the_steps_and_falls_to_nothing(blobs, mon
         return step(optimizer, *given)
 
     monkeypatch.setattr(torch.optim.AdamW, "step", noted)
-    train(*blobs, learning_rate=1e-3, batch_size=64, max_iter=100)
+    train(*overlapping_rows(), learning_rate=1e-3, batch_size=64, max_iter=100)
     rates = 1000 * np.array(rates)
     assert len(rates) == 100
     assert 0 < rates[-1] < 0.03

@@ -9,7 +9,7 @@ import pytest
 import torch
 import transformers
 from sklearn.exceptions import NotFittedError
-from text_models import MODES, make_encoder
+from text_models import MODES, make_encoder, unit
 
 from skellipsoid import SupConTextEncoder
 
@@ -24,10 +24,6 @@ def vectors(tiny_model, texts):
 
 def pretrained(folder):
     return transformers.AutoModel.from_pretrained(folder).eval()
-
-
-def unit(rows):
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def separation(features, labels):

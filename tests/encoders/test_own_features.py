@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.pipeline import make_pipeline
-from text_models import written
+from text_models import unit, written
 from torch import nn
 
 from skellipsoid import SupConTextEncoder, baselines, check_training_texts, export_onnx, load, save
@@ -55,10 +55,6 @@ def encode(folder, texts, **options):
     from sentence_transformers import SentenceTransformer
 
     return SentenceTransformer(str(folder), device="cpu").encode(texts, show_progress_bar=False, **options)
-
-
-def unit(rows):
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def assert_close(found, expected, atol=1e-6):

@@ -69,3 +69,8 @@ def make_encoder(model, finetune="head", **parameters):
     chosen = {"temperature": 0.3, "batch_size": 16, "max_iter": 8, "random_state": 0, "layers": "last"}
     chosen["learning_rate"] = 2e-2 if finetune == "head" else 3e-3
     return SupConTextEncoder(model, finetune=finetune, **chosen | parameters)
+
+
+def unit(rows):
+    """Rows of length 1."""
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)

@@ -34,6 +34,14 @@ def blobs():
 
 
 @pytest.fixture(scope="module")
+def rows():
+    """Rows of four classes whose features differ in size, and their classes."""
+    rng = np.random.default_rng(1)
+    codes = np.repeat(np.arange(4), 25)
+    return (rng.normal(size=(100, 12)) + 5 * rng.normal(size=(4, 12))[codes]) * np.geomspace(0.1, 30, 12), codes
+
+
+@pytest.fixture(scope="module")
 def classifier(blobs):
     X, y = blobs
     return EllipsoidOpenSetClassifier(random_state=0).fit(X, y)

@@ -15,13 +15,6 @@ from skellipsoid.persistence import _folder
 
 
 @pytest.fixture(scope="module")
-def rows():
-    rng = np.random.default_rng(1)
-    codes = np.repeat(np.arange(4), 15)
-    return rng.normal(size=(60, 5)) + 5 * rng.normal(size=(4, 5))[codes], codes
-
-
-@pytest.fixture(scope="module")
 def steps(rows, tmp_path_factory):
     """Folder of a scaler, a projection to three features and a classifier."""
     folder = tmp_path_factory.mktemp("altered") / "steps"
@@ -63,7 +56,7 @@ ALTERED = {
     "text for a number": (of_step(2, "parameters", "alpha", "x"), "The 'alpha' parameter of EllipsoidOpenSetClassif"),
     "another array": (of_shapes("radii", {"array": "_boundaries.centroids"}), "radii .* is an array of float64, but"),
     "labels cut": (of_step(2, "state", "classes_", {"strings": ["one"], "dtype": "<U1"}), r"\['one'\] are no strings"),
-    "more features": (of_step(0, "state", "n_features_in_", 6), r"mean_ .* has the shape \(5,\), but must have \(6\)"),
+    "more features": (of_step(0, "state", "n_features_in_", 6), r"mean_ .* has the shape \(12,\), but must have \(6\)"),
     "a special name": (of_step(0, "state", "__class__", 1), "'__class__' is no fitted attribute of StandardScaler"),
 }
 

@@ -62,14 +62,6 @@ def make(name, **parameters):
     return cls(**{**short, **parameters})
 
 
-@pytest.fixture(scope="module")
-def rows():
-    """Rows of four classes, and their classes."""
-    rng = np.random.default_rng(1)
-    codes = np.repeat(np.arange(4), 25)
-    return rng.normal(size=(100, 5)) + 4 * rng.normal(size=(4, 5))[codes], codes
-
-
 def assert_same_answers(first, second, X):
     for method in ["predict", "score_samples", "decision_function", "predict_known"]:
         expected, found = getattr(first, method)(X), getattr(second, method)(X)

@@ -16,15 +16,6 @@ from sklearn.utils import all_estimators
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV, load, save
 from skellipsoid.model_selection import KnownClassSplit, OpenSetKFold, OpenSetShuffleSplit
 
-
-@pytest.fixture(scope="module")
-def rows():
-    """Rows of four classes whose features differ in size, and their classes."""
-    rng = np.random.default_rng(1)
-    codes = np.repeat(np.arange(4), 25)
-    return (rng.normal(size=(100, 12)) + 5 * rng.normal(size=(4, 12))[codes]) * np.geomspace(0.1, 30, 12), codes
-
-
 STEPS = {
     "StandardScaler": StandardScaler(),
     "neither": StandardScaler(with_mean=False, with_std=False),

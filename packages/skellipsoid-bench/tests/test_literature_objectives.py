@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch.nn import functional
+from training_helpers import SHORT, overlapping_rows
 
 from skellipsoid._base import Learner
 from skellipsoid._encoders.torch.backbone import TextBackbone
@@ -37,21 +38,8 @@ KINDS = {
 
 
 def settings(kind, **changed):
-    defaults = {
-        "normalize": False,
-        "learning_rate": 1e-2,
-        "weight_decay": 0.01,
-        "batch_size": 16,
-        "max_iter": 5,
-        "early_stopping": False,
-        "validation_fraction": 0.25,
-        "n_iter_no_change": 5,
-        "tol": 0.0,
-        "cross_fit": False,
-        "verbose": 0,
-    }
     of_kind, own = KINDS[kind]
-    return of_kind(**defaults | own | changed)
+    return of_kind(**SHORT | {"normalize": False} | own | changed)
 
 
 def train(embeddings, kind, **changed):
@@ -63,10 +51,7 @@ def train(embeddings, kind, **changed):
 
 @pytest.fixture
 def embeddings():
-    """40 rows of 4 classes that overlap, in 8 dimensions."""
-    rng = np.random.default_rng(0)
-    centres = rng.normal(size=(4, 8))
-    return torch.from_numpy((centres[CLASSES] + rng.normal(size=(40, 8))).astype(np.float32))
+    return overlapping_rows()[0]
 
 
 @pytest.fixture
