@@ -22,10 +22,10 @@ def test_a_device_that_is_missing_is_refused_before_fit_and_replaced_after(tiny_
 
 def test_export_takes_an_empty_folder_and_touches_no_other(tiny_model, texts, tmp_path):
     encoder = make_encoder(tiny_model, "none").fit(texts)
-    (tmp_path / "empty").mkdir()
-    encoder.export(tmp_path / "empty")
-    assert (tmp_path / "empty/modules.json").is_file()
-    full = tmp_path / "full"
+    empty, full = tmp_path / "empty", tmp_path / "full"
+    empty.mkdir()
+    encoder.export(empty)
+    assert (empty / "modules.json").is_file()
     full.mkdir()
     (full / "notes.txt").write_text("mine")
     for taken in [full, full / "notes.txt"]:

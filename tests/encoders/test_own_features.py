@@ -67,11 +67,8 @@ def make(folder, finetune="none", **options):
     return SupConTextEncoder(folder, finetune=finetune, **chosen)
 
 
-@pytest.mark.parametrize(
-    ("kind", "finetune"),
-    # A head follows all modules, whatever they are.
-    [(kind, "head" if i % 4 == 0 else "none") for i, kind in enumerate(KINDS)],
-)
+# A head follows all modules, whatever they are.
+@pytest.mark.parametrize(("kind", "finetune"), [(kind, "none" if i % 4 else "head") for i, kind in enumerate(KINDS)])
 def test_features_stay_in_a_pickle_a_saved_and_an_exported_model(write, texts, labels, tmp_path, kind, finetune):
     encoder = make(write(kind), finetune).fit(texts, labels)
     expected = encoder.transform(texts)

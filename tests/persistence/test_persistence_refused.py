@@ -10,13 +10,8 @@ from sklearn.preprocessing import StandardScaler
 from skellipsoid import EllipsoidOpenSetClassifier, OpenShareMonitor, TunedOperatingPointCV, baselines, save
 from skellipsoid.model_selection import OpenSetKFold
 
-
-def moved(clf):
-    clf.offset_ = np.nan
-
-
 BROKEN = {
-    "a number that is none": moved,
+    "a number that is none": lambda clf: setattr(clf, "offset_", np.nan),
     "a parameter out of its range": lambda clf: clf.set_params(alpha=-3.0),
     "classes that are not in order": lambda clf: setattr(clf, "classes_", clf.classes_[::-1]),
     "offsets of other classes": lambda clf: setattr(clf, "class_offsets_", np.zeros(3)),
@@ -60,7 +55,7 @@ def test_wherever_the_classifier_is_it_is_found(blobs, folder, wrap):
         whole = OpenShareMonitor(clf).fit(X)
     else:
         whole = make_pipeline(StandardScaler().fit(X), FrozenEstimator(clf))
-    moved(clf)
+    clf.offset_ = np.nan
     assert_refused(whole, folder, "offset_ of the .* is nan")
 
 

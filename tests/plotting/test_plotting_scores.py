@@ -92,8 +92,7 @@ def test_f1_is_that_of_the_metrics(shifted):
         assert display.open_f1[k] == pytest.approx(open_f1_score(y, predicted, **options))
     present = np.flatnonzero(display.offsets == clf.offset_).item()
     assert display.offset_line_.get_xdata()[0] == display.known_rejected[present]
-    drawn = np.stack([display.known_rejected, display.open_set_f1], axis=1)
-    np.testing.assert_array_equal(display.lines_[0].get_xydata(), drawn)
+    np.testing.assert_array_equal(display.lines_[0].get_ydata(), display.open_set_f1)
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert texts[2] == f"F1, open: {display.open_f1[present]:.3f}"
     display.plot(kind="f1", x="offset")
@@ -118,8 +117,7 @@ def test_trade_off_is_the_curve_of_the_metrics_and_the_mark_is_what_predict_does
     wrong = (predicted != -1) & (predicted != y)
     assert display.wrong_class[present] == pytest.approx(np.mean(wrong[known]))
     assert display.offset_line_.get_xdata()[0] == display.known_rejected[present]
-    drawn = np.stack([display.known_rejected, display.open_noticed], axis=1)
-    np.testing.assert_array_equal(display.lines_[0].get_xydata(), drawn)
+    np.testing.assert_array_equal(display.lines_[0].get_data(), [display.known_rejected, display.open_noticed])
     assert len(display.lines_) == 2
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert texts[0] == f"open detected: {display.open_noticed[present]:.1%}"

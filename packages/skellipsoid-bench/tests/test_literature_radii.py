@@ -16,12 +16,9 @@ def mean_loss(distances, negatives, radius, settings):
     return float(radius_loss(distances, negatives, torch.tensor(radius, dtype=torch.float64), settings).mean())
 
 
-@pytest.mark.parametrize(("radius", "loss"), [(1.0, 1.0), (2.0, 2 / 3), (2.5, 5 / 6)])
-def test_adb_loss_of_three_distances(radius, loss):
-    assert mean_loss([1, 2, 3], None, radius, ADB) == pytest.approx(loss)
-
-
-def test_clab_loss_of_three_distances():
+def test_losses_of_three_distances():
+    for radius, loss in ((1.0, 1.0), (2.0, 2 / 3), (2.5, 5 / 6)):
+        assert mean_loss([1, 2, 3], None, radius, ADB) == pytest.approx(loss)
     assert mean_loss([1, 2, 3], 4.0, 2.0, CLAB) == pytest.approx(2 / 3 + 0.1 * 1.5)
     radii = np.linspace(1, 3, 201)
     losses = [mean_loss([1, 2, 3], 4.0, radius, CLAB) for radius in radii]

@@ -303,7 +303,7 @@ def test_predict_before_fit_and_bad_texts(serve):
     assert not server.requests
 
 
-@pytest.mark.parametrize("kind", KINDS[::4], ids=str)
+@pytest.mark.parametrize("kind", KINDS[::9], ids=str)
 def test_texts_and_labels_of_every_container(serve, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataConversionWarning)  # a column as labels
