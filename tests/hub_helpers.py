@@ -60,7 +60,8 @@ class Hub(ThreadingHTTPServer):
 
     def add(self, name, folder, *, closed="", **more):
         """Put the files of a folder into a new repository; gives the hash of the commit."""
-        files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files_of(folder)}
+        paths = [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
+        files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
         self.repositories[name] = Repository(closed=closed)
         return self.repositories[name].commit(files | more)
 
@@ -70,10 +71,6 @@ class Hub(ThreadingHTTPServer):
         small = (re.fullmatch(rf"/{_REPO}/resolve/[^/]+/(.+)", path) for path in asked)
         large = (self.names.get(path.rpartition("/")[2]) for path in asked if path.startswith("/objects/"))
         return Counter([*(match[2] for match in small if match), *large])
-
-
-def files_of(folder):
-    return [path for path in sorted(Path(folder).rglob("*")) if path.is_file()]
 
 
 @contextmanager

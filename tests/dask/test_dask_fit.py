@@ -130,17 +130,15 @@ def test_a_class_without_spread_and_a_class_in_one_partition_are_fitted(large_cl
 
 def test_partitions_that_do_not_fit_name_themselves(samples, large_classifier):
     X, y, groups = samples
-    missing = X.copy()
-    missing[700, 5] = np.nan
-    with pytest.raises(ValueError, match=r"^Partition 2: Input X contains NaN in row 100; "):
-        fit(large_classifier, missing, y)
-    with pytest.raises(ValueError, match=r"^Partition 1: y has missing labels in row 0; "):
-        fit(large_classifier, X, np.where(np.arange(len(y)) == 300, None, y.astype(object)))
-    with pytest.raises(ValueError, match=r"^Partition 3: groups has missing values in row 1; "):
-        fit(large_classifier, X, y, np.where(np.arange(len(y)) == 901, np.nan, groups))
-    mixed = np.append(y[:300].astype(object), np.zeros(300))
-    with pytest.raises(ValueError, match=r"^Partition 1 of y holds numbers such as 0\.0 and partition 0 holds"):
-        fit(large_classifier, X[:600], mixed)
+    rows = np.arange(len(y))
+    for given, sentence in (
+        ([np.where(rows[:, None] == 700, np.nan, X), y], r"^Partition 2: Input X contains NaN in row 100; "),
+        ([X, np.where(rows == 300, None, y.astype(object))], r"^Partition 1: y has missing labels in row 0; "),
+        ([X, y, np.where(rows == 901, np.nan, groups)], r"^Partition 3: groups has missing values in row 1; "),
+        ([X[:600], np.append(y[:300].astype(object), np.zeros(300))], r"^Partition 1 of y holds numbers such as 0\.0"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            fit(large_classifier, *given)
     blocks = in_blocks(X[:600], 300)
     narrow = blocks.map_blocks(lambda block, block_id: block[:, : 12 - 5 * block_id[0]], dtype=X.dtype)
     with pytest.raises(ValueError, match=r"^Partition 1: X has 7 features, but partition 0 has 12; "):

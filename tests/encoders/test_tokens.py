@@ -18,15 +18,6 @@ from skellipsoid_runtime._rule_limits import _shortest_match, check_rules
 TEXTS = ["", "alarm", "wake me at six", "Wake Me At Six", "rain " * 40, "rain " * 400, "☔ déjà 漢字"]
 
 
-def agrees(tokenizer, backbone):
-    ids = backbone.tokenize(TEXTS)
-    lengths = tokenizer.counts(TEXTS).total
-    assert tokenizer.longest == backbone.longest
-    assert [min(length, tokenizer.longest) for length in lengths] == [len(row) for row in ids]
-    # Two special tokens, and one for each of 400 known words: nothing is cut before it is counted.
-    assert lengths[5] == 402
-
-
 @pytest.mark.parametrize(("lower", "n_tokens"), [(True, 4), (False, 3)])
 def test_lower_case_is_a_setting_of_the_model(tiny_model, tmp_path, lower, n_tokens):
     folder = tmp_path / "model"
@@ -53,7 +44,12 @@ def test_the_hubs_cache_is_looked_into(tiny_model, tmp_path, monkeypatch, name, 
     weights = shutil.ignore_patterns("*.safetensors")
     shutil.copytree(tiny_model, repository / "snapshots" / commit, ignore=weights)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    agrees(counter(name), read(tiny_model))
+    tokenizer, backbone = counter(name), read(tiny_model)
+    lengths = tokenizer.counts(TEXTS).total
+    assert tokenizer.longest == backbone.longest
+    assert [min(length, tokenizer.longest) for length in lengths] == [len(row) for row in backbone.tokenize(TEXTS)]
+    # Two special tokens, and one for each of 400 known words: nothing is cut before it is counted.
+    assert lengths[5] == 402
 
 
 @pytest.mark.parametrize(

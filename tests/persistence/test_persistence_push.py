@@ -27,15 +27,11 @@ def content(hub, revision="main"):
     return repository.commits[repository.find(revision)]
 
 
-def card_of(hub):
-    return content(hub)["README.md"].decode()
-
-
 def test_the_card_has_the_metadata_that_the_hub_shows(hub, pipeline):
     measured = {"f1": 0.93, "auroc": np.float64(0.875)}
     facts = {"language": "en", "license": "mit", "dataset": "requests", "metrics": measured, "report": "two\nlines"}
     push_to_hub(pipeline, NAME, provenance=facts)
-    card = ModelCard(card_of(hub))
+    card = ModelCard(content(hub)["README.md"].decode())
     assert (card.data.library_name, card.data.pipeline_tag) == ("skellipsoid", "text-classification")
     assert (card.data.language, card.data.license, card.data.base_model) == ("en", "mit", None)
     assert "open-set-classification" in card.data.tags

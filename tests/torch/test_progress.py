@@ -10,16 +10,12 @@ from skellipsoid._torch import progress
 from skellipsoid.datasets import make_open_blobs
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 @pytest.mark.parametrize(
     ("verbose", "seconds", "is_terminal"), [(1, 0, True), (1, 1000, True), (0, 0, True), (1, 0, False)]
 )
 def test_a_long_fit_shows_its_parts(monkeypatch, verbose, seconds, is_terminal):
-    shown = Terminal() if is_terminal else io.StringIO()
+    shown = io.StringIO()
+    shown.isatty = lambda: is_terminal
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(progress, "LONG_FIT", seconds)
     X, y = make_open_blobs(80, 4, n_known=2, open_share=0, random_state=0)
