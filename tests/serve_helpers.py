@@ -16,21 +16,13 @@ RUNTIME = Path(__file__).parents[1] / "packages" / "skellipsoid-runtime"
 
 
 class Server:
-    """The command ``skellipsoid-serve`` with some options, on a port that is free."""
+    """A server in a process of its own, which says at which port it answers."""
 
-    def __init__(self, model, output, environment, handles=None, **options):
+    def __init__(self, command, output, **options):
         self.file_of_output = output
-        words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", *_written(value))]
-        command = [sys.executable, "-m", "skellipsoid_runtime.serve", "--model", str(model), "--port", "0", *words]
-        if handles is not None:
-            command = ["sh", "-c", f'ulimit -n {handles}; exec "$@"', "sh", *command]
         with output.open("wb") as file:
-            self.process = subprocess.Popen(
-                command,
-                stderr=file,
-                env=environment | {"PYTHONPATH": os.pathsep.join([str(RUNTIME), environment["PYTHONPATH"]])},
-            )
-        self.port = int(self.wait_for(r"answering at http://127\.0\.0\.1:(\d+)", 90)[1])
+            self.process = subprocess.Popen(command, stdout=file, stderr=file, **options)
+        self.port = int(self.wait_for(r" (?:at|on) http://[\d.]+:(\d+)", 90)[1])
 
     @property
     def output(self):
@@ -83,9 +75,9 @@ def ask(connection, method, path, body=None):
 
 
 @contextmanager
-def running(model, folder, environment, **options):
+def started(command, output, **options):
     """Start a server; it must not have stopped, nor written a traceback, when the block ends."""
-    server = Server(model, folder / "server.txt", environment, **{"drain_seconds": 0, **options})
+    server = Server(command, output, **options)
     try:
         yield server
         if server.process.poll() is None:
@@ -94,6 +86,17 @@ def running(model, folder, environment, **options):
     finally:
         server.process.kill()
         server.process.wait()
+
+
+def running(model, folder, environment, handles=None, **options):
+    """Start the command ``skellipsoid-serve`` with some options, on a port that is free, as ``started`` does."""
+    options = {"model": model, "port": 0, "drain_seconds": 0, **options}
+    words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", *_written(value))]
+    command = [sys.executable, "-m", "skellipsoid_runtime.serve", *words]
+    if handles is not None:
+        command = ["sh", "-c", f'ulimit -n {handles}; exec "$@"', "sh", *command]
+    paths = os.pathsep.join([str(RUNTIME), environment["PYTHONPATH"]])
+    return started(command, folder / "server.txt", env=environment | {"PYTHONPATH": paths})
 
 
 def _written(value):

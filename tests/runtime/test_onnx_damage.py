@@ -26,6 +26,9 @@ def test_a_damaged_or_missing_file_is_named(copied, name):
         OnnxPipeline(copied)
 
 
+DAMAGED = "The manifest of the model in .* is damaged .*; do not trust this model"
+
+
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
@@ -33,16 +36,18 @@ def test_a_damaged_or_missing_file_is_named(copied, name):
             {"format_version": 2, "skellipsoid_version": "9.0"},
             "has format version 2, this skellipsoid-runtime .* reads version 1; .* by skellipsoid 9.0, install",
         ),
-        (
-            {"format_version": 2},
-            "has format version 2, .* a development version .* wrote it, export the model again",
-        ),
+        ({"format_version": 2}, "has format version 2, .* a development version .* wrote it, export the model again"),
         ({"format": "other"}, "was not written by skellipsoid.export_onnx; pass"),
         ({"more": 1}, "'more' is unknown or missing"),
+        ({"answers": {"values": [10**400, 1, 2, 3, 4], "dtype": "<i8"}}, DAMAGED),
+        ({"offset": [1]}, DAMAGED),
+        ({"asking": {"low": 0.0}}, DAMAGED),
+        ({"n_features": -1}, DAMAGED),
+        ({"text": {"max_length": 3}}, DAMAGED),
     ],
-    ids=str,
+    ids=lambda given: f"{given!s:.50}",
 )
-def test_a_manifest_of_another_kind_is_refused(copied, changes, part):
+def test_a_manifest_of_another_kind_or_form_is_refused(copied, changes, part):
     changed_manifest(copied, **changes)
     with pytest.raises(ValueError, match=part):
         OnnxPipeline(copied)
@@ -50,28 +55,7 @@ def test_a_manifest_of_another_kind_is_refused(copied, changes, part):
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"answers": {"values": [10**400, 1, 2, 3, 4], "dtype": "<i8"}},
-        {"offset": [1]},
-        {"asking": {"low": 0.0}},
-        {"n_features": -1},
-        {"text": {"max_length": 3}},
-    ],
-    ids=lambda changes: f"{changes!s:.50}",
-)
-def test_values_of_another_form_are_damage(copied, changes):
-    changed_manifest(copied, **changes)
-    with pytest.raises(ValueError, match=r"The manifest of the model in .* is damaged .*; do not trust this model"):
-        OnnxPipeline(copied)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"prompt": "x" * 10**6},
-        {"prompt": "what is it? " * 800},
-        {"pad_token_id": 2**40},
-    ],
+    [{"prompt": "x" * 10**6}, {"prompt": "what is it? " * 800}, {"pad_token_id": 2**40}],
     ids=lambda changes: f"{changes!s:.30}",
 )
 def test_settings_of_texts_have_bounds_before_a_text_is_read(copied, changes):
@@ -93,15 +77,10 @@ def test_a_file_of_any_size_is_not_read(copied, name, has_sizes):
 
 
 def with_loop(model):
-    body = onnx.helper.make_graph(
-        [onnx.helper.make_node("Identity", ["going"], ["goes"])],
-        "body",
-        [
-            onnx.helper.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
-            onnx.helper.make_tensor_value_info("going", onnx.TensorProto.BOOL, []),
-        ],
-        [onnx.helper.make_tensor_value_info("goes", onnx.TensorProto.BOOL, [])],
-    )
+    kinds = {"i": onnx.TensorProto.INT64, "going": onnx.TensorProto.BOOL, "goes": onnx.TensorProto.BOOL}
+    *given, goes = (onnx.helper.make_tensor_value_info(name, kind, []) for name, kind in kinds.items())
+    same = onnx.helper.make_node("Identity", ["going"], ["goes"])
+    body = onnx.helper.make_graph([same], "body", given, [goes])
     model.graph.node.append(onnx.helper.make_node("Loop", ["", ""], [], body=body))
 
 
@@ -163,7 +142,7 @@ def test_a_graph_that_is_damaged_anywhere_is_one_sentence(copied):
     content = (copied / "model.onnx").read_bytes()
     rng = np.random.default_rng(0)
     refusals = []
-    for place in rng.integers(len(content), size=60):
+    for place in rng.integers(len(content), size=30):
         cut = rng.random() < 0.3
         changed = content[:place] if cut else content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :]
         replaced(copied, "model.onnx", changed)
@@ -171,7 +150,7 @@ def test_a_graph_that_is_damaged_anywhere_is_one_sentence(copied):
             OnnxPipeline(copied)
         except ValueError as error:
             refusals.append(str(error))
-    assert len(refusals) > 10
+    assert len(refusals) > 5
     assert all(str(copied) in refusal for refusal in refusals)
 
 
@@ -199,12 +178,7 @@ def test_rules_of_a_tokenizer_that_could_take_the_machine_are_refused(copied, ch
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        lambda kept: kept[:, :-1],
-        lambda kept: kept * np.nan,
-        lambda kept: np.array(["a"] * len(kept)),
-    ],
+    "change", [lambda kept: kept[:, :-1], lambda kept: kept * np.nan, lambda kept: np.array(["a"] * len(kept))]
 )
 def test_training_features_of_another_form_are_refused(copied, change):
     kept = np.load(copied / "training_features.npy")

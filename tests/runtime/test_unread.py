@@ -38,7 +38,7 @@ def answering(tiny_model, texts, labels, tmp_path_factory):
 def test_what_cannot_be_read_is_open_everywhere(answering, texts):
     pipe, parent = answering
     rng = np.random.default_rng(0)
-    lost = ["".join(rng.choice(LETTERS, rng.integers(0, 12))) for _ in range(1000)]
+    lost = ["".join(rng.choice(LETTERS, rng.integers(0, 12))) for _ in range(200)]
     assert not pipe[0].transform(lost).any()
     assert pipe[0].transform(texts).any(axis=1).all()
     why, sets = explain(pipe, lost, n_axes=0), predict_set(pipe, lost)
@@ -52,12 +52,11 @@ def test_what_cannot_be_read_is_open_everywhere(answering, texts):
     expected = served(parent / "saved").answers(both)
     np.testing.assert_array_equal(expected["label"], pipe.predict(both))
     np.testing.assert_array_equal(expected["unread"], np.arange(len(both)) < len(lost))
-    found, whole = served(parent / "exported").answers(both), OnnxPipeline(parent / "exported").answers(both)
+    found = OnnxPipeline(parent / "exported").answers(both)
     for name in KEPT:
         np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
-        np.testing.assert_array_equal(whole[name], expected[name], err_msg=name)
     np.testing.assert_allclose(found["score"], expected["score"], atol=1e-4)
-    np.testing.assert_allclose(whole["margins"], pipe[-1].class_margins(pipe[0].transform(both)), atol=1e-4)
+    np.testing.assert_allclose(found["margins"], pipe[-1].class_margins(pipe[0].transform(both)), atol=1e-4)
 
 
 def test_names_of_special_tokens_are_letters(answering):

@@ -24,13 +24,6 @@ class Lengths:
         return [{"length": len(text)} for text in texts]
 
 
-async def collected(batcher, requests):
-    """Answers or errors of requests that arrive at the same time."""
-    found = await asyncio.gather(*map(batcher.ask, requests), return_exceptions=True)
-    batcher.close()
-    return found
-
-
 def batcher_of(answer, **options):
     return Batcher(
         answer, **{"wait": 0.05, "most_texts": 8, "most_waiting": 100, "most_open": 50, "n_threads": 1, **options}
@@ -44,8 +37,13 @@ def outcomes(found):
 
 
 def run(answer, requests, **options):
+    """Answers or errors of requests that arrive at the same time."""
+
     async def main():
-        return await collected(batcher_of(answer, **options), requests)
+        batcher = batcher_of(answer, **options)
+        found = await asyncio.gather(*map(batcher.ask, requests), return_exceptions=True)
+        batcher.close()
+        return found
 
     return asyncio.run(main())
 

@@ -58,6 +58,14 @@ class Root:
                 (packages / "libraries.pth").write_text(line)
 
 
+def test_the_container_holds_the_runtime_and_the_model_alone_and_has_no_rights():
+    copied = [words.split()[0] for name, words in steps() if name == "COPY" and not words.startswith("--")]
+    assert copied == ["packages/skellipsoid-runtime", "${MODEL}"]
+    assert (ROOT / copied[0]).exists()
+    (user,) = [words for name, words in steps() if name == "USER"]
+    assert user.split(":")[0] not in ("0", "root")
+
+
 @pytest.mark.slow
 def test_the_steps_of_the_container_file_give_a_server_that_answers(tmp_path, exported, texts):
     root = Root(tmp_path / "root", exported)
@@ -76,19 +84,10 @@ def test_the_steps_of_the_container_file_give_a_server_that_answers(tmp_path, ex
             checked = json.loads(words.removeprefix("CMD "))
     assert (root.folder / "server/bin/skellipsoid-serve").exists()
     assert started[-2:] == ["--host", "0.0.0.0"]
-    output = tmp_path / "server.txt"
-    with output.open("wb") as file:
-        process = subprocess.Popen([*started, "--port", "0"], env=root.environment, stderr=file, cwd=root.folder)
-    server = serve_helpers.Server.__new__(serve_helpers.Server)
-    server.file_of_output, server.process = output, process
-    try:
-        server.port = int(server.wait_for(r"answering at http://0\.0\.0\.0:(\d+)", 90)[1])
+    command, output = [*started, "--port", "0"], tmp_path / "server.txt"
+    with serve_helpers.started(command, output, env=root.environment, cwd=root.folder) as server:
         status, answer = server.post({"text": texts[0]})
         assert (status, answer["label"]) == (200, "alarm")
         (address,) = re.findall(r"urlopen\('(.*?)'\)", checked[-1])
         with urllib.request.urlopen(address.replace(":8000", f":{server.port}"), timeout=10) as response:
             assert response.status == 200
-        assert server.end() == 0
-    finally:
-        process.kill()
-        process.wait()
