@@ -8,6 +8,8 @@ from skellipsoid.persistence._folder import manifest_bytes
 
 STALE = "was not made of the model as it is now"
 MANIFEST = "skellipsoid_onnx.json"
+#: What ``predict`` prints for one text, by each model of the command's tests.
+ANSWER = "alarm\twake me at six\n"
 
 
 def run(capsys, *words):

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from export_helpers import damage
+from export_helpers import damage, run
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, cli, save
@@ -55,6 +55,12 @@ def saved(tiny_model, texts, labels, tmp_path_factory):
     pipeline = Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=0))])
     save(pipeline.fit(texts, labels), folder)
     return folder
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    """A model that may be changed."""
+    return shutil.copytree(saved, tmp_path / "model")
 
 
 @pytest.fixture
@@ -120,6 +126,17 @@ def only_export(model, alone):
     """The model, which nothing can load any more, beside what it was: its export alone can answer."""
     damage(model)
     return model
+
+
+@pytest.fixture
+def predict_one(give_input, capsys):
+    """Status, output and notes of ``predict`` for one text: ``predict_one(model)``."""
+
+    def predict(model):
+        give_input("wake me at six\n")
+        return run(capsys, "predict", "--model", model)
+
+    return predict
 
 
 @pytest.fixture(scope="package")

@@ -1,13 +1,10 @@
 """Exports of tools of annotation, as Prodigy, Label Studio and Argilla write them, are read by their own fields."""
 
-import csv
-import io
 import json
 
 import pytest
-from file_helpers import numbers_of, read
+from file_helpers import ROWS, numbers_of, read, write, written
 
-ROWS = [("wake me, please", "alarm"), ("lights off", "light"), ("dim it", "light"), ("up at six", "alarm")]
 NOTES = [("sing a song", "joke"), ("what now", "light")]
 
 
@@ -125,10 +122,8 @@ EXPORTS = {
 
 
 def wrote(tmp_path, records, name):
-    path = tmp_path / name
     is_array = name.endswith(".json")
-    path.write_text(json.dumps(records) if is_array else "\n".join(map(json.dumps, records)), encoding="utf-8")
-    return path
+    return write(tmp_path, json.dumps(records) if is_array else "\n".join(map(json.dumps, records)), name)
 
 
 @pytest.mark.parametrize("name", ["export.json", "export.jsonl"])
@@ -150,11 +145,8 @@ def test_rows_of_label_studio_as_csv(tmp_path):
     rows = [minimal(i, text, label) for i, (text, label) in enumerate(ROWS)]
     rows.append(minimal(9, NOTES[1][0], '{"choices": ["light", "alarm"]}'))
     for delimiter, name in ((",", "project-3.csv"), ("\t", "project-3.tsv")):
-        file = io.StringIO()
-        csv.writer(file, delimiter=delimiter).writerows([names, *(list(row.values()) for row in rows)])
-        path = tmp_path / name
-        path.write_text(file.getvalue(), encoding="utf-8")
-        found, said = read(path)
+        table = written([names, *(row.values() for row in rows)], delimiter)
+        found, said = read(write(tmp_path, table, name))
         assert found == ROWS
         assert any("several labels" in line for line in said)
 

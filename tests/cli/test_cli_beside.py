@@ -4,9 +4,8 @@ import json
 import sys
 
 import pytest
-from export_helpers import MANIFEST, changed_manifest, remedy, run
-
-from skellipsoid.cli import main
+from command_helpers import done, fails
+from export_helpers import ANSWER, MANIFEST, changed_manifest, remedy, run
 
 RUN = "import sys; from skellipsoid.cli import main; status = main(sys.argv[1:])\n"
 #: Lines that are odd in one way each.
@@ -72,26 +71,20 @@ def test_files_are_answered_in_the_same_way(name, content, options, only_export,
     assert run(capsys, "predict", "--model", only_export, "--data", path, *options) == expected
 
 
-def test_who_writes_the_export_alone_decides_no_answer(model, give_input, capsys):
+def test_who_writes_the_export_alone_decides_no_answer(model, predict_one, capsys):
     """An export with other answers that says it was made of this model, with a right hash of its own."""
     answers = json.loads((model / "onnx" / MANIFEST).read_bytes())["answers"]
     changed_manifest(model / "onnx", answers=answers | {"values": ["forged"] * len(answers["values"])})
-    give_input("wake me at six\n")
     note = f"skellipsoid: The export in {str(model / 'onnx')!r} is not the one that the model names, {remedy(model)}"
-    assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", note)
-    assert main(["export", "--model", str(model)]) == 0
-    capsys.readouterr()
-    give_input("wake me at six\n")
-    assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
+    assert predict_one(model) == (0, ANSWER, note)
+    done(capsys, "export", "--model", model)
+    assert predict_one(model) == (0, ANSWER, "")
 
 
-def test_without_onnxruntime_the_model_answers_and_there_is_no_export(model, capsys, give_input, monkeypatch):
+def test_without_onnxruntime_the_model_answers_and_there_is_no_export(model, capsys, predict_one, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)  # as if it were not installed
-    give_input("wake me at six\n")
-    assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
-    status, out, err = run(capsys, "export", "--model", model)  # it compares the graph with the model
-    assert (status, out) == (2, "")
-    assert "onnxruntime" in err
+    assert predict_one(model) == (0, ANSWER, "")
+    assert "onnxruntime" in fails(capsys, "export", "--model", model)  # it compares the graph with the model
 
 
 @pytest.mark.parametrize("machine", ["one_core", "many_cores"], indirect=True)

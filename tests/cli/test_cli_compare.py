@@ -3,9 +3,9 @@
 import csv
 
 import pytest
+from command_helpers import done
 
 from skellipsoid import load, save, set_operating_point
-from skellipsoid.cli import main
 
 
 @pytest.fixture
@@ -21,8 +21,7 @@ def test_changed_answers_are_reported_and_written(saved, stricter, texts, tmp_pa
     assert changed
     give_input("\n".join([*texts, ""]))
     file = tmp_path / "changed.tsv"
-    assert main(["compare", "--before", str(saved), "--after", str(stricter), "--save", str(file)]) == 0
-    out = capsys.readouterr().out
+    out = done(capsys, "compare", "--before", saved, "--after", stricter, "--save", file)
     assert out.startswith(f"{len(changed)} of {len(texts)} predictions changed")
     rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines(), delimiter="\t"))
     assert sorted((row["before"], row["after"], row["text"]) for row in rows) == sorted(changed)
@@ -30,5 +29,5 @@ def test_changed_answers_are_reported_and_written(saved, stricter, texts, tmp_pa
 
 
 def test_a_model_changes_nothing_against_itself(saved, table, capsys):
-    assert main(["compare", "--before", str(saved), "--after", str(saved), "--data", str(table), "--quiet"]) == 0
-    assert capsys.readouterr().out == "0 of 32 predictions changed (0.00%).\n"
+    out = done(capsys, "compare", "--before", saved, "--after", saved, "--data", table, "--quiet")
+    assert out == "0 of 32 predictions changed (0.00%).\n"

@@ -6,9 +6,11 @@ import sys
 
 import numpy as np
 import pytest
+from file_helpers import write, written
 
-from skellipsoid import EllipsoidOpenSetClassifier, load
+from skellipsoid import load
 from skellipsoid.cli import main
+from skellipsoid.cli._demo import summarize
 
 
 def test_demo_answers_first_and_keeps_the_model(tiny_command, table, tmp_path, texts, labels, capsys, monkeypatch):
@@ -35,6 +37,9 @@ def test_demo_answers_first_and_keeps_the_model(tiny_command, table, tmp_path, t
     counts = r"Of 6 known texts (\d) are right, (\d) wrong, (\d) handed over"
     found = re.fullmatch(rf"{counts}; of 2 open ones \d are detected\.", lines[8])
     assert sum(map(int, found.groups())) == 6
+    provenance = json.loads((folder / "skellipsoid.json").read_bytes())["provenance"]
+    assert "false rejection rate" in provenance["report"]
+    assert int(found[3]) / 6 == pytest.approx(provenance["metrics"]["false_rejection_rate"])
     assert re.fullmatch(
         r"A bot that asks back \(predict --ask\) asks about \d+ to \d+ of 100 known .* of 100 open ones\.", lines[10]
     )
@@ -44,8 +49,6 @@ def test_demo_answers_first_and_keeps_the_model(tiny_command, table, tmp_path, t
     # A bar is one line, whatever the number of its updates.
     assert sum("embedding: 100%" in line for line in err.split("\n")) == 1
     assert loaded["enc"].verbose == 0
-    provenance = json.loads((folder / "skellipsoid.json").read_bytes())["provenance"]
-    assert "false rejection rate" in provenance["report"]
 
 
 _OF_100 = "Of 100 known texts {} are right, {} wrong, {} handed over; "
@@ -59,23 +62,13 @@ _OF_100 = "Of 100 known texts {} are right, {} wrong, {} handed over; "
         ((0, 0, 0), (0, 101), "Of 100 open texts 0 are detected."),
     ],
 )
-def test_one_sentence_for_a_manager(tiny_command, tmp_path, monkeypatch, capsys, known, opened, sentence):
-    answers = np.repeat(["a", "b", "-1", "-1", "a"], [*known, *opened])
-    # A quarter of the texts of each label is test; a single one trains.
-    rows = [*["a"] * max(1, 4 * sum(known)), "b", *["-1"] * (4 * sum(opened))]
-    path = tmp_path / "numbered.tsv"
-    path.write_text("".join(f"{i} requests\t{label}\n" for i, label in enumerate(rows)), encoding="utf-8")
-    predict = EllipsoidOpenSetClassifier.predict
-    given = lambda classifier, X: answers if len(X) == len(answers) else predict(classifier, X)  # noqa: E731
-    monkeypatch.setattr(EllipsoidOpenSetClassifier, "predict", given)
-    assert tiny_command(["demo", "one", "--data", str(path), "--quiet"]) == 0
-    assert sentence in capsys.readouterr().out.splitlines()
+def test_one_sentence_for_a_manager(known, opened, sentence):
+    truth, predicted = np.repeat(["a", "-1"], [sum(known), sum(opened)]), ["a", "b", "-1", "-1", "a"]
+    assert summarize(truth, np.repeat(predicted, [*known, *opened]), "-1") == sentence
 
 
 def test_demo_of_copies_does_not_flatter_itself(tiny_command, texts, labels, tmp_path, capsys):
-    path = tmp_path / "copies.tsv"
-    lines = [f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True)]
-    path.write_text("".join(lines * 3), encoding="utf-8")
+    path = write(tmp_path, written([*zip(texts, labels, strict=True)] * 3, "\t"), "copies.tsv")
     assert tiny_command(["demo", "alarm", "--data", str(path), "--report"]) == 0
     out, err = capsys.readouterr()
     # Two of the eight texts of each of four intents, in three copies each.
@@ -101,8 +94,7 @@ def test_demo_of_copies_does_not_flatter_itself(tiny_command, texts, labels, tmp
 def test_demo_trains_on_what_there_is_and_says_what_it_cannot_report(
     tiny_command, texts, labels, tmp_path, capsys, rows, lines
 ):
-    path = tmp_path / "few.tsv"
-    path.write_text("".join(f"{texts[i]}\t{labels[i]}\n" for i in rows), encoding="utf-8")
+    path = write(tmp_path, written([(texts[i], labels[i]) for i in rows], "\t"), "few.tsv")
     assert tiny_command(["demo", "alarm", "--data", str(path), "--save", str(tmp_path / "model"), "--report"]) == 0
     out, err = capsys.readouterr()
     for line in lines:

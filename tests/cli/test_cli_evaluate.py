@@ -4,7 +4,8 @@ import re
 
 import numpy as np
 import pytest
-from command_helpers import fails
+from command_helpers import done, fails
+from file_helpers import write, written
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import load, predict_set, save
@@ -15,11 +16,9 @@ from skellipsoid.metrics import asking_report, open_set_report
 
 @pytest.fixture
 def test_table(tmp_path, texts, labels, open_texts):
-    path = tmp_path / "test.tsv"
     rows = [*zip(texts, labels, strict=True), *((text, "joke") for text in open_texts[:2])]
     rows += [(text, "-1") for text in open_texts[2:]]
-    path.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows), encoding="utf-8")
-    return path
+    return write(tmp_path, written([("text", "label"), *rows], "\t"), "test.tsv")
 
 
 def test_a_model_of_another_method_answers_but_has_no_scores(
@@ -30,11 +29,9 @@ def test_a_model_of_another_method_answers_but_has_no_scores(
     other = KNNOpenSetClassifier(n_neighbors=2).fit(features, labels)
     save(Pipeline([("enc", encoder), ("clf", other)]), tmp_path / "model")
     give_input("\n".join(texts))
-    assert main(["predict", "--model", str(tmp_path / "model")]) == 0
-    answers = [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()]
-    assert answers == other.predict(features).tolist()
-    assert main(["evaluate", "--model", str(tmp_path / "model"), "--data", str(test_table)]) == 0
-    capsys.readouterr()
+    lines = done(capsys, "predict", "--model", tmp_path / "model").splitlines()
+    assert [line.split("\t")[0] for line in lines] == other.predict(features).tolist()
+    done(capsys, "evaluate", "--model", tmp_path / "model", "--data", test_table)
     sentence = "--scores explains ellipsoids, but the model in .* ends in a KNNOpenSetClassifier; leave --scores out."
     assert re.search(sentence, fails(capsys, "predict", "--scores", "--model", tmp_path / "model"))
 
@@ -63,8 +60,8 @@ def test_evaluate_draws_the_confusion_matrix(saved, test_table, tmp_path, capsys
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.close("all")  # what other tests left
     picture = tmp_path / "confusion.png"
-    assert main(["evaluate", "--model", str(saved), "--data", str(test_table), "--plot", str(picture)]) == 0
-    assert f"The confusion matrix is in {picture}" in capsys.readouterr().out
+    said = done(capsys, "evaluate", "--model", saved, "--data", test_table, "--plot", picture)
+    assert f"The confusion matrix is in {picture}" in said
     pixels = plt.imread(picture)
     assert min(pixels.shape[:2]) > 300
     assert pixels.std() > 0.05

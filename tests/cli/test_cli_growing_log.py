@@ -4,20 +4,19 @@ import itertools
 import json
 import os
 import random
-import shutil
 
 import pytest
+from command_helpers import done
+from file_helpers import write
 
 from skellipsoid.cli import main
 
 
 @pytest.fixture
-def watch(saved, tmp_path, texts, monkeypatch, capsys):
+def watch(folder, tmp_path, texts, monkeypatch, capsys):
     """Give a log to the monitor: ``watch(path)``; how many texts it has read since the reference, and its notes."""
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(saved, "model")
-    (tmp_path / "first.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    assert main(["monitor", "--model", "model", "--data", "first.txt"]) == 0
+    done(capsys, "monitor", "--model", "model", "--data", write(tmp_path, "\n".join([*texts, ""]), "first.txt"))
 
     def call(path):
         capsys.readouterr()
@@ -96,6 +95,6 @@ def test_a_gap_is_said_and_a_state_of_before_is_read(watch, tmp_path):
 def test_times_that_fall_are_said(watch, tmp_path, times, falls):
     for name, written in (("sent", "2026-01-0{}T10:00:00Z"), ("timestamp", "176000000{}"), ("id", "{}")):
         rows = [f"{written.format(time)},wake me at {time}" for time in times]
-        (tmp_path / "log.csv").write_text("\n".join([f"{name},text", *rows, ""]), encoding="utf-8")
+        write(tmp_path, "\n".join([f"{name},text", *rows, ""]), "log.csv")
         notes = watch("log.csv")[1]
         assert (f"The times in the column {name!r} of 'log.csv' fall" in notes) == (falls and name != "id")

@@ -7,11 +7,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from command_helpers import fails
+from command_helpers import done, fails
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, explain, load, save
-from skellipsoid.cli import main
 
 SCORES = ["answer", "margin", "p_value", "nearest_class"]
 ADDED = [*SCORES, "nearest_text", "nearest_text_label"]
@@ -39,9 +38,7 @@ def write(path, rows, delimiter=",", encoding="utf-8", **options):
 
 
 def answered(capsys, model, path, *options):
-    words = ["predict", "--model", model, "--data", path, "--keep-columns", "--quiet", *options]
-    assert main([str(word) for word in words]) == 0
-    return capsys.readouterr().out
+    return done(capsys, "predict", "--model", model, "--data", path, "--keep-columns", "--quiet", *options)
 
 
 def expected(model, n_neighbors=1):
@@ -101,9 +98,8 @@ def test_parquet_keeps_its_types(keeping, tmp_path, capsys):
         names = ["action", "candidate_1", "candidate_2", "candidate_3"]
         told = asked[names].astype(object).where(asked[names].notna(), None)
         assert told.to_numpy().tolist() == [[json.loads(line)[name] for name in names] for line in lines]
-    words = ["predict", "--model", str(keeping), "--data", str(tmp_path / "mine.parquet"), "--keep-columns"]
-    assert main(words) == 2
-    assert "--keep-columns writes parquet to files alone; pass --out with a folder" in capsys.readouterr().err
+    said = fails(capsys, "predict", "--model", keeping, "--data", tmp_path / "mine.parquet", "--keep-columns")
+    assert "--keep-columns writes parquet to files alone; pass --out with a folder" in said
 
 
 def test_files_of_a_folder_keep_their_format_and_the_run_goes_on(saved, tmp_path, capsys):
@@ -111,15 +107,14 @@ def test_files_of_a_folder_keep_their_format_and_the_run_goes_on(saved, tmp_path
     (tmp_path / "b.json").write_text(json.dumps([{"text": "rain"}]), encoding="utf-8")
     (tmp_path / "c.log").write_text("wake me, please\n", encoding="utf-8")
     out = tmp_path / "out"
-    for done in ("", "; 3 had their predictions already"):
-        assert answered(capsys, saved, tmp_path / "*.*", "--out", out).endswith(f"are in {out}{done}\n")
+    for said in ("", "; 3 had their predictions already"):
+        assert answered(capsys, saved, tmp_path / "*.*", "--out", out).endswith(f"are in {out}{said}\n")
     names = sorted(path.name for path in out.iterdir())
     assert names == ["a.csv", "b.jsonl", "c.log", "predict.answered", "predict.json"]
     assert (out / "a.csv").read_text(encoding="utf-8").startswith(";".join(["id", "message", "when", "note", *SCORES]))
     assert (out / "c.log").read_text(encoding="utf-8").startswith("wake me, please\t")
-    words = ["predict", "--model", str(saved), "--data", str(tmp_path / "*.csv"), "--out", str(out)]
-    assert main(words) == 2
-    assert "holds predictions of other options" in capsys.readouterr().err
+    said = fails(capsys, "predict", "--model", saved, "--data", tmp_path / "*.csv", "--out", out)
+    assert "holds predictions of other options" in said
 
 
 def test_the_labelling_queue_holds_open_texts_alone(saved, texts, open_texts, tmp_path, capsys, give_input):
@@ -128,8 +123,8 @@ def test_the_labelling_queue_holds_open_texts_alone(saved, texts, open_texts, tm
     assert 0 < is_open.sum() < len(lines)
     wanted = [line for line, opened in zip(lines, is_open, strict=True) if opened]
     give_input("\n".join(lines))
-    assert main(["predict", "--model", str(saved), "--open-only"]) == 0
-    assert [line.split("\t")[-1] for line in capsys.readouterr().out.splitlines()] == wanted
+    found = done(capsys, "predict", "--model", saved, "--open-only").splitlines()
+    assert [line.split("\t")[-1] for line in found] == wanted
     path = write(tmp_path / "mine.csv", [["text", "row"], *((line, i) for i, line in enumerate(lines))])
     rows = list(csv.DictReader(io.StringIO(answered(capsys, saved, path, "--open-only"))))
     assert [int(row["row"]) for row in rows] == np.flatnonzero(is_open).tolist()

@@ -1,27 +1,20 @@
 """Labels of all commands that take them: other spellings, what is open, and what an annotator rejected."""
 
 import json
-import shutil
 
+import file_helpers
 import numpy as np
 import pytest
-from command_helpers import fails
-from file_helpers import read
+from command_helpers import done, fails, refuses
+from file_helpers import read, write
 
 from skellipsoid import estimate_open_share, load
 from skellipsoid.cli import main
 
 
-@pytest.fixture
-def folder(saved, tmp_path):
-    """A model that may be changed."""
-    return shutil.copytree(saved, tmp_path / "model")
-
-
 def written(path, texts, labels, text="message"):
-    rows = [f"{one}\t{label}" for one, label in zip(texts, labels, strict=True)]
-    path.write_text("\n".join([f"{text}\tlabel", *rows, ""]), encoding="utf-8")
-    return path
+    rows = zip(texts, labels, strict=True)
+    return write(path.parent, file_helpers.written([(text, "label"), *rows], "\t"), path.name)
 
 
 COMMANDS = {
@@ -38,20 +31,16 @@ COMMANDS = {
 def test_a_sheet_in_title_case_or_with_another_minus_is_refused(
     folder, tmp_path, texts, labels, open_texts, command, capsys
 ):
-    before = (folder / "skellipsoid.json").read_bytes()
-    words = [command.partition(" ")[0], "--model", str(folder), *COMMANDS[command], "--quiet"]
+    words = [command.partition(" ")[0], "--model", folder, *COMMANDS[command], "--quiet"]
     for known, opened, pair in (
         (np.char.title(labels), "'-1", "labels \"'-1\" beside the open label '-1', 'Alarm' beside the class 'alarm', "),
         (labels, "\u22121", "label '\u22121' (with U+2212) beside the open label '-1'"),
         (labels, "-1\ufe0f", "label '-1\ufe0f' (with U+FE0F) beside the open label '-1'"),
     ):
         path = written(tmp_path / "sheet.tsv", [*texts, *open_texts], [*known, *[opened] * len(open_texts)])
-        assert main([*words, "--data", str(path)]) == 2
-        error = capsys.readouterr().err
+        error = refuses(capsys, folder, *words, "--data", path)
         assert f"Nearly equal names: {pair}" in error
         assert "; write them alike, or rename one of them if they are different classes.\n" in error
-        assert error.count("\n") == 1
-    assert (folder / "skellipsoid.json").read_bytes() == before
 
 
 def test_train_refuses_names_that_look_alike(tiny_model, tmp_path, texts, labels, open_texts, capsys):
@@ -63,13 +52,12 @@ def test_train_refuses_names_that_look_alike(tiny_model, tmp_path, texts, labels
 # What an annotator rejected
 
 
-def annotated(path, rows, text="text"):
+def annotated(path, rows):
     """Write rows as Prodigy does; every third is rejected, with a wrong label."""
     records = [
-        {text: one, "label": "hotel", "answer": "reject", "_task_hash": 1}
-        if i % 3 == 1
-        else {text: one, "label": label, "answer": "accept"}
-        for i, (one, label) in enumerate(rows)
+        {"text": text, "_task_hash": 1}
+        | ({"label": "hotel", "answer": "reject"} if i % 3 == 1 else {"label": label, "answer": "accept"})
+        for i, (text, label) in enumerate(rows)
     ]
     path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     return path
@@ -107,8 +95,8 @@ def test_rejected_labels_count_nowhere(folder, tmp_path, texts, labels, capsys):
     assert f"about {100 * found.share:.0f} %, at most {100 * found.high:.0f} %" in captured.out
     fresh = [(f"{text} please", label) for text, label in rows]
     path = annotated(tmp_path / "more.jsonl", fresh)
-    assert main(["add", "--model", str(folder), "--data", str(path), "--quiet"]) == 0
-    assert f"Added {n - n_rejected} texts of 4 known classes." in capsys.readouterr().out
+    said = done(capsys, "add", "--model", folder, "--data", path, "--quiet")
+    assert f"Added {n - n_rejected} texts of 4 known classes." in said
     assert "hotel" not in load(folder).classes_
 
 
@@ -124,9 +112,7 @@ def test_a_name_that_stands_twice_in_a_header_is_refused(folder, tmp_path, texts
     wide = "x" * 10_000  # what a message shows is cut
     rows = [f"{text},{label},-1,0" for text, label in zip(texts, labels, strict=True)]
     path.write_text("\n".join([f"message,label,label,{wide}", *rows]), encoding="utf-8")
-    words = [command.partition(" ")[0], "--model", str(folder), *COMMANDS[command], "--quiet"]
-    assert main([*words, "--data", str(path)]) == 2
-    error = capsys.readouterr().err
+    error = fails(capsys, command.partition(" ")[0], "--model", folder, *COMMANDS[command], "--quiet", "--data", path)
     assert "'label'" in error
     assert "columns 2" in error
     assert len(error) < 1000

@@ -7,6 +7,7 @@ import time
 
 import pandas as pd
 import pytest
+from command_helpers import fails
 
 from skellipsoid import SupConTextEncoder
 from skellipsoid.cli import main
@@ -18,9 +19,8 @@ def parts(tmp_path, texts):
     folder = tmp_path / "data"
     folder.mkdir()
     for i, chunk in enumerate((texts[:20], [*texts[20:], "emoji 🚚\nsecond line"], [])):
-        pd.DataFrame({"id": range(len(chunk)), "text": pd.Series(chunk, dtype=object)}).to_parquet(
-            folder / f"part-{i}.parquet"
-        )
+        frame = pd.DataFrame({"id": range(len(chunk)), "text": pd.Series(chunk, dtype=object)})
+        frame.to_parquet(folder / f"part-{i}.parquet")
     return folder / "part-*.parquet"
 
 
@@ -86,20 +86,18 @@ def test_files_that_cannot_be_told_apart_or_are_not_there_are_refused(saved, tmp
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "part.txt").write_text("where is my parcel\n")
-    command = ["predict", "--model", str(saved), "--out", str(tmp_path / "out")]
-    assert main([*command, "--data", str(tmp_path / "*" / "part.txt")]) == 2
-    assert "have the same name, and the predictions for both would be in one file" in capsys.readouterr().err
+    command = ["predict", "--model", saved, "--out", tmp_path / "out"]
+    said = fails(capsys, *command, "--data", tmp_path / "*" / "part.txt")
+    assert "have the same name, and the predictions for both would be in one file" in said
     for one, other in (("a.json", "a.jsonl"), ("B.txt", "b.txt")):
         (tmp_path / "c").mkdir(exist_ok=True)
         for name in (one, other):
             (tmp_path / "c" / name).write_text('{"text": "where is my parcel"}\n' if "json" in name else "where\n")
-        given = [*command, "--keep-columns", "--data", str(tmp_path / "c" / f"[{one[0]}{other[0]}].*")]
-        assert main(given) == 2
-        assert "differ too little in their names" in capsys.readouterr().err
-    assert main([*command, "--data", str(tmp_path / "none-*.txt")]) == 2
-    assert "names no file; pass a file or a pattern in quotes" in capsys.readouterr().err
-    assert main(command) == 2
-    assert "--out takes the predictions for the files of --data" in capsys.readouterr().err
+        both = tmp_path / "c" / f"[{one[0]}{other[0]}].*"
+        assert "differ too little in their names" in fails(capsys, *command, "--keep-columns", "--data", both)
+    said = fails(capsys, *command, "--data", tmp_path / "none-*.txt")
+    assert "names no file; pass a file or a pattern in quotes" in said
+    assert "--out takes the predictions for the files of --data" in fails(capsys, *command)
     assert not (tmp_path / "out").exists()
 
 

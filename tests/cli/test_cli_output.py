@@ -54,11 +54,8 @@ def run(monkeypatch):
         monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
         monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(said, encoding=encoding, errors="backslashreplace"))
         status = main(words)
-        for stream, content in ((sys.stdout, written), (sys.stderr, said)):
-            assert (stream.encoding, stream.errors) == (
-                encoding,
-                "strict" if content is written else "backslashreplace",
-            )
+        for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
+            assert (stream.encoding, stream.errors) == (encoding, errors)
             stream.flush()
         return status, written.getvalue(), said.getvalue().decode(encoding)
 
@@ -69,9 +66,8 @@ def run(monkeypatch):
 def place(tiny_model, texts, labels, open_texts, tmp_path, monkeypatch):
     """A folder with files of Cyrillic names and content."""
     monkeypatch.chdir(tmp_path)
-    name = tmp_path / SupConTextEncoder().model_name
-    name.parent.mkdir()
-    name.symlink_to(tiny_model)
+    (tmp_path / SupConTextEncoder().model_name).parent.mkdir()
+    (tmp_path / SupConTextEncoder().model_name).symlink_to(tiny_model)
     rows = [(f"{text} пожалуйста", NAMES[label]) for text, label in zip(texts, labels.tolist(), strict=True)]
     log = [text for text, _ in rows[::2]] + [f"{text} срочно" for text in open_texts]
     for name, lines in {
@@ -81,12 +77,12 @@ def place(tiny_model, texts, labels, open_texts, tmp_path, monkeypatch):
         "новое.csv": ["text,label", *(f"{text} поём,песни" for text in open_texts)],
     }.items():
         (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return tmp_path
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_every_command_prints_any_letter(encoding, run, place):
+@pytest.mark.usefixtures("place")
+def test_every_command_prints_any_letter(encoding, run):
     (actions,) = [each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction)]
     assert {words.split()[0] for words in COMMANDS} == {*actions.choices}
     n_letters = 0
@@ -103,19 +99,16 @@ def test_every_command_prints_any_letter(encoding, run, place):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EPIPE])
-def test_output_that_cannot_be_written_stops_no_work(number, run, saved, tmp_path):
+def test_output_that_cannot_be_written_stops_no_work(number, run, saved, tmp_path, monkeypatch):
     """A full disk is one sentence behind the work, and a closed pipe none; what streams ends."""
-    folder = shutil.copytree(saved, tmp_path / "модель")
-    sentence = (
-        "skellipsoid: The output cannot be written (No space left on device), which undoes nothing that was saved; "
-        "free some space, or send it elsewhere.\n"
-    )
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(saved, "модель")
+    done = "cannot be written (No space left on device), which undoes nothing that was saved"
+    sentence = f"skellipsoid: The output {done}; free some space, or send it elsewhere.\n"
     expected = (2, sentence) if number == errno.ENOSPC else (0, "")
-    assert (
-        run(["remove", "--model", str(folder), "--labels", "light", "--quiet"], "ascii", Failing(number))[::2]
-        == expected
-    )
-    assert "light" not in load(folder).classes_
-    (tmp_path / "log.txt").write_text("wake me at six\n" * 5000, encoding="utf-8")
-    words = ["predict", "--model", str(folder), "--data", str(tmp_path / "log.txt")]
+    words = ["remove", "--model", "модель", "--labels", "light", "--quiet"]
+    assert run(words, "ascii", Failing(number))[::2] == expected
+    assert "light" not in load("модель").classes_
+    (tmp_path / "log.txt").write_text("wake me at six\n" * 3000, encoding="utf-8")
+    words = ["predict", "--model", "модель", "--data", "log.txt"]
     assert run(words, "ascii", Failing(number))[::2] == expected

@@ -7,6 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from command_helpers import done, fails
+from file_helpers import write, written
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, add_classes, load, save
@@ -70,13 +72,16 @@ def test_a_page_holds_its_data_as_text_and_may_run_its_own_script_alone(tmp_path
         assert text.count("<script") == 2
 
 
+def in_text(rows, text):
+    """Whether a text has each row of figures."""
+    assert rows
+    return all("{right:7}{wrong:8}{rejected:14}{detected:12}".format(**row) in text for row in rows)
+
+
 def test_a_report_holds_the_figures_of_the_text(tiny_command, table, saved, texts, labels, open_texts, capsys):
     command = f"train --data {table} --save model --finetune none --report --save-report train.html"
-    assert tiny_command(command.split()) == 0
-    text, data = capsys.readouterr().out, data_of(Path("train.html"))
-    rows = [[row[name] for name in ("right", "wrong", "rejected", "detected")] for row in data["threshold"]["rows"]]
-    assert [row for row in rows if f"{row[0]:7}{row[1]:8}{row[2]:14}{row[3]:12}" not in text] == []
-    assert rows
+    text, data = done(capsys, *command.split()), data_of(Path("train.html"))
+    assert in_text(data["threshold"]["rows"], text)
     for row in data["forecasts"]:
         for mean, low, high in row["figures"].values():
             assert f"{mean} ({low}-{high})" in text
@@ -84,11 +89,10 @@ def test_a_report_holds_the_figures_of_the_text(tiny_command, table, saved, text
     assert "The report is in train.html" in text
 
     rows = [*zip(texts, labels, strict=True), *((each, "-1") for each in open_texts), ("</script>", "light")]
-    Path("test.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in rows), encoding="utf-8")
-    assert tiny_command(f"evaluate --model {saved} --data test.tsv --save-report eval.html".split()) == 0
-    text, data = capsys.readouterr().out, data_of(Path("eval.html"))
-    model = load(saved)
-    answers = model.predict([text for text, _ in rows]).tolist()
+    write(Path(), written(rows, "\t"), "test.tsv")
+    command = f"evaluate --model {saved} --data test.tsv --save-report eval.html"
+    text, data = done(capsys, *command.split()), data_of(Path("eval.html"))
+    answers = load(saved).predict([text for text, _ in rows]).tolist()
     wrong = {name: [] for name in {*labels, "-1"}}
     for (text_, label), answer in zip(rows, answers, strict=True):
         if answer != label:
@@ -96,8 +100,7 @@ def test_a_report_holds_the_figures_of_the_text(tiny_command, table, saved, text
     assert {row["name"]: row["missed"] for row in data["classes"]} == {name: wrong[name] for name in {*labels}}
     assert data["opened"]["missed"] == wrong["-1"]
     assert data["opened"]["detected"] == len(open_texts) - len(wrong["-1"])
-    rows = [[row[name] for name in ("right", "wrong", "rejected", "detected")] for row in data["threshold"]["rows"]]
-    assert [row for row in rows if f"{row[0]:7}{row[1]:8}{row[2]:14}{row[3]:12}" not in text] == []
+    assert in_text(data["threshold"]["rows"], text)
     right = [row["right"] for row in data["classes"]]
     assert right == sorted(right)
 
@@ -145,25 +148,18 @@ def test_thirty_labels_by_keyboard_arrive_to_the_letter(browser, reviewed, saved
         text = page.locator("blockquote").text_content()
         if message["text"].isprintable():
             assert text == message["text"]
-        if i % 6 == 5:
-            page.keyboard.press("s")
-            wanted.append(None)
-        elif i % 6 == 4:
-            page.keyboard.press("n")
-            page.keyboard.type(NAMES[i // 6 % len(NAMES)])
-            page.keyboard.press("Enter")
-            wanted.append(NAMES[i // 6 % len(NAMES)])
-        elif i % 6 == 3:
-            page.keyboard.press("/")
-            page.keyboard.type(data["classes"][-1][:4].upper())
-            page.keyboard.press("Enter")
-            wanted.append(data["classes"][-1])
-        elif i % 6 == 2:
-            page.keyboard.press("0")
-            wanted.append(data["open"])
-        else:
-            page.keyboard.press(str(1 + i % 2))
-            wanted.append(message["candidates"][i % 2])
+        new, last = NAMES[i // 6 % len(NAMES)], data["classes"][-1]
+        keys, label = [
+            ("1", message["candidates"][0]),
+            ("2", message["candidates"][1]),
+            ("0", data["open"]),
+            (["/", last[:4].upper(), "Enter"], last),
+            (["n", new, "Enter"], new),
+            ("s", None),
+        ][i % 6]
+        for key in keys:
+            (page.keyboard.press if key == "Enter" else page.keyboard.type)(key)
+        wanted.append(label)
         if i == 20:
             page.reload()
     page.keyboard.press("ArrowLeft")
@@ -186,10 +182,8 @@ def test_thirty_labels_by_keyboard_arrive_to_the_letter(browser, reviewed, saved
     assert downloaded(other, reviewed.parent / "again.jsonl") == records
 
     command = f"learn --model {saved} --data {data['saves']} --log {log} --text-column text --save learned --yes"
-    assert main(command.split()) == 0
-    out = capsys.readouterr().out
     n_skipped = wanted.count(None)
-    assert f"{n_skipped} messages of 36 were skipped" in out
+    assert f"{n_skipped} messages of 36 were skipped" in done(capsys, *command.split())
     learned = split_estimator(load(reviewed.parent / "learned"))[1]
     assert learned.changes_[-1]["n_samples"] == 36 - n_skipped
     assert sorted(learned._learned.labels) == sorted(label for label in wanted if label)
@@ -218,21 +212,14 @@ def test_groups_are_named_on_a_page(browser, saved, log, tmp_path, monkeypatch, 
     ]
     assert {record["label"] for record in records} == {"new name"}
     assert page.wrong == []
-    capsys.readouterr()
-    assert main(["add", *f"--model {saved} --data {data['saves']} --save added".split()]) == 0
-    assert f"Added {len(texts)} texts of 1 new class" in capsys.readouterr().out
+    said = done(capsys, *f"add --model {saved} --data {data['saves']} --save added".split())
+    assert f"Added {len(texts)} texts of 1 new class" in said
     page.context.close()
 
 
 def test_tables_of_a_report_are_sorted_and_its_threshold_moves(browser, tiny_command, saved, tmp_path):
-    lines = [
-        ("wake me at six", "alarm"),
-        ("balance", "balance"),
-        ("rain", "weather"),
-        ("play jazz", "-1"),
-        ("lamp", "light"),
-    ]
-    Path("test.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in lines), encoding="utf-8")
+    lines = [("wake me at six", "alarm"), ("balance", "balance"), ("rain", "weather"), ("play jazz", "-1")]
+    write(Path(), written([*lines, ("lamp", "light")], "\t"), "test.tsv")
     assert tiny_command(f"evaluate --model {saved} --data test.tsv --save-report {tmp_path / 'eval.html'}".split()) == 0
     page = opened(browser, tmp_path / "eval.html")
     table = page.get_by_role("region", name="Results of each class")
@@ -274,5 +261,5 @@ def test_review_says_what_its_page_holds_and_overwrites_none(saved, log, reviewe
     data = data_of(reviewed)
     assert "training texts" not in data["notice"]
     assert all(not any(message["nearest"]) for message in data["messages"])
-    assert main(["review", *f"--model {saved} --data {log} --save {reviewed}".split()]) == 2
-    assert "pass another file to --save" in capsys.readouterr().err
+    said = fails(capsys, *f"review --model {saved} --data {log} --save {reviewed}".split())
+    assert "pass another file to --save" in said

@@ -3,7 +3,8 @@
 import shutil
 
 import pytest
-from export_helpers import MANIFEST, STALE, changed_manifest, content_of, damage, remedy, run
+from command_helpers import done, fails
+from export_helpers import ANSWER, MANIFEST, STALE, changed_manifest, content_of, damage, remedy, run
 
 from skellipsoid import export_onnx, load
 
@@ -32,18 +33,15 @@ def test_a_changed_model_answers_itself_until_it_is_exported_again(model, texts,
 
 
 @pytest.mark.parametrize(
-    ("changes", "holds", "again"),
-    [
-        ({"training_texts": ...}, "", None),
-        (None, " and holds its texts", "make it again"),
-    ],
+    ("holds", "again"),
+    [("", None), (" and holds its texts", "make it again")],
     ids=["ours without texts", "damaged"],
 )
-def test_the_note_of_a_stale_export_says_what_it_is(changes, holds, again, model, capsys):
-    if changes is None:
+def test_the_note_of_a_stale_export_says_what_it_is(holds, again, model, capsys):
+    if again:
         (model / "onnx" / MANIFEST).write_bytes(b"{")
     else:
-        changed_manifest(model / "onnx", **changes)
+        changed_manifest(model / "onnx", training_texts=...)
     words = ["remove", "--model", model, "--labels", "light"]
     status, out, err = run(capsys, *words)
     assert (status, out) == (0, f"Removed light. The model in {model} knows 3 classes.\n")
@@ -61,7 +59,7 @@ def test_the_note_of_a_stale_export_says_what_it_is(changes, holds, again, model
         (MANIFEST, "half", f"{MANIFEST}' is damaged ("),
     ],
 )
-def test_in_place_of_a_damaged_export_the_model_answers(name, damage, part, model, give_input, capsys):
+def test_in_place_of_a_damaged_export_the_model_answers(name, damage, part, model, predict_one):
     path = model / "onnx" / name
     content = path.read_bytes()
     half = content[: len(content) // 2]
@@ -69,50 +67,42 @@ def test_in_place_of_a_damaged_export_the_model_answers(name, damage, part, mode
     if damage != "gone":
         changed = content.replace(b"offset", b"offzet") if name == MANIFEST else content[:-3] + b"  }"
         path.write_bytes(changed if damage == "some bytes" else half)
-    give_input("wake me at six\n")
-    status, out, err = run(capsys, "predict", "--model", model)
-    assert (status, out, err.count("\n")) == (0, "alarm\twake me at six\n", 1)
+    status, out, err = predict_one(model)
+    assert (status, out, err.count("\n")) == (0, ANSWER, 1)
     assert part.format(repr(str(model / "onnx")), len(half)) in err
     # Of a manifest that cannot be read, nothing says who wrote it.
     assert err.endswith(remedy(model, is_ours=(name, damage) != (MANIFEST, "half")))
 
 
 @pytest.mark.slow
-def test_an_export_of_another_hand_is_not_used(model, give_input, capsys):
+def test_an_export_of_another_hand_is_not_used(model, predict_one):
     shutil.rmtree(model / "onnx")
     export_onnx(load(model), model / "onnx")
-    give_input("wake me at six\n")
-    err = run(capsys, "predict", "--model", model)[2]
+    err = predict_one(model)[2]
     assert err == f"skellipsoid: The export in {str(model / 'onnx')!r} {STALE}, {remedy(model, is_ours=False)}"
     # With 8-bit integers: whoever put it there uses it otherwise.
     export_onnx(load(model), model / "onnx", quantize=True, overwrite=True)
-    give_input("wake me at six\n")
-    assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
+    assert predict_one(model) == (0, ANSWER, "")
 
 
-def test_a_damaged_model_is_the_error_that_it_was(model, alone, give_input, capsys):
+def test_a_damaged_model_is_the_error_that_it_was(model, alone, capsys):
     found = []
     for folder in (alone, model):
         (folder / "skellipsoid.json").write_bytes(b"{}")
-        give_input("wake me at six\n")
-        status, out, err = run(capsys, "predict", "--model", folder)
-        found.append((status, out, err.replace(str(folder), "")))
+        found.append(fails(capsys, "predict", "--model", folder).replace(str(folder), ""))
     assert found[0] == found[1]
-    assert found[0][0] == 2
 
 
-def test_a_command_that_writes_nothing_leaves_the_export_in_use(model, give_input, capsys):
-    status, out, _ = run(capsys, "set-threshold", "--model", model, "--undo")
-    assert (status, out) == (0, "The threshold stays 0.000 (as fitted); nothing is written.\n")
+def test_a_command_that_writes_nothing_leaves_the_export_in_use(model, predict_one, capsys):
+    said = done(capsys, "set-threshold", "--model", model, "--undo")
+    assert said == "The threshold stays 0.000 (as fitted); nothing is written.\n"
     damage(model)
-    give_input("wake me at six\n")
-    assert run(capsys, "predict", "--model", model) == (0, "alarm\twake me at six\n", "")
+    assert predict_one(model) == (0, ANSWER, "")
 
 
 @pytest.mark.parametrize("content", [b"[]", b"{}", b'{"made_of": [1]}', b"\xff"], ids=repr)
-def test_a_manifest_of_another_form_is_a_note(content, model, give_input, capsys):
+def test_a_manifest_of_another_form_is_a_note(content, model, predict_one):
     (model / "onnx" / MANIFEST).write_bytes(content)
-    give_input("wake me at six\n")
-    status, out, err = run(capsys, "predict", "--model", model)
-    assert (status, out, err.count("\n")) == (0, "alarm\twake me at six\n", 1)
+    status, out, err = predict_one(model)
+    assert (status, out, err.count("\n")) == (0, ANSWER, 1)
     assert err.endswith(remedy(model, is_ours=False))

@@ -5,15 +5,13 @@ import re
 import numpy as np
 import pytest
 from file_helpers import read as read_table
-from file_helpers import split
+from file_helpers import split, write
 
 ROWS = [("wake me", "alarm"), ("lights öff", "light")]
 
 
 def read(tmp_path, content, name="table.tsv", said=()):
-    path = tmp_path / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    rows, found = read_table(path)
+    rows, found = read_table(write(tmp_path, content, name))
     assert all(re.match(sentence, line) for sentence, line in zip(said, found, strict=True))
     return rows
 
@@ -40,16 +38,8 @@ BAD = [
     ("a.tsv", "wake me\x85please\talarm\nlights off\n", "Line 2 of .* is 'lights off' with 1 field, but line 1 has"),
     ("a.tsv", "lights off\n", "Line 1 of .* with 1 field, but a text and a label are needed, with a tab, comma"),
     ("a.csv", "wake me,alarm\na, b,c\n", "Line 2 of .* by a comma; put quotes around a text that holds a comma"),
-    (
-        "a.csv",
-        '"two\nlines",alarm\nlights off\n',
-        "Line 3 of .* is 'lights off' with 1 field, but line 1 has 2, .* line break",
-    ),
-    (
-        "a.csv",
-        "wake me;alarm\nnow; wake me;alarm\n",
-        "Line 2 of .* line 1 has 2, .* by a semicolon; .* holds a semicolon",
-    ),
+    ("a.csv", '"two\nlines",alarm\nlights off\n', "Line 3 of .* is 'lights off' with 1 field, .* line break"),
+    ("a.csv", "wake me;alarm\nnow; wake me;alarm\n", "Line 2 of .* line 1 has 2, .* by a semicolon; .* a semicolon"),
     ("a.csv", 'wake me,alarm\n"lights off,light\nmore,b\n', "Line 2 of .* cannot be read .*; correct its quotes"),
     ("a.csv", 'wake me,alarm\n"lights" off,light\n', "Line 2 of .* cannot be read .*; correct its quotes"),
 ]
@@ -129,6 +119,8 @@ def test_copies_of_a_text_are_on_one_side_whatever_their_labels(seed):
 
 
 NO_OPEN = "Open rejection is not measured, because no test text is open"
+TRAINS = "Not tested: intent 'b', because its only text trains."
+EACH_TRAINS = "Not tested: intents 'b', 'c', because the only text of each trains."
 
 
 @pytest.mark.parametrize(
@@ -138,18 +130,8 @@ NO_OPEN = "Open rejection is not measured, because no test text is open"
         ({"a": 5, "b": 5}, {"a": 4, "b": 4}, {"a": 1, "b": 1}, [NO_OPEN]),
         ({"a": 8, "-1": 8}, {"a": 6, "-1": 6}, {"a": 2, "-1": 2}, []),
         # An intent of one text trains.
-        (
-            {"a": 4, "b": 1, "c": 1, "-1": 4},
-            {"a": 3, "b": 1, "c": 1, "-1": 3},
-            {"a": 1, "-1": 1},
-            ["Not tested: intents 'b', 'c', because the only text of each trains."],
-        ),
-        (
-            {"a": 4, "b": 1, "-1": 1},
-            {"a": 3, "b": 1, "-1": 1},
-            {"a": 1},
-            ["Not tested: intent 'b', because its only text trains.", NO_OPEN],
-        ),
+        ({"a": 4, "b": 1, "c": 1, "-1": 4}, {"a": 3, "b": 1, "c": 1, "-1": 3}, {"a": 1, "-1": 1}, [EACH_TRAINS]),
+        ({"a": 4, "b": 1, "-1": 1}, {"a": 3, "b": 1, "-1": 1}, {"a": 1}, [TRAINS, NO_OPEN]),
         ({"a": 1}, {"a": 1}, {}, ["Not tested: intent 'a', because", NO_OPEN]),
     ],
 )

@@ -3,10 +3,11 @@
 import json
 import os
 import re
-import shutil
 
 import numpy as np
 import pytest
+from command_helpers import done, fails, refuses
+from file_helpers import write, written
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import (
@@ -22,19 +23,10 @@ from skellipsoid.cli import main
 
 
 @pytest.fixture
-def folder(saved, tmp_path):
-    """A model that may be changed."""
-    shutil.copytree(saved, tmp_path / "model")
-    return tmp_path / "model"
-
-
-@pytest.fixture
 def log(texts, open_texts, tmp_path):
     """A log with more than 50 different texts, most of them known."""
-    path = tmp_path / "log.txt"
     lines = [f"{text} {word}" for word in ("please", "now", "") for text in texts] + open_texts
-    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
-    return path
+    return write(tmp_path, "\n".join([*lines, ""]), "log.txt")
 
 
 @pytest.fixture
@@ -44,38 +36,28 @@ def labelled_log(log, texts, open_texts, tmp_path):
     y = np.array(["-1" if line in open_texts else "" for line in lines], dtype=object)
     order = rng.permutation(len(lines))
     y = [(y[row] or "donate") if i % 7 == 0 else "" for i, row in enumerate(order)]
-    path = tmp_path / "labelled.tsv"
-    rows = [f"{lines[row]}\t{label}" for row, label in zip(order, y, strict=True)]
-    path.write_text("\n".join(["text\tlabel", *rows]), encoding="utf-8")
-    return path, [lines[row] for row in order], [label or None for label in y]
+    lines = [lines[row] for row in order]
+    path = write(tmp_path, written([("text", "label"), *zip(lines, y, strict=True)], "\t"), "labelled.tsv")
+    return path, lines, [label or None for label in y]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_training_texts_in_a_log_are_said(tiny_model, texts, labels, open_texts, tmp_path, capsys):
     steps = [("enc", SupConTextEncoder(tiny_model, finetune="none")), ("clf", EllipsoidOpenSetClassifier())]
     save(Pipeline(steps).fit(texts, labels), tmp_path / "model")
-    path, sheet = tmp_path / "log.csv", tmp_path / "sheet.csv"
     lines = [*texts, *(f"{text} please" for text in texts), *open_texts]
-    n, n_trained = len(lines), sum(find_trained_texts(tmp_path / "model", lines))
+    fitted = load(tmp_path / "model")
+    n, n_trained = len(lines), sum(find_trained(fitted[-1], fitted[:-1].transform(lines)) >= 0)
     assert len(texts) <= n_trained < n
     said = "messages are training samples: they count as labelled there, and say nothing of the others."
-    path.write_text("\n".join(["text", *lines]), encoding="utf-8")
-    model = ["--model", str(tmp_path / "model")]
-    assert main(["traffic", *model, "--data", str(path)]) == 0
-    assert f"{n_trained} of {n} {said}" in capsys.readouterr().out
-    assert main(["set-threshold", *model, "--data", str(path), "--open-share", "0.2"]) == 0
-    assert f"{n_trained} of {n} {said}" in capsys.readouterr().out
-    rows = [f"{line},{label}" for line, label in zip(lines, [*labels, *labels, *["-1"] * len(open_texts)], strict=True)]
-    sheet.write_text("\n".join(["message,label", *rows]), encoding="utf-8")
-    assert main(["learn", *model, "--data", str(sheet), "--yes"]) == 0
-    out = capsys.readouterr().out
+    path, model = write(tmp_path, "\n".join(["text", *lines])), ["--model", tmp_path / "model"]
+    assert f"{n_trained} of {n} {said}" in done(capsys, "traffic", *model, "--data", path)
+    out = done(capsys, "set-threshold", *model, "--data", path, "--open-share", 0.2)
+    assert f"{n_trained} of {n} {said}" in out
+    rows = zip(lines, [*labels, *labels, *["-1"] * len(open_texts)], strict=True)
+    out = done(capsys, "learn", *model, "--data", write(tmp_path, written([("message", "label"), *rows])), "--yes")
     assert f"{n_trained} {said}" in out
     assert "% of the other messages are open." in out
-
-
-def find_trained_texts(folder, lines):
-    model = load(folder)
-    return find_trained(model[-1], model[:-1].transform(lines)) >= 0
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -99,11 +81,10 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
     set_operating_point(model)
     model[-1].offset_ = -0.5
     save(model, folder, overwrite=True)
-    assert main(["set-threshold", "--model", str(folder), *options, "--quiet"]) == 0
+    said = done(capsys, "set-threshold", "--model", folder, *options, "--quiet").splitlines()
     found = load(folder)
     assert found[-1].offset_ == pytest.approx(offset, abs=1e-12)
     assert found[-1].traffic_ == learned
-    said = capsys.readouterr().out.splitlines()
     told, both, asked, *training = said[option == "labels" :]  # the first is of labels that are no class
     assert told.startswith(f"The threshold moves from -0.500 to {offset:.3f}")
     assert (asked.count(" ± "), both.count(" ± ")) == (4, 8)  # before and now
@@ -121,7 +102,7 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
         limits = f" Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % are open"
         n_labels = sum(label is not None for label in y)
         assert told.endswith(f".{limits}, by {n_labels} label{'s' * (n_labels > 1)} and the log.")
-    assert main(["set-threshold", "--model", str(folder), "--undo"]) == 0
+    done(capsys, "set-threshold", "--model", folder, "--undo")
     assert np.mean(load(folder).predict(lines) == "-1") == before
     assert load(folder)[-1].traffic_ is None
 
@@ -130,16 +111,15 @@ def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, text
 def test_a_rate_of_misses_keeps_the_limit_and_with_undo_goes_back(folder, capsys):
     model = set_operating_point(load(folder), open_share=0.6)
     save(model, folder, overwrite=True)
-    assert main(["set-threshold", "--model", str(folder), "--miss-rate", "0.5"]) == 0
     learned = model[-1].traffic_
-    said = capsys.readouterr().out
+    said = done(capsys, "set-threshold", "--model", folder, "--miss-rate", 0.5)
     assert said.startswith(f"The threshold stays {model[-1].offset_:.3f}. Of known texts about ")
     assert said.count("\n") == 3  # and the forecast
     found = load(folder)[-1]
     assert (found.offset_, found.traffic_) == (model[-1].offset_, learned)
     assert found.asking_["miss_rate"] == 0.5
-    assert main(["set-threshold", "--model", str(folder), "--undo", "--miss-rate", "0.5"]) == 0
-    assert "to 0.000 (as fitted)" in capsys.readouterr().out
+    said = done(capsys, "set-threshold", "--model", folder, "--undo", "--miss-rate", 0.5)
+    assert "to 0.000 (as fitted)" in said
     found = load(folder)[-1]
     assert (found.offset_, found.traffic_, found.asking_["miss_rate"]) == (0, None, 0.5)
 
@@ -154,10 +134,7 @@ def test_a_rate_of_misses_keeps_the_limit_and_with_undo_goes_back(folder, capsys
     ],
 )
 def test_one_line_is_asked_for(folder, capsys, options, message):
-    content = (folder / "skellipsoid.json").read_bytes()
-    assert main(["set-threshold", "--model", str(folder), *options]) == 2
-    assert message in capsys.readouterr().err
-    assert (folder / "skellipsoid.json").read_bytes() == content
+    assert message in refuses(capsys, folder, "set-threshold", "--model", folder, *options)
 
 
 # monitor
@@ -173,8 +150,7 @@ def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp
     reference = OpenShareMonitor(load(folder)).fit(lines)
     assert watch(folder, log) == 0
     assert capsys.readouterr().out == f"These {len(lines)} texts are the reference; it is in {state}.\n"
-    day = tmp_path / "day.txt"
-    day.write_text("\n".join([*texts, ""]), encoding="utf-8")
+    day = write(tmp_path, "\n".join([*texts, ""]), "day.txt")
     for _ in range(2):  # the second time it is known already
         assert watch(folder, day) == 0
     reference.update(texts)
@@ -195,9 +171,8 @@ def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp
     day.write_text("", encoding="utf-8")
     assert watch(folder, day) == 3  # until the state is removed
     # The limit alone is no other model; its shares are those of the present one.
-    assert main(["set-threshold", "--model", str(folder), "--rejection-rate", "0.9", "--quiet"]) == 0
+    done(capsys, "set-threshold", "--model", folder, "--rejection-rate", 0.9, "--quiet")
     share = 100 * np.mean(load(folder).predict(lines) == "-1")
-    capsys.readouterr()
     assert watch(folder, day) == 3
     assert f": {share:.0f} % of the reference" in capsys.readouterr().out
 
@@ -208,30 +183,24 @@ def test_a_state_that_does_not_fit_is_one_sentence(folder, log, texts, tmp_path,
     whole = state.read_text()
     sizes = json.loads(whole)
     sizes["state"]["n_reference_"] = 7
-    for content in (
-        whole[:-40],
-        "[" * 100_000,
-        whole.replace('"shape": [5, 24]', '"shape": [6, 20]'),
-        sizes,
-    ):
+    other_shape = whole.replace('"shape": [5, 24]', '"shape": [6, 20]')
+    words = ["monitor", "--quiet", "--model", folder, "--data"]
+    for content in (whole[:-40], "[" * 100_000, other_shape, json.dumps(sizes)):
         assert content != whole
-        state.write_text(content if isinstance(content, str) else json.dumps(content))
-        capsys.readouterr()
-        assert watch(folder, log) == 2
-        assert "is no state of monitor, or it is damaged; remove it, or pass" in capsys.readouterr().err
+        state.write_text(content)
+        said = fails(capsys, *words, log)
+        assert "is no state of monitor, or it is damaged; remove it, or pass" in said
     state.write_text(whole)
-    assert main(["remove", "--model", str(folder), "--labels", "light", "--quiet"]) == 0
-    assert watch(folder, log) == 2
-    assert "is of another model, or of another fit of this one, so that scores cannot be" in capsys.readouterr().err
-    (tmp_path / "empty.txt").write_text("", encoding="utf-8")
-    assert watch(folder, tmp_path / "empty.txt", "--state", tmp_path / "other.json") == 2
-    assert "There is no text to be the reference" in capsys.readouterr().err
+    done(capsys, "remove", "--model", folder, "--labels", "light", "--quiet")
+    said = fails(capsys, *words, log)
+    assert "is of another model, or of another fit of this one, so that scores cannot be" in said
+    said = fails(capsys, *words, write(tmp_path, "", "empty.txt"), "--state", tmp_path / "other.json")
+    assert "There is no text to be the reference" in said
 
 
 def test_an_interrupted_monitor_loses_nothing(folder, log, texts, tmp_path, capsys, monkeypatch):
-    state, day = tmp_path / "new" / "state.json", tmp_path / "day.txt"
+    state, day = tmp_path / "new" / "state.json", write(tmp_path, "\n".join([*texts, ""]), "day.txt")
     assert watch(folder, log, "--state", state) == 0
-    day.write_text("\n".join([*texts, ""]), encoding="utf-8")
     before = state.read_bytes()
 
     def interrupt(_):

@@ -32,12 +32,6 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.fixture
-def folder(saved, tmp_path):
-    """A model that may be replaced."""
-    return shutil.copytree(saved, tmp_path / "model")
-
-
-@pytest.fixture
 def commands(folder, tmp_path, tiny_model, table):
     """Commands that change the model, by name."""
     (tmp_path / "new.tsv").write_text("play jazz songs\tmusic\nplay songs by queen\tmusic\n", encoding="utf-8")

@@ -9,6 +9,9 @@ import signal
 
 import numpy as np
 import pytest
+from command_helpers import done, fails
+from export_helpers import content_of
+from file_helpers import write, written
 
 from skellipsoid import EllipsoidOpenSetClassifier, load, save
 from skellipsoid.cli import main
@@ -54,9 +57,8 @@ def test_train_keeps_a_model_of_all_texts(tiny_model, table, texts, labels, tmp_
 
 
 def test_train_takes_a_csv_file_and_every_option(tiny_model, texts, labels, open_texts, tmp_path, capsys):
-    path = tmp_path / "requests.csv"
     rows = [*zip(texts, labels, strict=True), *((text, "oos") for text in open_texts)]
-    path.write_text("text,label\n" + "".join(f'"{text}, ok",{label}\n' for text, label in rows), encoding="utf-8")
+    path = write(tmp_path, written([("text", "label"), *((f"{text}, ok", label) for text, label in rows)]))
     scores = []
     for name, finetune, seed in [("a", "none", 5), ("b", "none", 5), ("c", "head", 6)]:
         options = ["--finetune", finetune, "--seed", seed, "--open-label", "oos", "--quiet"]
@@ -72,11 +74,9 @@ def test_train_takes_a_csv_file_and_every_option(tiny_model, texts, labels, open
 
 
 def test_a_kept_model_says_what_it_was_trained_on(tiny_model, texts, labels, tmp_path, capsys):
-    path, folder = tmp_path / "log.tsv", tmp_path / "model"
-    lines = [f"{text}\t{label}" for text, label in zip([*texts, texts[0]], [*labels, labels[0]], strict=True)]
-    path.write_text("\n".join(lines), encoding="utf-8")
-    options = ["--model-name", tiny_model, "--finetune", "none", "--save", str(folder), "--report"]
-    assert main(["train", "--data", str(path), *options]) == 0
+    folder, rows = tmp_path / "model", zip([*texts, texts[0]], [*labels, labels[0]], strict=True)
+    path = write(tmp_path, written(rows, "\t"), "log.tsv")
+    assert train(tiny_model, path, "--finetune", "none", "--save", folder, "--report") == 0
     out = capsys.readouterr().out
     provenance = json.loads((folder / "skellipsoid.json").read_bytes())["provenance"]
     assert (provenance["data"], provenance["n_texts"]) == ("log.tsv", len(texts) + 1)
@@ -107,16 +107,13 @@ def test_the_rejection_rate_holds_on_texts_that_were_held_out(tiny_model, table,
 
 
 def test_of_few_texts_nothing_is_promised(tiny_model, texts, labels, tmp_path, capsys):
-    path, folder = tmp_path / "few.tsv", tmp_path / "model"
-    names = sorted(set(labels))[:2]
-    of = {name: [text for text, label in zip(texts, labels, strict=True) if label == name][:3] for name in names}
-    rows = [f"{text}\t{name}" for name in names for text in of[name]]
-    path.write_text("\n".join(rows), encoding="utf-8")
+    folder = tmp_path / "model"
+    rows = [(text, label) for text, label in zip(texts, labels, strict=True) if label in ("alarm", "balance")]
+    path = write(tmp_path, written(rows[:6], "\t"), "few.tsv")
     assert train(tiny_model, path, "--save", folder, "--finetune", "none") == 0
     out = capsys.readouterr().out
     assert "There is no forecast for users' messages: the training held out 6 texts, and a forecast needs 20;" in out
-    assert main(["set-threshold", "--model", str(folder), "--open-share", "0.1"]) == 0
-    said = capsys.readouterr().out
+    said = done(capsys, "set-threshold", "--model", folder, "--open-share", 0.1)
     assert "There is no forecast" in said
     assert "±" not in said
 
@@ -149,26 +146,19 @@ def test_overwrite_replaces_a_model_and_nothing_else(tiny_command, table, tmp_pa
     capsys.readouterr()
     # What is refused, is refused before anything is read.
     words[2] = str(tmp_path / "no file")
-    assert tiny_command(words[:-1]) == 2
-    assert capsys.readouterr().err == (
-        f"skellipsoid: {str(folder)!r} exists; pass --overwrite to replace a model that was saved there, or another "
-        "folder.\n"
-    )
+    exists = "exists; pass --overwrite to replace a model that was saved there, or another folder."
+    assert fails(capsys, *words[:-1]) == f"skellipsoid: {str(folder)!r} {exists}\n"
     (tmp_path / "nowhere").symlink_to(tmp_path / "not there")
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "skellipsoid.json").write_text("{")
     before = sorted(tmp_path.iterdir())
+    no_model = "holds no saved model, and --overwrite replaces nothing else; pass another folder."
     for other in [tmp_path, table, tmp_path / "nowhere", tmp_path / "damaged"]:
-        assert tiny_command([*words, "--save", str(other)]) == 2
-        assert capsys.readouterr().err == (
-            f"skellipsoid: {str(other)!r} holds no saved model, and --overwrite replaces nothing else; pass another "
-            "folder.\n"
-        )
-        assert tiny_command([*words[:-1], "--save", str(other)]) == 2
-        assert "exists; pass --overwrite to replace a model" in capsys.readouterr().err
+        assert fails(capsys, *words, "--save", other) == f"skellipsoid: {str(other)!r} {no_model}\n"
+        assert exists in fails(capsys, *words[:-1], "--save", other)
     assert sorted(tmp_path.iterdir()) == before
-    assert tiny_command(["demo", "--data", str(table), "--overwrite"]) == 2
-    assert "--overwrite replaces the model in the folder of --save; name the folder" in capsys.readouterr().err
+    said = fails(capsys, "demo", "--data", table, "--overwrite")
+    assert "--overwrite replaces the model in the folder of --save; name the folder" in said
 
 
 @pytest.mark.parametrize(
@@ -194,9 +184,8 @@ def test_a_folder_that_appears_during_the_training_costs_no_training(
         return classifier
 
     monkeypatch.setattr(EllipsoidOpenSetClassifier, "fit", fit_while_it_appears)
-    status = tiny_command(["train", "--data", str(table), "--save", str(folder), *options])
+    assert tiny_command(["train", "--data", str(table), "--save", str(folder), *options]) == 2
     err = capsys.readouterr().err
-    assert status == 2
     # A warning of few samples comes before it.
     assert err.endswith(
         f"skellipsoid: {str(folder)!r} appeared during the training and is left alone; the model is in {str(other)!r} "
@@ -210,19 +199,18 @@ def test_a_folder_that_appears_during_the_training_costs_no_training(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
-def test_a_termination_during_the_save_leaves_what_was_there(saved, tmp_path, monkeypatch):
-    folder = shutil.copytree(saved, tmp_path / "model")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+def test_a_termination_during_the_save_leaves_what_was_there(folder, tmp_path, monkeypatch):
+    before = content_of(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: signal.raise_signal(signal.SIGTERM))
         assert main(["remove", "--model", str(folder), "--labels", "light", "--quiet"]) == 143
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert content_of(tmp_path) == before
     assert [*tmp_path.iterdir()] == [folder]
 
 
 def test_no_note_of_train_names_a_parameter_of_python(tiny_model, tmp_path, capsys):
-    data = tmp_path / "numbers.tsv"
-    data.write_text("".join(f"text number {i} of {i % 3}\t{i % 3 - 1}\n" for i in range(12)))
+    rows = [(f"text number {i} of {i % 3}", i % 3 - 1) for i in range(12)]
+    data = write(tmp_path, written(rows, "\t"), "numbers.tsv")
     assert train(tiny_model, data, "--save", tmp_path / "model") == 0
     said = capsys.readouterr().err.replace(str(tmp_path), "")
     assert "as the open label" in said
@@ -230,10 +218,9 @@ def test_no_note_of_train_names_a_parameter_of_python(tiny_model, tmp_path, caps
 
 
 def test_a_rejection_rate_needs_texts_to_hold_out(tiny_model, tmp_path, capsys):
-    path = tmp_path / "few.tsv"
-    path.write_text("wake me\talarm\nlights off\tlight\n", encoding="utf-8")
-    assert train(tiny_model, path, "--save", tmp_path / "model", "--rejection-rate", 0.1, "--quiet") == 2
-    assert "--rejection-rate 0.1 needs texts to hold out" in capsys.readouterr().err
+    path = write(tmp_path, "wake me\talarm\nlights off\tlight\n", "few.tsv")
+    words = ["train", "--data", path, "--model-name", tiny_model, "--save", tmp_path / "model", "--rejection-rate", 0.1]
+    assert "--rejection-rate 0.1 needs texts to hold out" in fails(capsys, *words, "--quiet")
     assert not (tmp_path / "model").exists()
 
 
@@ -271,13 +258,10 @@ def test_a_training_whose_parent_is_taken_ends(tiny_command, table, tmp_path, ca
         return fit(*arguments)
 
     monkeypatch.setattr(EllipsoidOpenSetClassifier, "fit", fit_while_it_appears)
-    words = ["train", "--data", str(table), "--save", str(tmp_path / "new" / "model"), "--quiet"]
-    assert tiny_command(words) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    fails(capsys, "train", "--data", table, "--save", tmp_path / "new" / "model", "--quiet")
 
 
-def test_an_open_label_that_no_text_has_is_noted(tiny_command, table, tmp_path, capsys):
-    words = ["train", "--data", str(table), "--save", str(tmp_path / "model"), "--open-label", "alram"]
-    assert tiny_command(words) == 0
+def test_an_open_label_that_no_text_has_is_noted(tiny_model, table, tmp_path, capsys):
+    assert train(tiny_model, table, "--save", tmp_path / "model", "--open-label", "alram") == 0
     note = f"skellipsoid: No text of {str(table)!r} has the open label 'alram'; every label in it is a known intent.\n"
     assert note in capsys.readouterr().err

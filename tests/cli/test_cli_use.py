@@ -9,7 +9,9 @@ import sys
 import numpy as np
 import pytest
 import safetensors.numpy
-from command_helpers import fails
+from command_helpers import done, fails
+from file_helpers import write, written
+from sklearn.pipeline import make_pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, __version__, explain, load, save
 from skellipsoid.cli import main
@@ -68,8 +70,7 @@ def test_predict_answers_each_line_at_once_on_a_terminal(saved, capsys, monkeypa
 
 def predicted(folder, lines, give_input, capsys, *options):
     give_input("\n".join(lines))
-    assert main(["predict", "--model", str(folder), *options]) == 0
-    return capsys.readouterr().out.splitlines()
+    return done(capsys, "predict", "--model", folder, *options).splitlines()
 
 
 def test_scores_stand_beside_the_label(saved, texts, open_texts, give_input, capsys):
@@ -100,9 +101,7 @@ def test_messages_that_cannot_be_read_are_named(saved, texts, give_input, capsys
 
 def test_the_nearest_training_texts_are_the_reason(tiny_model, table, texts, labels, tmp_path, give_input, capsys):
     folder, lines = tmp_path / "with texts", [texts[5].upper(), "rain\ttomorrow"]
-    words = ["--data", table, "--model-name", tiny_model, "--save", folder, "--keep-texts", "--quiet"]
-    assert main(["train", *map(str, words)]) == 0
-    capsys.readouterr()
+    done(capsys, "train", "--data", table, "--model-name", tiny_model, "--save", folder, "--keep-texts", "--quiet")
     why = explain(load(folder), lines, n_axes=0, n_neighbors=2)
     assert why.neighbor_1[0] == texts[5]
     for line, text, i in zip(predicted(folder, lines, give_input, capsys, "--explain"), lines, (0, 1), strict=True):
@@ -119,8 +118,6 @@ def test_the_nearest_training_texts_are_the_reason(tiny_model, table, texts, lab
 def test_scores_of_a_model_that_held_nothing_out_and_has_numbers_for_classes(
     tiny_model, texts, labels, tmp_path, give_input, capsys
 ):
-    from sklearn.pipeline import make_pipeline
-
     # Two copies of one text for each class: of no class a text can be left out.
     codes = np.unique(labels, return_inverse=True)[1]
     firsts = np.repeat(np.unique(codes, return_index=True)[1], 2)
@@ -133,10 +130,8 @@ def test_scores_of_a_model_that_held_nothing_out_and_has_numbers_for_classes(
     fields = predicted(tmp_path / "model", ["alarm"], give_input, capsys, "--scores")[0].split("\t")
     assert (len(fields), fields[3]) == (6, "")
     # The labels of a file are text, those of this model numbers.
-    path = tmp_path / "test.tsv"
-    path.write_text("".join(f"{text}\t{code}\n" for text, code in zip(texts, codes, strict=True)) + "a joke\t9\n")
-    assert main(["evaluate", "--model", str(tmp_path / "model"), "--data", str(path), "--quiet"]) == 0
-    out = capsys.readouterr().out
+    path = write(tmp_path, written([*zip(texts, codes, strict=True), ("a joke", 9)], "\t"), "test.tsv")
+    out = done(capsys, "evaluate", "--model", tmp_path / "model", "--data", path, "--quiet")
     assert "33 texts, 1 of them open, because the model does not know the label '9' (1)" in out
     truth = np.append(codes, -1)
     report = open_set_report(truth, pipeline.predict([*texts, "a joke"]), labels=range(4), zero_division=np.nan)
@@ -179,7 +174,6 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_trained(
 
 
 def test_a_model_that_cannot_be_used_is_one_sentence(tmp_path, saved, table, capsys):
-    assert fails(capsys, "predict", "--model", tmp_path / "missing").startswith("skellipsoid: There is no folder")
     assert "There is no folder" in fails(capsys, "evaluate", "--model", tmp_path / "missing", "--data", table)
     assert "is not a saved model: it holds no skellipsoid.json" in fails(capsys, "predict", "--model", tmp_path)
     X = np.random.default_rng(0).normal(size=(20, 2))
@@ -216,6 +210,10 @@ NO_RATE = "argument --rejection-rate: '{}' is not a proportion; use a number fro
         ("", "skellipsoid: error: a command is missing\n"),
         ("teach", "skellipsoid: error: there is no command 'teach'\n"),
         ("lear", "skellipsoid: error: there is no command 'lear'; did you mean learn?\n"),
+        ("set-limit", "it is now set-threshold"),
+        ("train --dta x", "there is no option --dta; did you mean --data?"),
+        ("train --over", "there is no option --over; did you mean --overwrite?"),  # no abbreviation
+        ("train --zzz", "there is no option --zzz\n"),
         ("train", "the following arguments are required: --data, --save"),
         ("demo --data", "argument --data: expected one argument"),
         ("demo --seed 1.5", "argument --seed: '1.5' is not a seed; use a whole number from 0 to 4294967295"),
@@ -223,6 +221,7 @@ NO_RATE = "argument --rejection-rate: '{}' is not a proportion; use a number fro
         *((f"train --rejection-rate {rate}", NO_RATE.format(rate)) for rate in ("1", "nan", "5%")),
         ("set-threshold --model m --open-share 20", "argument --open-share: "),
         ("train --finetune all", "argument --finetune: invalid choice: 'all'"),
+        ("train --finetune haed", "did you mean head?"),
         ("evaluate --plot x.doc", "argument --plot: 'x.doc' names no format; use a name that ends in .pdf, .png, .svg"),
         ("evaluate --plot no/such/x.png", "argument --plot: there is no folder 'no/such' for 'no/such/x.png'; create"),
     ],

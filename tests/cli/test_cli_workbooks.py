@@ -1,19 +1,19 @@
 """The loop of labels by workbooks: what is written, what comes back, and which message each label is of."""
 
 import json
-import shutil
 import warnings
 
 import numpy as np
 import pytest
 import xlsxwriter
+from command_helpers import done, refuses
+from file_helpers import write
 from office import converted, fill_in
 
 from skellipsoid import learn_from_traffic, load, save
 from skellipsoid._text_files.match_log import LabelledLog, checked_match, digest, match_log
 from skellipsoid._text_files.read import read_file, read_rows
 from skellipsoid._text_files.workbooks.write_workbook import Sheet, write_workbook
-from skellipsoid.cli import main
 
 HOSTILE = [
     *("007", "1/3", "=1+1", "TRUE", "a\tb c", "nul\0here", "'=1+1", "+49 171 1234567", "-1", "@me", "two\nlines"),
@@ -21,12 +21,6 @@ HOSTILE = [
     *("half \ud83d emoji", "not \ufffe a \uffff letter", "x" * 40_000, "http://example.org", '"quoted", she said'),
     "nbsp\xa0here",
 ]
-
-
-@pytest.fixture
-def folder(saved, tmp_path):
-    """A model that may be replaced."""
-    return shutil.copytree(saved, tmp_path / "model")
 
 
 @pytest.fixture
@@ -71,8 +65,8 @@ def test_every_message_of_a_workbook_is_found_to_the_letter(kind, log, tmp_path)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_learn_takes_the_labels_of_a_workbook(folder, log, texts, labels, tmp_path, capsys):
     review = tmp_path / "review.xlsx"
-    words = ["--model", str(folder), "--quiet"]
-    assert main(["review", *words, "--data", str(log.path), "-n", "99", "--save", str(review)]) == 0
+    words = ["--model", folder, "--quiet"]
+    done(capsys, "review", *words, "--data", log.path, "-n", 99, "--save", review)
     table = read_file(review, "message", "label", is_partial=True)
     truth = dict(zip(texts, labels, strict=True))
     shown = match_log(table, log).texts
@@ -82,12 +76,10 @@ def test_learn_takes_the_labels_of_a_workbook(folder, log, texts, labels, tmp_pa
     rest = [text for text in log.texts if text not in shown]  # equal to others by the text model
     y = np.array([*(truth.get(text, "-1") for text in shown), *[None] * len(rest)], dtype=object)
     wanted = learn_from_traffic(model, [*shown, *rest], y, sample_weight=[*weights, *[1] * len(rest)])
-    content = review.read_bytes()
-    assert main(["review", *words, "--data", str(log.path), "--save", str(review)]) == 2
-    assert "labels, which --save would overwrite" in capsys.readouterr().err
-    assert review.read_bytes() == content
-    assert main(["learn", *words, "--data", str(review), "--log", str(log.path)]) == 0
-    found, out = load(folder), capsys.readouterr().out.splitlines()
+    said = refuses(capsys, tmp_path, "review", *words, "--data", log.path, "--save", review)
+    assert "labels, which --save would overwrite" in said
+    out = done(capsys, "learn", *words, "--data", review, "--log", log.path).splitlines()
+    found = load(folder)
     n_open = [truth.get(text, "-1") for text in shown].count("-1")
     learned = f"Learned {len(shown)} messages, {n_open} of them open, beside {len(rest)} without a label. The model"
     assert out[0].startswith(learned)
@@ -101,20 +93,16 @@ def test_learn_takes_the_labels_of_a_workbook(folder, log, texts, labels, tmp_pa
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_messages_that_a_spreadsheet_changed_are_named(folder, tmp_path, capsys):
-    log, sheet = tmp_path / "log.csv", tmp_path / "sheet.csv"
     messages = ["show my balance", "+491711234567", "0012", "wake me at six", "dim the lamp"]
-    log.write_text("\n".join(["message", *messages]), encoding="utf-8")
-    sheet.write_text("message;label\nshow my balance;-1\n491711234567;-1\n12;-1\nwake me at six;-1\n", encoding="utf-8")
-    words = ["learn", "--model", str(folder), "--data", str(sheet), "--log", str(log), "--quiet"]
-    before = (folder / "skellipsoid.json").read_bytes()
-    assert main(words) == 2
-    error = capsys.readouterr().err
+    log = write(tmp_path, "\n".join(["message", *messages]), "log.csv")
+    rows = "message;label\nshow my balance;-1\n491711234567;-1\n12;-1\nwake me at six;-1\n"
+    sheet = write(tmp_path, rows, "sheet.csv")
+    words = ["learn", "--model", folder, "--data", sheet, "--log", log, "--quiet"]
+    error = refuses(capsys, folder, *words)
     assert f"2 messages of {str(sheet)!r} are not in the log {str(log)!r}: line 3 '491711234567'" in error
     assert "(nearest there: '+491711234567'), line 4 '12' (nearest there: '0012'); correct them, or pass --yes" in error
-    assert (folder / "skellipsoid.json").read_bytes() == before
-    assert main([*words, "--yes"]) == 0
     # The two numbers cannot be read by this model, and are two messages.
-    assert capsys.readouterr().out.startswith("Learned 4 messages, 4 of them open, beside 3 without a label.")
+    assert done(capsys, *words, "--yes").startswith("Learned 4 messages, 4 of them open, beside 3 without a label.")
     # With digests they are found, and what a cell says is compared.
     lines = [f"{cell};-1;{digest(text)}" for cell, text in zip([messages[0], "bye", "12"], messages, strict=False)]
     sheet.write_text("\n".join(["message;label;digest", *lines]), encoding="utf-8")
@@ -123,10 +111,9 @@ def test_messages_that_a_spreadsheet_changed_are_named(folder, tmp_path, capsys)
         found = checked_match(read_file(sheet, "message", "label"), sheet, labelled_log(log), asks=True)
         yes = checked_match(read_file(sheet, "message", "label"), sheet, labelled_log(log), asks=False)
     assert (found, yes) == ([messages[0], "", ""], messages[:3])
-    assert str(said[-2].message).startswith(
-        f"2 messages of {str(sheet)!r} are not what their digests say, and left out"
-    )
-    assert "line 3 'bye' (in the log: '+491711234567')" in str(said[-2].message)
+    told = str(said[-2].message)
+    assert told.startswith(f"2 messages of {str(sheet)!r} are not what their digests say, and left out")
+    assert "line 3 'bye' (in the log: '+491711234567')" in told
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -137,15 +124,15 @@ def test_groups_are_labelled_in_a_workbook(folder, texts, open_texts, tmp_path, 
     log, groups = tmp_path / "log.txt", tmp_path / "groups.xlsx"
     moments = ("please", "now", "in the hall", "early")
     log.write_text("".join(f"{text} {word}\n" for text in [*texts, *open_texts] for word in moments))
-    words = ["--model", str(tmp_path / "all open"), "--quiet"]
-    assert main(["traffic", *words, "--data", str(log), "--save", str(groups)]) == 0
+    words = ["--model", tmp_path / "all open", "--quiet"]
+    done(capsys, "traffic", *words, "--data", log, "--save", groups)
     table, members = (read_file(groups, "group", "label", sheets=[name]) for name in ("groups", "members"))
     assert table.rows
     assert set(table.named_cells("members")) == {"members"}
     assert set(members.named_cells("group")) == set(table.named_cells("group"))
     fill_in(groups, ["new_class", *["-1: none of these"] * (len(table.rows) - 1)], "C")
-    assert main(["add", *words, "--data", str(groups)]) == 0
-    assert f"A label is given to {len(members.rows)} of the {len(members.rows)} texts of" in capsys.readouterr().out
+    said = done(capsys, "add", *words, "--data", groups)
+    assert f"A label is given to {len(members.rows)} of the {len(members.rows)} texts of" in said
     assert "new_class" in load(tmp_path / "all open").classes_
 
 
@@ -156,20 +143,17 @@ def test_predictions_are_written_to_a_workbook(folder, tmp_path, capsys):
         sheet = workbook.add_worksheet()
         for i, row in enumerate([("ticket", "text"), (7, "show my balance"), (8, ""), (9, "=dim the lamp")]):
             sheet.write_row(i, 0, row) if i < 3 else [sheet.write_string(i, j, str(cell)) for j, cell in enumerate(row)]
-    words = ["predict", "--model", str(folder), "--data", str(path), "--quiet"]
-    assert main([*words, "--save", str(answers)]) == 0
+    words = ["predict", "--model", folder, "--data", path, "--quiet"]
+    done(capsys, *words, "--save", answers)
     table = read_file(answers, "text", "answer")
     assert table.names == ["ticket", "text", "answer", "margin", "p_value", "nearest_class"]
     assert [row[:2] for row in table.rows] == [["7", "show my balance"], ["8", ""], ["9", "=dim the lamp"]]
     assert table.named_cells("answer") == load(folder).predict(["show my balance", "", "=dim the lamp"]).tolist()
-    content = path.read_bytes()
     for wrong, sentence in (
-        ([*words, "--save", str(path)], "is the file of --data, which it would replace"),
-        ([*words, "--save", "answers.csv"], "does not end in .xlsx"),
-        ([*words, "--keep-columns"], "pass --save with a .xlsx"),
+        (["--save", path], "is the file of --data, which it would replace"),
+        (["--save", "answers.csv"], "does not end in .xlsx"),
+        (["--keep-columns"], "pass --save with a .xlsx"),
     ):
-        assert main(wrong) == 2
-        assert sentence in capsys.readouterr().err
-    assert main([*words, "--keep-columns", "--out", str(tmp_path / "out")]) == 0
+        assert sentence in refuses(capsys, tmp_path, *words, *wrong)
+    done(capsys, *words, "--keep-columns", "--out", tmp_path / "out")
     assert read_file(tmp_path / "out" / "log.xlsx", "text").rows == table.rows
-    assert path.read_bytes() == content

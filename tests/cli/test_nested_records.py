@@ -14,9 +14,7 @@ def lines(path, *records):
 def test_paths_of_elasticsearch(tmp_path):
     hit = {"_source": {"event": {"message": "hi"}, "intent": "greet"}, "fields": {"event.nlu.message": ["hi"]}}
     path = lines(tmp_path / "es.jsonl", hit, hit)
-    with pytest.raises(
-        ValueError, match=r"holds a dict in line 1, .*; name a path into it instead, such as '_source\.ev"
-    ):
+    with pytest.raises(ValueError, match=r"a dict in line 1, .*; name a path into it instead, such as '_source\.ev"):
         texts_of(path, text_column="_source")
     assert texts_of(path, text_column="_source.event.message") == (["hi", "hi"], [])
     assert texts_of(path, text_column="fields.event.nlu.message") == (["hi", "hi"], [])
@@ -28,9 +26,7 @@ def test_paths_of_elasticsearch(tmp_path):
 def test_a_path_into_one_record_of_a_list_counts_the_others(tmp_path):
     said = [{"said": {"text": text}, "intent": "greet"} for text in ("hi", "hey", "hello")]
     path = lines(tmp_path / "export.jsonl", {"utterances": said})
-    with pytest.raises(
-        ValueError, match=r"'utterances\.0\.said\.text' takes one of the 3 objects of the list 'utterances'"
-    ):
+    with pytest.raises(ValueError, match=r"'utterances\.0\.said\.text' takes one of the 3 objects of the list 'u"):
         read(path, "utterances.0.said.text", "utterances.0.intent")
     with pytest.raises(ValueError, match=r"1 'utterances' \(a list\)"):
         read(path)

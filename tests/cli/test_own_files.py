@@ -3,7 +3,9 @@
 import csv
 import json
 
+import pandas as pd
 import pytest
+from command_helpers import fails
 from file_helpers import ROWS, guessed, numbers_of, read, texts_of, write, written
 from operator_helpers import calls
 
@@ -24,7 +26,6 @@ def test_a_header_of_two_columns_is_no_text(tmp_path):
 
 
 def test_what_excel_and_pandas_write(tmp_path):
-    pandas = pytest.importorskip("pandas")
     said = guessed("'message'", "'category'")
     semicolons = written(TICKETS, ";", lineterminator="\r\n")
     assert read(write(tmp_path, semicolons.encode("utf-8-sig"))) == (ROWS, said)
@@ -34,7 +35,7 @@ def test_what_excel_and_pandas_write(tmp_path):
     western = f"{str(path)!r} is not UTF-8 and is read as Windows-1252; if letters are wrong, save it as UTF-8 (in "
     assert read(path) == (ROWS, [f"{western}Excel: 'CSV UTF-8'), or name its encoding with --encoding.", *said])
     assert read(write(tmp_path, 'text, label\nhi, "a"\n"so, hi", b\n')) == ([("hi", "a"), ("so, hi", "b")], [])
-    frame = pandas.DataFrame(TICKETS[1:], columns=TICKETS[0])
+    frame = pd.DataFrame(TICKETS[1:], columns=TICKETS[0])
     frame.to_csv(path)  # with its index
     assert read(path) == (ROWS, said)
     frame[["message", "category"]].to_csv(path, sep="\t", index=False, quoting=csv.QUOTE_ALL)
@@ -106,9 +107,8 @@ def test_what_is_not_clear_is_one_sentence_with_the_columns(tmp_path, names, opt
 
 
 def test_rows_without_a_text_or_a_label_are_left_out_and_numbered(tmp_path):
-    path = write(
-        tmp_path, written([*TICKETS, ("", "", "", ""), (1, 2, "no label", ""), (1, 2, "", "alarm"), (1, 2, " ", "x")])
-    )
+    more = [("", "", "", ""), (1, 2, "no label", ""), (1, 2, "", "alarm"), (1, 2, " ", "x")]
+    path = write(tmp_path, written([*TICKETS, *more]))
     rows, said = read(path)
     assert rows == ROWS
     assert said[0] == f"line 6 of {str(path)!r} is empty and is left out."
@@ -138,16 +138,11 @@ def test_what_programs_write_for_a_missing_label_is_no_class(tmp_path, marker):
     assert numbers_of(path, "1", "2") == ([1, 3, 5], "line")
 
 
-@pytest.mark.parametrize("written_", ["pandas", "text"])
-def test_labels_that_pandas_lost_are_left_out(tmp_path, written_):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"text": ["hi", "ho", "he"], "label": [1, float("nan"), 2]})
-    path = tmp_path / "mine.csv"
-    if written_ == "text":
-        frame.astype(str).to_csv(path, index=False)  # "1.0", "nan", "2.0"
-    else:
-        frame.to_csv(path, index=False, na_rep="NaN")
-    assert read(path)[0] == [("hi", "1"), ("he", "2")]
+def test_labels_that_pandas_lost_are_left_out(tmp_path):
+    frame = pd.DataFrame({"text": ["hi", "ho", "he"], "label": [1, float("nan"), 2]})
+    for each in (frame, frame.astype(str)):  # "1.0", "nan", "2.0"
+        each.to_csv(tmp_path / "mine.csv", index=False, na_rep="NaN")
+        assert read(tmp_path / "mine.csv")[0] == [("hi", "1"), ("he", "2")]
 
 
 @pytest.mark.parametrize(
@@ -198,10 +193,9 @@ def test_an_encoding_that_is_not_utf_8_can_be_named(tmp_path, encoding, texts):
 # Tools of annotation
 
 
-def test_a_column_of_no_file_is_refused(tiny_command, capsys):
-    assert tiny_command(["demo", "alarm", "--label-column", "intent"]) == 2
+def test_a_column_of_no_file_is_refused(capsys):
     sentence = "--label-column names a column of the file of --data; pass --data, or leave it out."
-    assert capsys.readouterr().err == f"skellipsoid: {sentence}\n"
+    assert fails(capsys, "demo", "alarm", "--label-column", "intent") == f"skellipsoid: {sentence}\n"
 
 
 def test_half_an_emoji_deep_in_a_record_is_replaced(tmp_path):
@@ -211,10 +205,8 @@ def test_half_an_emoji_deep_in_a_record_is_replaced(tmp_path):
     assert "half an emoji" in said[0]
 
 
-def test_an_encoding_that_is_unknown_or_wrong_is_named(tmp_path):
+def test_an_encoding_that_is_wrong_is_named(tmp_path):
     path = write(tmp_path, "héllo\tgreet\n".encode("cp1252"), "mine.tsv")
-    with pytest.raises(ValueError, match="--encoding 'klingon' is not known"):
-        read(path, encoding="klingon")
     with pytest.raises(ValueError, match=r"Line 1 .* cannot be read as --encoding ascii says"):
         read(path, encoding="ascii")
 
