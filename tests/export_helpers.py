@@ -39,9 +39,13 @@ def remedy(model, *, is_ours=True):
     return f"so the model itself is loaded, which takes longer; {what}.\n"
 
 
+def manifest_of(folder):
+    return json.loads((folder / MANIFEST).read_bytes())
+
+
 def changed_manifest(folder, **changes):
     """Change the manifest of an export, and its hash, as another hand would; ``...`` removes."""
-    manifest = json.loads((folder / MANIFEST).read_bytes()) | changes
+    manifest = manifest_of(folder) | changes
     del manifest["manifest_sha256"]
     kept = {name: value for name, value in manifest.items() if value is not ...}
     (folder / MANIFEST).write_bytes(manifest_bytes(kept))
@@ -50,6 +54,6 @@ def changed_manifest(folder, **changes):
 def replaced(folder, name, content):
     """Replace a file of a model, and its hash in the manifest, as an attacker would."""
     (folder / name).write_bytes(content)
-    manifest = json.loads((folder / MANIFEST).read_bytes())
+    manifest = manifest_of(folder)
     sizes = manifest["sizes"] | {name: len(content)}
     changed_manifest(folder, sha256=manifest["sha256"] | {name: hashlib.sha256(content).hexdigest()}, sizes=sizes)

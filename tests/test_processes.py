@@ -14,7 +14,15 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="torchrun needs libuv there"),
 ]
 
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+
+def torchrun(environment, *words, cwd=None):
+    """Run a script in two processes."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *map(str, words)]
+    environment = environment | {"HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+
+
 #: What each process of torchrun runs: gradients of one batch, then whole fits.
 SCRIPT = """
 import sys
@@ -66,15 +74,7 @@ def trained(build_model, texts, tmp_path_factory, fresh_environment):
     model = build_model(folder / "model", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     np.save(folder / "rows.npy", np.random.default_rng(0).normal(size=(13, 6)).astype(np.float32))
     (folder / "script.py").write_text(SCRIPT)
-    done = subprocess.run(
-        [*TORCHRUN, str(folder / "script.py"), str(folder), str(model), *texts],
-        env=fresh_environment() | {"HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
+    torchrun(fresh_environment(), folder / "script.py", folder, model, *texts)
     return [np.load(folder / f"{rank}.npz") for rank in range(2)], model, folder
 
 
@@ -117,16 +117,7 @@ def test_two_processes_train_the_encoder_of_one(loss, trained, texts):
 
 def test_the_script_of_the_guide_trains_an_encoder(minilm, tmp_path, fresh_environment):
     script = Path(__file__).parents[1] / "docs" / "guide" / "train_by_processes.py"
-    done = subprocess.run(
-        [*TORCHRUN, str(script)],
-        cwd=tmp_path,
-        env=fresh_environment() | {"HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
+    torchrun(fresh_environment(), script, cwd=tmp_path)
     assert load(tmp_path / "my-encoder").transform(["where is my parcel"]).shape == (1, 384)
 
 

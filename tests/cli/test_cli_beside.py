@@ -1,11 +1,10 @@
 """Promise: with an export beside a model predict answers the same, and starts without torch and scikit-learn."""
 
-import json
 import sys
 
 import pytest
 from command_helpers import done, fails
-from export_helpers import ANSWER, MANIFEST, changed_manifest, remedy, run
+from export_helpers import ANSWER, changed_manifest, manifest_of, remedy, run
 
 RUN = "import sys; from skellipsoid.cli import main; status = main(sys.argv[1:])\n"
 #: Lines that are odd in one way each.
@@ -73,7 +72,7 @@ def test_files_are_answered_in_the_same_way(name, content, options, only_export,
 
 def test_who_writes_the_export_alone_decides_no_answer(model, predict_one, capsys):
     """An export with other answers that says it was made of this model, with a right hash of its own."""
-    answers = json.loads((model / "onnx" / MANIFEST).read_bytes())["answers"]
+    answers = manifest_of(model / "onnx")["answers"]
     changed_manifest(model / "onnx", answers=answers | {"values": ["forged"] * len(answers["values"])})
     note = f"skellipsoid: The export in {str(model / 'onnx')!r} is not the one that the model names, {remedy(model)}"
     assert predict_one(model) == (0, ANSWER, note)

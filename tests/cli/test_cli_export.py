@@ -1,13 +1,12 @@
 """Promise: the command export writes beside a model or elsewhere, completely or not at all."""
 
-import json
 import re
 import shutil
 
 import numpy as np
 import pytest
 from command_helpers import fails, refuses
-from export_helpers import MANIFEST, changed_manifest, content_of, run
+from export_helpers import MANIFEST, changed_manifest, content_of, manifest_of, run
 
 from skellipsoid import SupConTextEncoder, load, save
 from skellipsoid_runtime import OnnxPipeline
@@ -22,9 +21,9 @@ def test_another_folder_and_integers(model, tmp_path, texts, capsys):
     assert len(OnnxPipeline(target).predict(texts)) == len(texts)
     refusal = f"{str(target)!r} holds an exported model; overwrite it, or export into a new folder."
     assert fails(capsys, *words) == f"skellipsoid: {refusal}\n"
-    assert json.loads((target / MANIFEST).read_bytes())["quantized"] is True
+    assert manifest_of(target)["quantized"] is True
     assert run(capsys, *words, "--overwrite")[0] == 0
-    assert json.loads((target / MANIFEST).read_bytes())["quantized"] is False
+    assert manifest_of(target)["quantized"] is False
     np.testing.assert_array_equal(OnnxPipeline(target).predict(texts), load(model).predict(texts))
 
 

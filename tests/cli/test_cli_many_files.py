@@ -7,7 +7,7 @@ import time
 
 import pandas as pd
 import pytest
-from command_helpers import fails
+from command_helpers import done, fails
 
 from skellipsoid import SupConTextEncoder
 from skellipsoid.cli import main
@@ -25,21 +25,20 @@ def parts(tmp_path, texts):
 
 
 @pytest.fixture
-def answer(saved, parts, tmp_path):
-    """Answer the files into a folder: ``answer(*options)``."""
-    command = ["predict", "--model", saved, "--data", parts, "--text-column", "text", "--out", tmp_path / "out"]
-    return lambda *options: main([str(word) for word in (*command, *options)])
+def words(saved, parts, tmp_path):
+    """Words of the command that answers the files into a folder."""
+    return ["predict", "--model", saved, "--data", parts, "--text-column", "text", "--out", tmp_path / "out"]
 
 
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_run_goes_on_with_files_that_are_new_or_changed(answer, parts, tmp_path, capsys):
+def test_a_run_goes_on_with_files_that_are_new_or_changed(words, parts, tmp_path, capsys):
     out, path = tmp_path / "out", parts.parent / "part-2.parquet"
     (parts.parent / "part-3.parquet").write_bytes((parts.parent / "part-0.parquet").read_bytes())
     pd.DataFrame({"text": ["wake me at six"]}).to_parquet(path)
-    assert answer("--json") == 0
+    done(capsys, *words, "--json")
     before = {path.name: path.stat().st_mtime_ns for path in out.glob("part-*")}
     (out / "part-1.parquet.jsonl").unlink()
     # Of the same size and time, but of another content; and of another time, but of the same content.
@@ -49,36 +48,32 @@ def test_a_run_goes_on_with_files_that_are_new_or_changed(answer, parts, tmp_pat
     assert path.stat().st_size == size
     later = time.time() + 10
     os.utime(parts.parent / "part-3.parquet", (later, later))
-    assert answer("--json") == 0
     said = f"The predictions for 2 files are in {out}; 2 had their predictions already\n"
-    assert capsys.readouterr().out.endswith(said)
+    assert done(capsys, *words, "--json").endswith(said)
     after = {path.name: path.stat().st_mtime_ns for path in out.glob("part-*")}
     assert {name for name in before if before[name] != after[name]} == {"part-1.parquet.jsonl", "part-2.parquet.jsonl"}
     # A file that is as it was before the last run has its answers of the first one no more.
     for text in ("wake me at ten", "wake me at six"):
         pd.DataFrame({"text": [text]}).to_parquet(path)
-        assert answer("--json") == 0
+        done(capsys, *words, "--json")
         record = json.loads((out / "part-2.parquet.jsonl").read_text(encoding="utf-8"))
         assert (list(record), record["text"]) == (["label", "text"], text)
 
 
 @pytest.mark.parametrize("damage", ["cut", "edited", "without a record"])
-def test_answers_that_are_not_as_they_were_written_are_refused(damage, answer, tmp_path, capsys):
-    assert answer() == 0
+def test_answers_that_are_not_as_they_were_written_are_refused(damage, words, tmp_path, capsys):
+    done(capsys, *words)
     path, record = tmp_path / "out" / "part-0.parquet.tsv", tmp_path / "out" / "predict.answered"
     content = path.read_bytes()
     if damage == "without a record":
         record.write_text("".join(record.read_text().splitlines(keepends=True)[2:]))
     else:
         path.write_bytes(content[:-30] if damage == "cut" else content[:-1] + b"x")
-    capsys.readouterr()
-    assert answer() == 2
-    assert capsys.readouterr().err == (
-        f"skellipsoid: {str(path)!r} is not as predict wrote it ({path.stat().st_size} bytes; it was cut off or "
-        "edited); remove it to predict its texts again, or move it elsewhere.\n"
-    )
+    found = f"is not as predict wrote it ({path.stat().st_size} bytes; it was cut off or edited)"
+    remedy = "remove it to predict its texts again, or move it elsewhere."
+    assert fails(capsys, *words) == f"skellipsoid: {str(path)!r} {found}; {remedy}\n"
     path.unlink()
-    assert answer() == 0
+    done(capsys, *words)
     assert path.read_bytes() == content
 
 
@@ -101,15 +96,15 @@ def test_files_that_cannot_be_told_apart_or_are_not_there_are_refused(saved, tmp
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_of_something_else_is_left_alone(answer, tmp_path, capsys):
+def test_a_folder_of_something_else_is_left_alone(words, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").touch()
-    assert answer() == 2
-    assert "is not empty, and holds no predictions of predict --out; choose a new folder." in capsys.readouterr().err
+    said = fails(capsys, *words)
+    assert "is not empty, and holds no predictions of predict --out; choose a new folder." in said
     assert names(tmp_path / "out") == ["mine.txt"]
 
 
-def test_an_interrupted_run_leaves_whole_files_alone(answer, texts, tmp_path, monkeypatch):
+def test_an_interrupted_run_leaves_whole_files_alone(words, texts, tmp_path, monkeypatch, capsys):
     transform = SupConTextEncoder.transform
 
     def interrupted(encoder, X):
@@ -118,18 +113,18 @@ def test_an_interrupted_run_leaves_whole_files_alone(answer, texts, tmp_path, mo
         return transform(encoder, X)
 
     monkeypatch.setattr(SupConTextEncoder, "transform", interrupted)
-    assert answer() == 130
+    assert main(list(map(str, words))) == 130
     assert names(tmp_path / "out") == ["part-0.parquet.tsv", "predict.answered", "predict.json"]
     monkeypatch.undo()
-    assert answer() == 0
+    done(capsys, *words)
     assert len(names(tmp_path / "out")) == 5
 
 
-def test_answers_of_another_model_are_not_mixed(answer, tmp_path, capsys):
-    assert answer() == 0
+def test_answers_of_another_model_are_not_mixed(words, tmp_path, capsys):
+    done(capsys, *words)
     request = tmp_path / "out" / "predict.json"
     request.write_text(request.read_text().replace('"model_sha256": "', '"model_sha256": "0'))
-    assert answer() == 2
-    assert re.search("--out '.*out' holds predictions of another model; choose a new folder", capsys.readouterr().err)
+    said = fails(capsys, *words)
+    assert re.search("--out '.*out' holds predictions of another model; choose a new folder", said)
     request.write_text("{")
-    assert answer() == 2
+    fails(capsys, *words)

@@ -3,7 +3,6 @@
 import errno
 import io
 import json
-import os
 import sys
 
 import numpy as np
@@ -144,21 +143,13 @@ def test_scores_of_a_model_that_held_nothing_out_and_has_numbers_for_classes(
 @pytest.mark.parametrize("command", ["train", "evaluate"])
 def test_a_table_that_cannot_be_used_is_one_sentence(tmp_path, saved, capsys, command):
     more = {"train": ["--save", tmp_path / "model"], "evaluate": ["--model", saved]}[command]
-    sentence = f"{str(tmp_path / 'missing.tsv')!r} cannot be read ({os.strerror(errno.ENOENT)})"
-    assert sentence in fails(capsys, command, "--data", tmp_path / "missing.tsv", *more)
     said = fails(capsys, command, "--data", tmp_path, *more)
     assert f"{str(tmp_path)!r} holds no training texts of a kind that" in said
-    path = tmp_path / "table.tsv"
-    for content, sentence in [
-        (b"wake me\talarm\nlights off\n", f"Line 2 of {str(path)!r} is 'lights off' with 1 field, but line 1"),
-        ("wake me\talarm\n".encode("utf-16") + b"x", f"{str(path)!r} begins as UTF-16 text, but is damaged"),
-        (b"", f"{str(path)!r} holds no row with both a text and a label; give it texts"),
-    ]:
-        path.write_bytes(content)
-        assert sentence in fails(capsys, command, "--data", path, *more)
+    said = fails(capsys, command, "--data", write(tmp_path, ""), *more)
+    assert "mine.csv' holds no row with both a text and a label; give it texts" in said
     if command != "evaluate":
-        path.write_bytes(b"wake me\t-1\n")
-        assert "holds 1 texts, all labelled '-1'; give it texts of at" in fails(capsys, command, "--data", path, *more)
+        said = fails(capsys, command, "--data", write(tmp_path, "wake me\t-1\n", "open.tsv"), *more)
+        assert "holds 1 texts, all labelled '-1'; give it texts of at" in said
 
 
 @pytest.mark.parametrize("command", ["demo", "train"])
@@ -166,8 +157,6 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_trained(
     tmp_path, table, capsys, command, monkeypatch
 ):
     monkeypatch.setattr(SupConTextEncoder, "fit", lambda *given: pytest.fail("trained"))
-    existing = f"{str(tmp_path)!r} exists; pass --overwrite to replace a model that was saved there, or another folder."
-    assert existing in fails(capsys, command, "--data", table, "--save", tmp_path)
     below = table / "model"
     assert f"--save {str(below)!r} cannot be written" in fails(capsys, command, "--data", table, "--save", below)
     assert list(tmp_path.iterdir()) == [table]

@@ -9,9 +9,6 @@ from sklearn.preprocessing import StandardScaler
 
 import skellipsoid
 
-#: Kinds whose texts begin behind the position of the padding.
-POSITIONS_AFTER_PADDING = {"MPNet", "Roberta"}
-
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_exports(one_registry):
@@ -19,30 +16,10 @@ def quick_exports(one_registry):
 
 
 @pytest.fixture(scope="session")
-def build_kind(build_model, tmp_path_factory):
-    """Build a random text model of a kind: ``build_kind("MPNet")``; gives the folder."""
-
-    def build(kind):
-        # A DistilBERT names the width of its layers otherwise.
-        config = {"hidden_dim": 64} if kind == "DistilBert" else {}
-        return build_model(
-            tmp_path_factory.mktemp("models") / kind,
-            model_class=f"{kind}Model",
-            config_class=f"{kind}Config",
-            seed=1,
-            pad_token_id=1 if kind in POSITIONS_AFTER_PADDING else 0,
-            **config,
-        )
-
-    return build
-
-
-@pytest.fixture(scope="session")
 def pipeline(tiny_model, texts, labels):
     """A text Pipeline with a trained head, a scaler, kept texts, and a moved operating point."""
-    encoder = skellipsoid.SupConTextEncoder(
-        tiny_model, finetune="head", max_iter=3, keep_texts=True, max_length=24, random_state=0
-    )
+    settings = {"finetune": "head", "max_iter": 3, "keep_texts": True, "max_length": 24, "random_state": 0}
+    encoder = skellipsoid.SupConTextEncoder(tiny_model, **settings)
     classifier = skellipsoid.EllipsoidOpenSetClassifier(random_state=0)
     pipe = make_pipeline(encoder, StandardScaler(), classifier).fit(texts, labels)
     pipe[-1].offset_, pipe[-1].class_offsets_ = -0.1, np.array([0.0, 0.2, 0.0, -0.1])

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import onnx
 import pytest
-from export_helpers import changed_manifest, replaced
+from export_helpers import changed_manifest, manifest_of, replaced
 
 from skellipsoid_runtime import OnnxPipeline
 
@@ -59,8 +59,7 @@ def test_a_manifest_of_another_kind_or_form_is_refused(copied, changes, part):
     ids=lambda changes: f"{changes!s:.30}",
 )
 def test_settings_of_texts_have_bounds_before_a_text_is_read(copied, changes):
-    text = json.loads((copied / "skellipsoid_onnx.json").read_bytes())["text"]
-    changed_manifest(copied, text=text | changes)
+    changed_manifest(copied, text=manifest_of(copied)["text"] | changes)
     with pytest.raises(ValueError, match=r"cannot be used .*; do not trust it, and export it again") as caught:
         OnnxPipeline(copied)
     assert len(str(caught.value)) < 1000

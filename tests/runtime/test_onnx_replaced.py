@@ -1,16 +1,15 @@
 """An export that is replaced while it is opened: the answers are those of one model, under its own names."""
 
 import itertools
-import json
 import shutil
 
 import numpy as np
 import pytest
+from export_helpers import changed_manifest
 
 import skellipsoid
 import skellipsoid_runtime._folder
 import skellipsoid_runtime._pipeline
-from skellipsoid.persistence._folder import manifest_bytes
 from skellipsoid_runtime import OnnxPipeline
 
 NAMES = [["left", "right"], ["zulu", "alpha"]]
@@ -30,12 +29,10 @@ def exports(tmp_path_factory):
     return folders
 
 
-def put(source, target, **changes):
+def put(source, target):
     """Let an export take the place of another one, as ``export_onnx`` does."""
     copy = shutil.copytree(source, target.with_name("copy"))
-    manifest = json.loads((copy / "skellipsoid_onnx.json").read_bytes()) | {"exported": next(NUMBERS)} | changes
-    del manifest["manifest_sha256"]
-    (copy / "skellipsoid_onnx.json").write_bytes(manifest_bytes(manifest))
+    changed_manifest(copy, exported=next(NUMBERS))
     if target.exists():
         target.replace(target.with_name("before"))
     copy.replace(target)

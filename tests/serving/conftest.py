@@ -1,15 +1,13 @@
 """Two models that a server may change between, exported and saved."""
 
-import json
 import shutil
 
 import pytest
 import serve_helpers
+from export_helpers import changed_manifest, manifest_of
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, export_onnx, save
-from skellipsoid.persistence._folder import manifest_bytes
-from skellipsoid_runtime._folder import MANIFEST
 
 for name in ("fastapi", "uvicorn", "prometheus_client", "onnx", "onnxscript", "onnxruntime"):
     pytest.importorskip(name)
@@ -39,29 +37,12 @@ def exported(pipeline, tmp_path_factory, one_registry):
 
 
 @pytest.fixture(scope="session")
-def rewritten(exported):
-    """Copy the exported model with another manifest: ``rewritten(folder, change)``; gives the folder."""
-
-    def copy(folder, change):
-        shutil.copytree(exported, folder)
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        change(manifest)
-        del manifest["manifest_sha256"]
-        (folder / MANIFEST).write_bytes(manifest_bytes(manifest))
-        return folder
-
-    return copy
-
-
-@pytest.fixture(scope="session")
-def exported_later(rewritten, exported):
+def exported_later(exported):
     """Folder of the same model, whose classes have names in capitals."""
-
-    def change(manifest):
-        answers = manifest["answers"]
-        answers["values"] = [str(value).upper() for value in answers["values"]]
-
-    return rewritten(exported.with_name("second"), change)
+    folder = shutil.copytree(exported, exported.with_name("second"))
+    answers = manifest_of(folder)["answers"]
+    changed_manifest(folder, answers=answers | {"values": [value.upper() for value in answers["values"]]})
+    return folder
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import json
 import re
 import shutil
 import signal
@@ -13,10 +12,9 @@ from itertools import count
 from threading import Event
 
 import pytest
+from export_helpers import changed_manifest, manifest_of
 
 from skellipsoid import load, save
-from skellipsoid.persistence._folder import manifest_bytes
-from skellipsoid_runtime._folder import MANIFEST
 from skellipsoid_runtime.serve import Settings, _models
 from skellipsoid_runtime.serve._app import Service
 from skellipsoid_runtime.serve._models import Models
@@ -85,11 +83,9 @@ def test_a_model_that_cannot_be_loaded_is_not_taken(serve, pointer, exported, ex
         assert server.counter(named.format("first", version)) is None
 
 
-def test_a_model_that_fails_at_requests_gives_way_to_the_one_before(serve, pointer, rewritten, exported, texts):
-    def change(manifest):
-        manifest["text"]["max_length"] = 200  # its text model knows 64 positions
-
-    bad = rewritten(pointer.with_name("bad"), change)
+def test_a_model_that_fails_at_requests_gives_way_to_the_one_before(serve, pointer, exported, texts):
+    bad = shutil.copytree(exported, pointer.with_name("bad"))
+    changed_manifest(bad, text=manifest_of(bad)["text"] | {"max_length": 200})  # its text model knows 64 positions
     with serve(pointer, watch_seconds=0) as server:
         version = version_of(server)
         pointer.write_text(str(bad))
@@ -144,13 +140,10 @@ def test_the_model_before_is_kept_until_the_new_one_has_proved_itself(pointer, e
 
 
 def put(source, target, number):
-    """Put an export into a folder, with a manifest that no other one has; gives the classes of its version."""
+    """Put an export into a folder, with a manifest that no other one has."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(source, target)
-    manifest = json.loads((target / MANIFEST).read_bytes()) | {"exported": str(number)}
-    del manifest["manifest_sha256"]
-    (target / MANIFEST).write_bytes(manifest_bytes(manifest))
-    return {version_in(target): manifest["answers"]["values"][:-1]}
+    changed_manifest(target, exported=str(number))
 
 
 def test_a_model_that_is_replaced_all_the_time_is_not_taken(exported, exported_later, tmp_path, monkeypatch, caplog):
