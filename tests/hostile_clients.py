@@ -34,12 +34,6 @@ def memory(server, name="VmRSS"):
         return int(re.search(rf"^{name}:\s+(\d+) kB", file.read(), re.M)[1]) / 1024
 
 
-def reset(opened):
-    """Close a connection by a reset."""
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    opened.close()
-
-
 class Hostile:
     """Clients that do harm, each in a thread, until they are told to stop."""
 
@@ -90,7 +84,8 @@ class Hostile:
             body = json.dumps({"texts": ["wake me at six"] * 100}).encode()
             opened = opens()
             opened.sendall(HEAD + b"content-length: %d\r\n\r\n%s" % (len(body), body))
-            reset(opened)
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            opened.close()  # by a reset
 
     def unread(self, opens):
         opened = opens()

@@ -81,14 +81,8 @@ CX = {
     "intents/Loans/Loans.json": json.dumps({"displayName": "Loans"}),
     "intents/Loans/trainingPhrases/en.json": cx("a loan please"),
 }
-LUIS = {
-    "luis_schema_version": "3.2.0",
-    "culture": "en-us",
-    "utterances": [
-        {"text": "fly to paris", "intent": "BookFlight", "entities": []},
-        {"text": "a joke?", "intent": "None"},
-    ],
-}
+LUIS_TEXTS = [{"text": "fly to paris", "intent": "BookFlight", "entities": []}, {"text": "a joke?", "intent": "None"}]
+LUIS = {"luis_schema_version": "3.2.0", "culture": "en-us", "utterances": LUIS_TEXTS}
 CLU_TEXTS = [
     {"text": "read my mail", "intent": "Read", "language": "en-us", "dataset": "Train"},
     {"text": "lies die Post", "intent": "Read", "language": "de", "dataset": "Train"},
@@ -117,9 +111,8 @@ def read(path, **options):
         found = load_text_file(path, **options)
     is_cut = any(word in found.DESCR for word in ("left out", "not read", "not followed"))
     assert [(str(each.message), each.category) for each in said] == [(found.DESCR, LossWarning)] * is_cut
-    return list(zip(found.data.tolist(), found.target.tolist(), strict=True)), found.DESCR.removeprefix(
-        f"{str(path)!r}: "
-    )
+    rows = list(zip(found.data.tolist(), found.target.tolist(), strict=True))
+    return rows, found.DESCR.removeprefix(f"{str(path)!r}: ")
 
 
 def test_a_rasa_project(tmp_path):
@@ -127,7 +120,7 @@ def test_a_rasa_project(tmp_path):
         "data/nlu/nlu.yml": NLU,
         "data/nlu/old.md": MARKDOWN,
         "data/nlu/old.json": JSON,
-        "data/responses.yml": "nlu:\nresponses:\n  utter: &a\n  - text: *a\n".replace("nlu:\n", ""),
+        "data/responses.yml": "responses:\n  utter: &a\n  - text: *a\n",
         "domain.yml": "intents: [greet]\nintents: [bye]\n",
         "tests/test_stories.yml": "nlu:\n- intent: greet\n  examples: |\n    - of a test\n",
         "train_test_split/test_data.yml": "nlu: []\n",
@@ -178,17 +171,14 @@ def test_one_language_of_several(tmp_path):
         load_text_file(tmp_path / "plain.csv", language="en")
 
 
-def test_luis_and_clu(tmp_path):
-    folder = written(tmp_path, {"luis.json": LUIS, "clu/clu.json": json.dumps(CLU, indent=1)})
+def test_luis_clu_and_semantic_router(tmp_path):
+    routes = {"routes": [{"name": "chat", "utterances": ["hi", "hello"]}]}
+    folder = written(tmp_path, {"luis.json": LUIS, "clu/clu.json": json.dumps(CLU, indent=1), "router.json": routes})
+    assert read(folder / "router.json")[0] == [("hi", "chat"), ("hello", "chat")]
     assert read(folder / "luis.json")[0] == [("fly to paris", "BookFlight"), ("a joke?", "None")]
     assert read(folder / "clu", language="de")[0] == [("lies die Post", "Read")]
     with pytest.raises(ValueError, match="2 languages"):
         load_text_file(folder / "clu/clu.json")
-
-
-def test_semantic_router(tmp_path):
-    routes = {"routes": [{"name": "chat", "utterances": ["hi", "hello"]}]}
-    assert read(written(tmp_path, {"router.json": routes}) / "router.json")[0] == [("hi", "chat"), ("hello", "chat")]
 
 
 def test_fasttext(tmp_path):
@@ -203,10 +193,8 @@ def test_fasttext(tmp_path):
 
 def test_a_folder_of_classes(tmp_path):
     lines = written(tmp_path / "lines", {"greet.txt": "hey\nhello\n", "bye.txt": "see you\n", "notes.pdf": "?"})
-    assert read(lines) == (
-        [("see you", "bye"), ("hey", "greet"), ("hello", "greet")],
-        "a folder of classes, 2 intents, 3 texts of 2 files; each line a text; 1 file of another kind left out.",
-    )
+    note = "a folder of classes, 2 intents, 3 texts of 2 files; each line a text; 1 file of another kind left out."
+    assert read(lines) == ([("see you", "bye"), ("hey", "greet"), ("hello", "greet")], note)
     files = {f"news/{label}/{i}.txt": f"{label}\nis {i}" for label in ("a", "b") for i in range(2)}
     rows = [(f"{label}\nis {i}", label) for label in ("a", "b") for i in range(2)]
     note = "a folder of classes, 2 intents, 4 texts of 4 files; each file a text."

@@ -12,7 +12,7 @@ import pytest
 from export_helpers import damage, run
 from sklearn.pipeline import Pipeline
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, cli, save
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, cli, load, save
 from skellipsoid._onnx import export as _export
 from skellipsoid.cli import main
 from skellipsoid.cli._options import build_parser
@@ -48,12 +48,21 @@ def table(tmp_path, texts, labels):
 
 
 @pytest.fixture(scope="package")
-def saved(tiny_model, texts, labels, tmp_path_factory):
+def fit_model(tiny_model, texts, labels):
+    """Fit a Pipeline of the tiny text model to the 32 requests: ``fit_model(**settings)``."""
+
+    def fit(**settings):
+        encoder = SupConTextEncoder(tiny_model, random_state=0, **settings)
+        return Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=0))]).fit(texts, labels)
+
+    return fit
+
+
+@pytest.fixture(scope="package")
+def saved(fit_model, tmp_path_factory):
     """What ``train --save`` writes."""
     folder = tmp_path_factory.mktemp("cli") / "model"
-    encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=3, random_state=0, verbose=1)
-    pipeline = Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=0))])
-    save(pipeline.fit(texts, labels), folder)
+    save(fit_model(finetune="head", max_iter=3, verbose=1), folder)
     return folder
 
 
@@ -61,6 +70,21 @@ def saved(tiny_model, texts, labels, tmp_path_factory):
 def folder(saved, tmp_path):
     """A model that may be changed."""
     return shutil.copytree(saved, tmp_path / "model")
+
+
+@pytest.fixture
+def all_open(saved, tmp_path):
+    """A model that predicts that every text is open."""
+    model = load(saved)
+    model[-1].offset_ = 1e9
+    save(model, tmp_path / "model")
+    return model
+
+
+@pytest.fixture
+def messages(texts, open_texts):
+    """Texts of a log."""
+    return [f"{text} {word}" for text in [*texts, *open_texts] for word in ("please", "now", "in the hall", "early")]
 
 
 @pytest.fixture
@@ -98,12 +122,10 @@ def traced_once():
 
 
 @pytest.fixture(scope="package")
-def exported(tiny_model, texts, labels, tmp_path_factory, one_registry):
+def exported(fit_model, tmp_path_factory, one_registry):
     """A model that keeps its texts, with its export beside it."""
     folder = tmp_path_factory.mktemp("export") / "model"
-    encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=3, random_state=0, keep_texts=True)
-    pipeline = Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=0))])
-    save(pipeline.fit(texts, labels), folder)
+    save(fit_model(finetune="head", max_iter=3, keep_texts=True), folder)
     assert main(["export", "--model", str(folder)]) == 0
     return folder
 

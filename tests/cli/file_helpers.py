@@ -4,6 +4,8 @@ import csv
 import io
 import warnings
 
+import pytest
+
 from skellipsoid._text_files.read import read_log, read_table, read_texts
 from skellipsoid.cli._split import split_table
 
@@ -28,10 +30,8 @@ def written(rows, delimiter=",", **options):
 def guessed(text, label, header=1):
     """What is said where the columns are guessed."""
     line = f"line {header} is the header, " if header else ""
-    return [
-        f"{line}texts from column {text}, labels from column {label} (guessed; --text-column and --label-column choose "
-        "others)."
-    ]
+    choice = "guessed; --text-column and --label-column choose others"
+    return [f"{line}texts from column {text}, labels from column {label} ({choice})."]
 
 
 def noting(read, path, **options):
@@ -46,6 +46,12 @@ def read(path, text_column=None, label_column=None, **options):
     """Texts with their labels, and what is said about them."""
     found, said = noting(read_table, path, text_column=text_column, label_column=label_column, **options)
     return list(zip(found.texts.tolist(), found.labels.tolist(), strict=True)), said
+
+
+def refused(sentence, path, *columns, **options):
+    """Expect that ``read`` refuses a file, in such a sentence."""
+    with pytest.raises(ValueError, match=sentence):
+        read(path, *columns, **options)
 
 
 def numbers_of(path, text_column=None, label_column=None):

@@ -67,8 +67,7 @@ def test_each_text_is_read_once_however_a_log_is_cut(watch, name):
 
 
 def test_a_gap_is_said_and_a_state_of_before_is_read(watch, tmp_path):
-    log = tmp_path / "day.txt"
-    log.write_text("wake me\nat six\n", encoding="utf-8")
+    log = write(tmp_path, "wake me\nat six\n", "day.txt")
     assert watch(log) == (2, "")
     log.write_text("wake me\nat six\nand at nine\n", encoding="utf-8")
     n_read, notes = watch(log)

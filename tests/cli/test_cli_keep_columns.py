@@ -4,13 +4,13 @@ import csv
 import io
 import json
 
+import file_helpers
 import numpy as np
 import pandas as pd
 import pytest
 from command_helpers import done, fails
-from sklearn.pipeline import Pipeline
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, explain, load, save
+from skellipsoid import explain, load, save
 
 SCORES = ["answer", "margin", "p_value", "nearest_class"]
 ADDED = [*SCORES, "nearest_text", "nearest_text_label"]
@@ -23,18 +23,15 @@ ROWS = [
 
 
 @pytest.fixture(scope="module")
-def keeping(tiny_model, texts, labels, tmp_path_factory):
+def keeping(fit_model, tmp_path_factory):
     """A model that keeps its training texts."""
-    encoder = SupConTextEncoder(tiny_model, finetune="none", keep_texts=True, random_state=0)
     folder = tmp_path_factory.mktemp("keeping") / "model"
-    save(Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=0))]).fit(texts, labels), folder)
+    save(fit_model(finetune="none", keep_texts=True), folder)
     return folder
 
 
-def write(path, rows, delimiter=",", encoding="utf-8", **options):
-    with path.open("w", encoding=encoding, newline="") as file:
-        csv.writer(file, delimiter=delimiter, **options).writerows(rows)
-    return path
+def write(path, rows, delimiter=","):
+    return file_helpers.write(path.parent, file_helpers.written(rows, delimiter), path.name)
 
 
 def answered(capsys, model, path, *options):

@@ -17,14 +17,8 @@ def written(path, texts, labels, text="message"):
     return write(path.parent, file_helpers.written([(text, "label"), *rows], "\t"), path.name)
 
 
-COMMANDS = {
-    "set-threshold": ["--text-column", "message", "--label-column", "label"],
-    "traffic": ["--text-column", "message", "--label-column", "label"],
-    "evaluate": [],
-    "learn": [],
-    "add": [],
-    "add --yes": ["--yes"],
-}
+NAMED = ["--text-column", "message", "--label-column", "label"]
+COMMANDS = {"set-threshold": NAMED, "traffic": NAMED, "evaluate": [], "learn": [], "add": [], "add --yes": ["--yes"]}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -68,8 +62,8 @@ def annotated(path, rows):
     [("answer", ["accept", "reject"], "Prodigy"), ("status", ["Completed", "Discarded"], "Argilla")],
 )
 def test_marks_in_a_file_of_no_tool_count_for_nothing_and_are_said(tmp_path, name, values, tool):
-    path = tmp_path / "own.csv"  # the answers of a server to classes of these names; the tickets of a help desk
-    path.write_text(f"text,label,{name}\nwake me,alarm,{values[0]}\ndim it,light,{values[1]}\n", encoding="utf-8")
+    # The answers of a server to classes of these names; the tickets of a help desk.
+    path = write(tmp_path, f"text,label,{name}\nwake me,alarm,{values[0]}\ndim it,light,{values[1]}\n", "own.csv")
     rows, (said,) = read(path, "text", "label")
     assert rows == [("wake me", "alarm"), ("dim it", "light")]
     assert said.startswith(f"1 row of {str(path)!r} has {name} {values[1].lower()!r}, as {tool} marks a rejected label")
@@ -101,8 +95,7 @@ def test_rejected_labels_count_nowhere(folder, tmp_path, texts, labels, capsys):
 
 
 def test_a_label_column_may_be_called_so(tmp_path):
-    path = tmp_path / "own.csv"
-    path.write_text("text,answer\nwake me,accept\ndim it,reject\n", encoding="utf-8")
+    path = write(tmp_path, "text,answer\nwake me,accept\ndim it,reject\n", "own.csv")
     assert read(path, "text", "answer") == ([("wake me", "accept"), ("dim it", "reject")], [])
 
 

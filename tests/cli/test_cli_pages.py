@@ -9,25 +9,17 @@ from pathlib import Path
 import pytest
 from command_helpers import done, fails
 from file_helpers import write, written
-from sklearn.pipeline import Pipeline
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, add_classes, load, save
+from skellipsoid import add_classes, load, save
 from skellipsoid._core.pipelines import split_estimator
 from skellipsoid.cli import main
 from skellipsoid.cli._pages.page import write_page
 
 #: Messages that pages, tables or browsers might change.
 HOSTILE = [
-    "</script><script>document.title = 'run'</script>",
-    "<img src=x onerror=\"document.title = 'run'\">",
-    "turned \u202e gpj.exe",
-    "nul \x00 bell \x07",
-    "half \ud83d",
-    "a\nline\r\nbreak\tand  blanks ",
-    "=1+1",
-    "'-2",
-    "<!-- <script>",
-    "long " * 2000,
+    *("</script><script>document.title = 'run'</script>", "<img src=x onerror=\"document.title = 'run'\">"),
+    *("turned \u202e gpj.exe", "nul \x00 bell \x07", "half \ud83d", "a\nline\r\nbreak\tand  blanks ", "=1+1", "'-2"),
+    *("<!-- <script>", "long " * 2000),
 ]
 NAMES = ["__proto__", "constructor", "Größe", "a b", "<b>"]
 
@@ -105,9 +97,8 @@ def test_a_report_holds_the_figures_of_the_text(tiny_command, table, saved, text
     assert right == sorted(right)
 
 
-def test_a_page_names_the_nearest_training_text_of_each_candidate(tiny_model, texts, labels, open_texts, log, tmp_path):
-    encoder = SupConTextEncoder(tiny_model, finetune="none", keep_texts=True)
-    model = Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=0))]).fit(texts, labels)
+def test_a_page_names_the_nearest_training_text_of_each_candidate(fit_model, texts, labels, open_texts, log, tmp_path):
+    model = fit_model(finetune="none", keep_texts=True)
     save(add_classes(model, open_texts, ["music"] * len(open_texts)), tmp_path / "model")
     command = f"review --model {tmp_path / 'model'} --data {log} --text-column text -n 40 --save {tmp_path / 'a.html'}"
     assert main(command.split()) == 0

@@ -8,16 +8,8 @@ import numpy as np
 import pytest
 from command_helpers import done, fails, refuses
 from file_helpers import write, written
-from sklearn.pipeline import Pipeline
 
-from skellipsoid import (
-    EllipsoidOpenSetClassifier,
-    OpenShareMonitor,
-    SupConTextEncoder,
-    load,
-    save,
-    set_operating_point,
-)
+from skellipsoid import OpenShareMonitor, load, save, set_operating_point
 from skellipsoid._ellipsoid.changes.learned import find_trained
 from skellipsoid.cli import main
 
@@ -42,11 +34,10 @@ def labelled_log(log, texts, open_texts, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_training_texts_in_a_log_are_said(tiny_model, texts, labels, open_texts, tmp_path, capsys):
-    steps = [("enc", SupConTextEncoder(tiny_model, finetune="none")), ("clf", EllipsoidOpenSetClassifier())]
-    save(Pipeline(steps).fit(texts, labels), tmp_path / "model")
+def test_training_texts_in_a_log_are_said(fit_model, texts, labels, open_texts, tmp_path, capsys):
+    fitted = fit_model(finetune="none")
+    save(fitted, tmp_path / "model")
     lines = [*texts, *(f"{text} please" for text in texts), *open_texts]
-    fitted = load(tmp_path / "model")
     n, n_trained = len(lines), sum(find_trained(fitted[-1], fitted[:-1].transform(lines)) >= 0)
     assert len(texts) <= n_trained < n
     said = "messages are training samples: they count as labelled there, and say nothing of the others."

@@ -94,10 +94,9 @@ def test_of_two_changes_at_once_one_is_done_and_the_other_refused(
     (_, done, _), (_, out, err) = sorted(results)
     assert (sorted(result[0] for result in results), out) == ([0, 2], "")
     assert done.startswith(("Added", "The threshold moves", "Removed", "Merged"))
-    assert err == (
-        f"skellipsoid: The model in {str(folder)!r} was changed meanwhile, and this change is not written; run the "
-        "command again, to change the model as it is now.\n"
-    )
+    remedy = "run the command again, to change the model as it is now."
+    changed = f"The model in {str(folder)!r} was changed meanwhile, and this change is not written"
+    assert err == f"skellipsoid: {changed}; {remedy}\n"
     winner, loser = (one, other) if not results[0][0] else (other, one)
     both = state(folder)
     # The model is what the one that is done makes of the first model, and the other one can follow.
@@ -126,10 +125,8 @@ def test_a_training_that_replaces_a_model_and_a_change_of_it(first, folder, comm
     ((status, out, err),) = finish(training)
     beside = folder.with_name("model-2")
     assert (status, "The model is in" in out) == (2, False)
-    assert err == (
-        f"skellipsoid: {str(folder)!r} was changed during the training and is left alone; the model is in "
-        f"{str(beside)!r} instead, use it there or move it.\n"
-    )
+    left = f"{str(folder)!r} was changed during the training and is left alone"
+    assert err == f"skellipsoid: {left}; the model is in {str(beside)!r} instead, use it there or move it.\n"
     assert (folder / "skellipsoid.json").read_bytes() == changed
     assert len(state(beside)[0]) == 4
 

@@ -11,21 +11,6 @@ from skellipsoid import discover_classes, estimate_open_share, load, save
 from skellipsoid.cli import main
 
 
-@pytest.fixture
-def all_open(saved, tmp_path):
-    """A model that predicts that every text is open."""
-    model = load(saved)
-    model[-1].offset_ = 1e9
-    save(model, tmp_path / "model")
-    return model
-
-
-@pytest.fixture
-def messages(texts, open_texts):
-    """Texts of a log."""
-    return [f"{text} {word}" for text in [*texts, *open_texts] for word in ("please", "now", "in the hall", "early")]
-
-
 def test_texts_that_are_answered_open_are_grouped_in_files(all_open, messages, tmp_path, capsys, give_input):
     give_input("\n".join(messages))
     path = tmp_path / "groups.tsv"

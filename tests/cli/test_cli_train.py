@@ -6,10 +6,12 @@ import pickle
 import re
 import shutil
 import signal
+import sys
 
 import numpy as np
 import pytest
 from command_helpers import done, fails
+from embedding_helpers import embedded_texts
 from export_helpers import content_of
 from file_helpers import write, written
 
@@ -106,6 +108,22 @@ def test_the_rejection_rate_holds_on_texts_that_were_held_out(tiny_model, table,
     assert offsets[0.25] < offsets[0.75]
 
 
+@pytest.mark.parametrize("more", [["--report"], ["--report", "--rejection-rate", "0.1", "--finetune", "head"]])
+def test_each_text_is_embedded_once_and_every_step_is_said(
+    more, tiny_model, table, texts, tmp_path, monkeypatch, capsys
+):
+    embedded = embedded_texts(monkeypatch)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert train(tiny_model, table, "--save", tmp_path / "model", *more) == 0
+    assert len(embedded) == len({*embedded}) >= len({*texts})
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("Checking", "Training"))]
+    assert said[0] == f"Checking {len(texts)} texts."
+    assert any(line.endswith("others.") for line in said)
+    assert f"Training on all {len(texts)} texts." in said
+    assert any(line.endswith("set the threshold.") for line in said) == ("--rejection-rate" in more)
+    assert load(tmp_path / "model").predict(["wake me at six"]).shape == (1,)
+
+
 def test_of_few_texts_nothing_is_promised(tiny_model, texts, labels, tmp_path, capsys):
     folder = tmp_path / "model"
     rows = [(text, label) for text, label in zip(texts, labels, strict=True) if label in ("alarm", "balance")]
@@ -187,10 +205,8 @@ def test_a_folder_that_appears_during_the_training_costs_no_training(
     assert tiny_command(["train", "--data", str(table), "--save", str(folder), *options]) == 2
     err = capsys.readouterr().err
     # A warning of few samples comes before it.
-    assert err.endswith(
-        f"skellipsoid: {str(folder)!r} appeared during the training and is left alone; the model is in {str(other)!r} "
-        "instead, use it there or move it.\n"
-    )
+    left = f"{str(folder)!r} appeared during the training and is left alone"
+    assert err.endswith(f"skellipsoid: {left}; the model is in {str(other)!r} instead, use it there or move it.\n")
     assert load(other)["clf"].random_state == 0
     if appears == "a model":
         assert load(folder).random_state == 99

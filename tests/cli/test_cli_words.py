@@ -6,6 +6,7 @@
 import shutil
 
 import pytest
+from file_helpers import write
 
 from skellipsoid.cli import main
 
@@ -24,8 +25,7 @@ ODD = {
 def test_each_command_that_reads_a_file_names_options_that_it_has(odd, said, saved, options_of, tmp_path, capsys):
     """The odd files and options go through all commands that can raise what is said of them."""
     shutil.copytree(saved, tmp_path / "model")
-    path = tmp_path / "log.csv"
-    path.write_text("message,label\nwake me at six,alarm\nrain tomorrow,weather\n", encoding="utf-8")
+    path = write(tmp_path, "message,label\nwake me at six,alarm\nrain tomorrow,weather\n", "log.csv")
     if not odd:  # a few lines are of another encoding
         lines = [*("привет,свет\n".encode() for _ in range(28)), *[b"caf\xe9,alarm\n"] * 3]
         path.write_bytes(b"message,label\n" + b"".join(lines))

@@ -10,7 +10,7 @@ from command_helpers import done, refuses
 from file_helpers import write
 from office import converted, fill_in
 
-from skellipsoid import learn_from_traffic, load, save
+from skellipsoid import learn_from_traffic, load
 from skellipsoid._text_files.match_log import LabelledLog, checked_match, digest, match_log
 from skellipsoid._text_files.read import read_file, read_rows
 from skellipsoid._text_files.workbooks.write_workbook import Sheet, write_workbook
@@ -116,15 +116,11 @@ def test_messages_that_a_spreadsheet_changed_are_named(folder, tmp_path, capsys)
     assert "line 3 'bye' (in the log: '+491711234567')" in told
 
 
+@pytest.mark.usefixtures("all_open")
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_groups_are_labelled_in_a_workbook(folder, texts, open_texts, tmp_path, capsys):
-    model = load(folder)
-    model[-1].offset_ = 1e9
-    save(model, tmp_path / "all open")
-    log, groups = tmp_path / "log.txt", tmp_path / "groups.xlsx"
-    moments = ("please", "now", "in the hall", "early")
-    log.write_text("".join(f"{text} {word}\n" for text in [*texts, *open_texts] for word in moments))
-    words = ["--model", tmp_path / "all open", "--quiet"]
+def test_groups_are_labelled_in_a_workbook(messages, tmp_path, capsys):
+    log, groups = write(tmp_path, "\n".join(messages), "log.txt"), tmp_path / "groups.xlsx"
+    words = ["--model", tmp_path / "model", "--quiet"]
     done(capsys, "traffic", *words, "--data", log, "--save", groups)
     table, members = (read_file(groups, "group", "label", sheets=[name]) for name in ("groups", "members"))
     assert table.rows
@@ -133,7 +129,7 @@ def test_groups_are_labelled_in_a_workbook(folder, texts, open_texts, tmp_path, 
     fill_in(groups, ["new_class", *["-1: none of these"] * (len(table.rows) - 1)], "C")
     said = done(capsys, "add", *words, "--data", groups)
     assert f"A label is given to {len(members.rows)} of the {len(members.rows)} texts of" in said
-    assert "new_class" in load(tmp_path / "all open").classes_
+    assert "new_class" in load(tmp_path / "model").classes_
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -7,7 +7,7 @@ import sys
 
 import pandas as pd
 import pytest
-from file_helpers import ROWS, guessed, read, texts_of, write
+from file_helpers import ROWS, guessed, read, refused, texts_of, write
 
 # JSON and parquet
 
@@ -47,8 +47,7 @@ NO_TABLES = [
 
 @pytest.mark.parametrize(("content", "sentence"), NO_TABLES)
 def test_json_that_is_no_table_is_one_sentence(tmp_path, content, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        read(write(tmp_path, content, "mine.jsonl"))
+    refused(sentence, write(tmp_path, content, "mine.jsonl"))
 
 
 def test_parquet(tmp_path, monkeypatch):
@@ -84,8 +83,7 @@ def test_large_numbers_of_parquet_stay_exact_or_are_refused(tmp_path, monkeypatc
     frame.write_parquet(tmp_path / "mine.parquet")
     assert read(tmp_path / "mine.parquet")[0] == [(text, str(label)) for text, label in zip(texts, ids, strict=True)]
     frame.with_columns(polars.col("label").cast(polars.Float64)).write_parquet(tmp_path / "rounded.parquet")
-    with pytest.raises(ValueError, match=r"'label' of .* holds the float 1\.152921504606847e\+18 in record 1, but"):
-        read(tmp_path / "rounded.parquet")
+    refused(r"'label' of .* holds the float 1\.152921504606847e\+18 in record 1, but", tmp_path / "rounded.parquet")
 
 
 # Files that nobody here shaped
@@ -119,8 +117,7 @@ def test_empty_cells_at_the_end_of_a_row_may_be_missing_or_too_many(tmp_path, na
     assert found == [("wake me", "alarm"), ("lights", "light")]
     assert any("ends before the last column" in warning and warning.startswith("Line 2 of ") for warning in said)
     path = write(tmp_path, "".join(delimiter.join(row) + "\n" for row in [*rows, ["3", "up", "alarm", "", "x"]]), name)
-    with pytest.raises(ValueError, match=r"Line 4 .* with 5 fields, but line 1 has 4"):
-        read(path)
+    refused(r"Line 4 .* with 5 fields, but line 1 has 4", path)
 
 
 @pytest.mark.parametrize(("classes", "expected"), [(["1.0", "1.5"], ["1.0", "2"]), ([], ["1", "2"])])
@@ -130,3 +127,49 @@ def test_labels_of_a_model_are_read_as_they_are(tmp_path, classes, expected):
     pd.DataFrame(rows).to_parquet(tmp_path / "mine.parquet")
     for name in ("mine.json", "mine.parquet"):
         assert [label for _, label in read(tmp_path / name, kept=classes)[0]] == expected
+
+
+# Promise: of nested records the paths are named, nothing in a list is lost, and a log of lines with times is said
+
+
+def lines(path, *records):
+    return write(path.parent, "".join(f"{json.dumps(record)}\n" for record in records), path.name)
+
+
+def test_paths_of_elasticsearch(tmp_path):
+    hit = {"_source": {"event": {"message": "hi"}, "intent": "greet"}, "fields": {"event.nlu.message": ["hi"]}}
+    path = lines(tmp_path / "es.jsonl", hit, hit)
+    with pytest.raises(ValueError, match=r"a dict in line 1, .*; name a path into it instead, such as '_source\.ev"):
+        texts_of(path, text_column="_source")
+    assert texts_of(path, text_column="_source.event.message") == (["hi", "hi"], [])
+    assert texts_of(path, text_column="fields.event.nlu.message") == (["hi", "hi"], [])
+    assert texts_of(path, text_column="fields.event.nlu.message.0") == (["hi", "hi"], [])
+    with pytest.raises(ValueError, match=r"1 '_source' \(an object\), 2 'fields' \(an object\)"):
+        texts_of(path, text_column="message")
+
+
+def test_a_path_into_one_record_of_a_list_counts_the_others(tmp_path):
+    said = [{"said": {"text": text}, "intent": "greet"} for text in ("hi", "hey", "hello")]
+    path = lines(tmp_path / "export.jsonl", {"utterances": said})
+    with pytest.raises(ValueError, match=r"'utterances\.0\.said\.text' takes one of the 3 objects of the list 'u"):
+        read(path, "utterances.0.said.text", "utterances.0.intent")
+    refused(r"1 'utterances' \(a list\)", path)
+
+
+def test_cats_of_spacy_are_refused_with_the_page_that_reads_them(tmp_path):
+    cats = [{"greet": 1.0, "bye": 0.0}, {"greet": 0, "bye": 1}]
+    records = [{"text": f"text number {i}", "cats": each} for i, each in enumerate(cats)]
+    with pytest.raises(ValueError, match=r"name of the one that is 1 \(the page 'Coming from something else'"):
+        read(lines(tmp_path / "cats.jsonl", *records))
+    (tmp_path / "cats.json").write_text(json.dumps([[each["text"], {"cats": each["cats"]}] for each in records]))
+    refused(r"is an array with spaCy's cats \(the page 'Coming from something else'", tmp_path / "cats.json")
+
+
+@pytest.mark.parametrize(
+    "time", ["2026-11-02 10:00:00,123", "[10:00:00]", "02/Nov/2026:10:00:00 +0000", "2.11.2026, 10:00"]
+)
+def test_lines_that_begin_with_a_time_are_said(tmp_path, time):
+    (tmp_path / "app.log").write_text(f"{time} INFO hi\n{time} INFO book a table\n", encoding="utf-8")
+    assert "begins with a time, which is read as a part of the message" in texts_of(tmp_path / "app.log")[1][0]
+    (tmp_path / "app.log").write_text(f"{time} INFO hi\nwake me at 10:00\n", encoding="utf-8")
+    assert texts_of(tmp_path / "app.log")[1] == []

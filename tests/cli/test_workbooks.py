@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import xlsxwriter
-from file_helpers import numbers_of, read, texts_of
+from file_helpers import numbers_of, read, refused, texts_of
 from office import change_member, converted
 
 from skellipsoid._text_files.workbooks import package
@@ -84,10 +84,8 @@ def test_sheets_are_chosen(tmp_path):
     assert read(path, sheets=["2"])[0] == [ROWS[0]]  # a name goes before a number
     assert read(path, sheets=["3"])[0] == [ROWS[2]]
     assert not any("other sheet" in line for line in said)
-    with pytest.raises(ValueError, match=r"^The sheets 'May' and 'other' of .* have different columns; pass one --s"):
-        read(path, sheets=["May", "3"])
-    with pytest.raises(ValueError, match=r"^--sheet 'mai' is no sheet of .*: sheets '2', 'May', 'other'\.$"):
-        read(path, sheets=["mai"])
+    refused(r"^The sheets 'May' and 'other' of .* have different columns; pass one --s", path, sheets=["May", "3"])
+    refused(r"^--sheet 'mai' is no sheet of .*: sheets '2', 'May', 'other'\.$", path, sheets=["mai"])
 
 
 def with_row(cell):
@@ -117,8 +115,7 @@ def test_nothing_explodes(change, sentence, tmp_path):
     change_member(path, lambda content: content.replace(b"a" * 32_767, b"a" * 100_000), "xl/sharedStrings.xml")
     change_member(path, change)
     assert path.stat().st_size < 2_000_000
-    with pytest.raises(ValueError, match=sentence):
-        read(path)
+    refused(sentence, path)
 
 
 def test_what_is_no_workbook_or_locked_is_one_sentence(tmp_path):
@@ -181,5 +178,4 @@ def test_numbers_that_nobody_wrote_are_errors(tmp_path):
     kept = "of which a spreadsheet keeps 15 digits"
     for label, sentence in ((1234567890123456, kept), (7, "but '007' is also written")):
         path = write(tmp_path / "mine.xlsx", a=[("text", "label"), ("hello", "007"), ("bye", label)])
-        with pytest.raises(ValueError, match=f"^Row 3 in column 'label' of .* holds the number {label}, {sentence}"):
-            read(path)
+        refused(f"^Row 3 in column 'label' of .* holds the number {label}, {sentence}", path)

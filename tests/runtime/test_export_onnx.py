@@ -165,11 +165,6 @@ class Own(baselines.BallClassifier):
     """A class of a user's, which may score otherwise."""
 
 
-def fitted(estimator):
-    X, y = np.concatenate([np.zeros((9, 2)), np.full((9, 2), 9)]) + np.arange(18)[:, None] / 99, [0] * 9 + [1] * 9
-    return estimator.fit(X, y)
-
-
 @pytest.mark.parametrize(
     ("estimator", "part"),
     [
@@ -180,9 +175,9 @@ def fitted(estimator):
     ],
     ids=["neighbours", "subclass", "own logits", "step"],
 )
-def test_what_has_no_graph_is_refused_in_one_sentence_and_nothing_is_written(estimator, part, tmp_path):
+def test_what_has_no_graph_is_refused_in_one_sentence_and_nothing_is_written(estimator, part, blobs, tmp_path):
     with pytest.raises(TypeError, match=part) as caught:
-        export_onnx(fitted(estimator), tmp_path / "model")
+        export_onnx(estimator.fit(*blobs[:2]), tmp_path / "model")
     assert "; use " in str(caught.value) or "; before " in str(caught.value)
     assert not any(tmp_path.iterdir())
 
@@ -275,7 +270,6 @@ def test_another_text_model_or_encoder_is_refused(build_model, texts, labels, tm
 def test_a_missing_package_is_named(blobs, tmp_path, monkeypatch):
     classifier = baselines.BallClassifier().fit(*blobs[:2])
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None if name == "onnxscript" else name)
-    with pytest.raises(
-        ImportError, match=r"needs the package onnxscript, .* pip install 'skellipsoid\[onnx\]', or .* '\.\[onnx\]'\.$"
-    ):
+    how = r"pip install 'skellipsoid\[onnx\]', or .* '\.\[onnx\]'"
+    with pytest.raises(ImportError, match=rf"needs the package onnxscript, .* {how}\.$"):
         export_onnx(classifier, tmp_path / "model")

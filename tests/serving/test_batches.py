@@ -4,6 +4,9 @@ import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+from machines import COMBINED
+
 from skellipsoid_runtime import OnnxPipeline
 from skellipsoid_runtime.serve._batcher import Batcher, QueueFullError
 
@@ -80,6 +83,20 @@ def test_many_requests_of_many_texts_are_answered_each_with_its_own(serve, expor
     for some, (status, answers) in zip(asked, found, strict=True):
         assert status == 200
         assert [answer["label"] for answer in answers] == [expected[text] for text in some]
+
+
+@pytest.mark.parametrize("machine", COMBINED[:2], indirect=True)
+def test_a_server_answers_as_its_model_on_every_machine(machine, serve, exported):
+    """Of one core or many, with any locale, without a home to write into."""
+    given = ["wake me at six", "ünïcödé 左", "1,5", "tell a joke"]
+    expected = OnnxPipeline(exported).answers(given)
+    with serve(exported) as server:
+        status, answers = server.post({"texts": given})
+        assert status == 200
+        assert [answer["label"] for answer in answers] == expected["label"].tolist()
+        assert [answer["score"] for answer in answers] == pytest.approx(expected["score"].tolist(), abs=1e-5)
+        assert server.get("/ready")[0] == 200
+        assert "telemetry" not in server.output
 
 
 class Clients:

@@ -6,7 +6,7 @@ import random
 import re
 import socket
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 import serve_helpers
@@ -44,11 +44,8 @@ def small(exported, tmp_path_factory, fresh_environment):
 
 
 def test_the_retry_is_told_in_seconds(exported, texts, serve):
-    with (
-        serve(exported, wait_ms=1000, max_queue=5) as server,
-        closing(server.connect()) as first,
-        closing(server.connect()) as second,
-    ):
+    with serve(exported, wait_ms=1000, max_queue=5) as server, ExitStack() as stack:
+        first, second = (stack.enter_context(closing(server.connect())) for _ in range(2))
         for connection in (first, second):
             connection.request("POST", "/predict", json.dumps({"texts": texts[:5]}), JSON)
             time.sleep(0.2)

@@ -21,10 +21,9 @@ def is_closed(opened, seconds=10):
     """Whether the server closes a connection."""
     opened.settimeout(seconds)
     try:
-        while opened.recv(2**16):
-            pass
-    except ConnectionError:
-        return True
+        with suppress(ConnectionError):
+            while opened.recv(2**16):
+                pass
     except TimeoutError:
         return False
     return True
