@@ -33,8 +33,7 @@ def write_groups(tmp_path, open_texts):
 def test_groups_that_are_labelled_in_part_are_asked_about(folder, write_groups, tmp_path, capsys):
     write_groups({0: "", 1: "", 2: ""}, own={0: "greeting"})
     words = ["add", "--model", folder, "--data", tmp_path / "groups-members.tsv"]
-    error = refuses(capsys, folder, *words)
-    assert "gives a label to 1 of the 2 texts of 1 group alone; label whole groups" in error
+    assert "gives a label to 1 of the 2 texts of 1 group alone; label whole groups" in refuses(capsys, folder, *words)
     out = done(capsys, *words, "--yes")
     assert out.startswith("A label is given to 1 of the 2 texts of 1 group; without one: 2 groups of 4 texts\n")
     assert "Added 1 text of 1 new class" in out
@@ -92,8 +91,7 @@ def test_groups_need_the_members_of_their_run(folder, write_groups, tmp_path, ca
     write_groups({0: "", 1: "", 2: ""}, run="r2")
     assert "holds other groups than" in fails(capsys, "add", "--model", folder, "--data", older)
     (tmp_path / "groups-members.tsv").unlink()
-    said = fails(capsys, "add", "--model", folder, "--data", older)
-    assert "'groups-members.tsv', which is not beside it" in said
+    assert "'groups-members.tsv', which is not beside it" in fails(capsys, "add", "--model", folder, "--data", older)
 
 
 def test_an_unlabelled_file_is_refused(folder, write_groups, tmp_path, capsys):

@@ -99,8 +99,7 @@ def test_files_that_cannot_be_told_apart_or_are_not_there_are_refused(saved, tmp
 def test_a_folder_of_something_else_is_left_alone(words, tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").touch()
-    said = fails(capsys, *words)
-    assert "is not empty, and holds no predictions of predict --out; choose a new folder." in said
+    assert "is not empty, and holds no predictions of predict --out; choose a new folder." in fails(capsys, *words)
     assert names(tmp_path / "out") == ["mine.txt"]
 
 

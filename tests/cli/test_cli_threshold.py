@@ -43,8 +43,7 @@ def test_training_texts_in_a_log_are_said(fit_model, texts, labels, open_texts, 
     said = "messages are training samples: they count as labelled there, and say nothing of the others."
     path, model = write(tmp_path, "\n".join(["text", *lines])), ["--model", tmp_path / "model"]
     assert f"{n_trained} of {n} {said}" in done(capsys, "traffic", *model, "--data", path)
-    out = done(capsys, "set-threshold", *model, "--data", path, "--open-share", 0.2)
-    assert f"{n_trained} of {n} {said}" in out
+    assert f"{n_trained} of {n} {said}" in done(capsys, "set-threshold", *model, "--data", path, "--open-share", 0.2)
     rows = zip(lines, [*labels, *labels, *["-1"] * len(open_texts)], strict=True)
     out = done(capsys, "learn", *model, "--data", write(tmp_path, written([("message", "label"), *rows])), "--yes")
     assert f"{n_trained} {said}" in out
@@ -109,8 +108,7 @@ def test_a_rate_of_misses_keeps_the_limit_and_with_undo_goes_back(folder, capsys
     found = load(folder)[-1]
     assert (found.offset_, found.traffic_) == (model[-1].offset_, learned)
     assert found.asking_["miss_rate"] == 0.5
-    said = done(capsys, "set-threshold", "--model", folder, "--undo", "--miss-rate", 0.5)
-    assert "to 0.000 (as fitted)" in said
+    assert "to 0.000 (as fitted)" in done(capsys, "set-threshold", "--model", folder, "--undo", "--miss-rate", 0.5)
     found = load(folder)[-1]
     assert (found.offset_, found.traffic_, found.asking_["miss_rate"]) == (0, None, 0.5)
 
@@ -179,12 +177,10 @@ def test_a_state_that_does_not_fit_is_one_sentence(folder, log, texts, tmp_path,
     for content in (whole[:-40], "[" * 100_000, other_shape, json.dumps(sizes)):
         assert content != whole
         state.write_text(content)
-        said = fails(capsys, *words, log)
-        assert "is no state of monitor, or it is damaged; remove it, or pass" in said
+        assert "is no state of monitor, or it is damaged; remove it, or pass" in fails(capsys, *words, log)
     state.write_text(whole)
     done(capsys, "remove", "--model", folder, "--labels", "light", "--quiet")
-    said = fails(capsys, *words, log)
-    assert "is of another model, or of another fit of this one, so that scores cannot be" in said
+    assert "is of another model, or of another fit of this one, so that scores cannot be" in fails(capsys, *words, log)
     said = fails(capsys, *words, write(tmp_path, "", "empty.txt"), "--state", tmp_path / "other.json")
     assert "There is no text to be the reference" in said
 

@@ -26,8 +26,7 @@ def test_json_lines_and_arrays(tmp_path, name):
 def test_json_values(tmp_path):
     lines = ['{"text": "hi", "label": 1}', '{"label": -1.0, "text": " ho"}']
     lines += ['{"text": "he", "label": null}', '{"text": 7, "label": Infinity}']
-    path = write(tmp_path, "\n".join(lines), "mine.jsonl")
-    rows, said = read(path)
+    rows, said = read(write(tmp_path, "\n".join(lines), "mine.jsonl"))
     assert rows == [("hi", "1"), ("ho", "-1")]
     assert "(lines 3, 4)" in said[0]
     rows, said = read(write(tmp_path, f"[{','.join(lines)}]", "mine.json"))
@@ -97,8 +96,7 @@ def test_a_log_is_read_as_lines(tmp_path, name):
     assert found == [line for line in lines if line]
     assert said == [f"line 2 of {str(path)!r} is empty and is left out."]
     # With tabs in all lines, or a named column, it is a table.
-    path = write(tmp_path, "".join(f"{text}\t{label}\n" for text, label in ROWS), name)
-    found, said = texts_of(path)
+    found, said = texts_of(write(tmp_path, "".join(f"{text}\t{label}\n" for text, label in ROWS), name))
     assert found == [text for text, _ in ROWS]
     assert said[0].startswith("texts from column number 1 (guessed")
     path = write(tmp_path, "what,of\nup at six,alarm\n", name)
@@ -112,8 +110,7 @@ def test_a_log_is_read_as_lines(tmp_path, name):
 def test_empty_cells_at_the_end_of_a_row_may_be_missing_or_too_many(tmp_path, name):
     delimiter = "\t" if name == "mine.tsv" else ","
     rows = [["id", "message", "category", "note"], ["1", "wake me", "alarm"], ["2", "lights", "light", "", "", ""]]
-    path = write(tmp_path, "".join(delimiter.join(row) + "\n" for row in rows), name)
-    found, said = read(path)
+    found, said = read(write(tmp_path, "".join(delimiter.join(row) + "\n" for row in rows), name))
     assert found == [("wake me", "alarm"), ("lights", "light")]
     assert any("ends before the last column" in warning and warning.startswith("Line 2 of ") for warning in said)
     path = write(tmp_path, "".join(delimiter.join(row) + "\n" for row in [*rows, ["3", "up", "alarm", "", "x"]]), name)
