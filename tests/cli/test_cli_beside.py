@@ -18,9 +18,9 @@ def test_neither_torch_nor_scikit_learn_is_imported(model, alone, open_texts, fr
     heavy = ("torch", "transformers", "sentence_transformers", "sklearn", "scipy", "pandas")
     script = f"{RUN}print([name for name in {heavy} if name in sys.modules], status)"
     lines = "\n".join(["wake me at six", *open_texts])
-    done = fresh_python(script, "predict", "--model", model, stdin=lines, encoding="utf-8")
-    assert done.stderr == ""
-    *answers, last = done.stdout.splitlines()
+    process = fresh_python(script, "predict", "--model", model, stdin=lines, encoding="utf-8")
+    assert process.stderr == ""
+    *answers, last = process.stdout.splitlines()
     assert last == "[] 0"
     whole = warm_python(RUN, "predict", "--model", alone, stdin=lines)
     assert answers == whole.stdout.splitlines()

@@ -103,8 +103,8 @@ def test_output_that_cannot_be_written_stops_no_work(number, run, saved, tmp_pat
     """A full disk is one sentence behind the work, and a closed pipe none; what streams ends."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(saved, "модель")
-    done = "cannot be written (No space left on device), which undoes nothing that was saved"
-    sentence = f"skellipsoid: The output {done}; free some space, or send it elsewhere.\n"
+    found = "cannot be written (No space left on device), which undoes nothing that was saved"
+    sentence = f"skellipsoid: The output {found}; free some space, or send it elsewhere.\n"
     expected = (2, sentence) if number == errno.ENOSPC else (0, "")
     words = ["remove", "--model", "модель", "--labels", "light", "--quiet"]
     assert run(words, "ascii", Failing(number))[::2] == expected

@@ -36,12 +36,12 @@ def test_no_line_is_lost_after_one_that_is_not_utf_8(saved, texts, warm_python):
     lines = [*map(str.encode, lines)]
     lines[3], lines[1025] = b"caf\xe9", b"half a surrogate \xed\xa0\x80"
     stdin = b"\xef\xbb\xbf" + b"\n".join(lines) + b"\r\n"
-    done = warm_python(RUN, "predict", "--model", saved, stdin=stdin, text=False)
-    assert done.returncode == 0
+    process = warm_python(RUN, "predict", "--model", saved, stdin=stdin, text=False)
+    assert process.returncode == 0
     read = [line.decode(errors="replace") for line in lines]
     expected = [f"{label}\t{line}" for label, line in zip(load(saved).predict(read), read, strict=True)]
-    assert done.stdout.decode().split("\n") == [*expected, ""]
-    notes = done.stderr.decode().splitlines()
+    assert process.stdout.decode().split("\n") == [*expected, ""]
+    notes = process.stderr.decode().splitlines()
     assert len(notes) == 3
     assert notes[0] == "skellipsoid: Line 4 is not UTF-8; what cannot be read in it is replaced by \ufffd."
     assert " are open, such as '  two  spaces\\there', 'ünïcödé 左'" in notes[1]  # not the empty one
