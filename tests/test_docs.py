@@ -64,10 +64,8 @@ def assistant(tmp_path_factory):
 @pytest.mark.parametrize(
     ("page", "machine"),
     [
-        # One of the machines for each page: what it says holds on all of them. Many cores make large data slow.
-        pytest.param(
-            page, COMBINED[0] if "large" in page else machine, id=page, marks=[pytest.mark.slow] * is_slow(page)
-        )
+        pytest.param(page, machine, id=page, marks=[pytest.mark.slow] if is_slow(page) else [])
+        # One of the machines for each page: what it says holds on all of them.
         for (page, text), machine in zip(PAGES.items(), itertools.cycle(COMBINED), strict=False)
         if ">>> " in text
     ],
