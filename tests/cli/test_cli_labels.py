@@ -1,6 +1,7 @@
 """Labels of all commands that take them: other spellings, what is open, and what an annotator rejected."""
 
 import json
+import re
 
 import file_helpers
 import numpy as np
@@ -92,6 +93,21 @@ def test_rejected_labels_count_nowhere(folder, tmp_path, texts, labels, capsys):
     said = done(capsys, "add", "--model", folder, "--data", path, "--quiet")
     assert f"Added {n - n_rejected} texts of 4 known classes." in said
     assert "hotel" not in load(folder).classes_
+
+
+def test_cancelled_annotations_of_label_studio_are_left_out(tmp_path, texts, labels):
+    records = [
+        {
+            "data": {"text": text},
+            "annotations": [{"was_cancelled": i == 4, "result": [{"value": {"choices": [label]}}]}],
+        }
+        for i, (text, label) in enumerate(zip(texts, labels.tolist(), strict=True))
+    ]
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps(records), encoding="utf-8")
+    found, (said,) = read(path, "data.text", "annotations.0.result.0.value.choices")
+    assert [text for text, _ in found] == [text for i, text in enumerate(texts) if i != 4]
+    assert re.match(r"1 row of '.*' was rejected .* \(was_cancelled\): .* \(record 5\)", said)
 
 
 def test_a_label_column_may_be_called_so(tmp_path):

@@ -86,3 +86,12 @@ def test_adb_gen_is_the_contraction_without_beta(samples):
     gen, without = (train_ellipsoids(samples, open_rows(3), each, 0, validation) for each in settings)
     assert torch.equal(gen.components, without.components)
     assert gen.history.losses == without.history.losses
+
+
+def test_others_are_drawn_by_their_weights():
+    classes, weights = np.array([0, 1, 1, 2, 0]), np.array([1.0, 2.0, 3.0, 4.0, 0.0])
+    rng = np.random.default_rng(0)
+    drawn = np.stack([draw_others(classes, rng, weights) for _ in range(20_000)])
+    for row, own in enumerate(classes):
+        shares = weights * (classes != own)
+        np.testing.assert_allclose(np.bincount(drawn[:, row], minlength=5) / 20_000, shares / shares.sum(), atol=0.015)

@@ -1,10 +1,11 @@
 """Centroids, radii, distances, axes and their tiles against NumPy in double precision; growths of small classes."""
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from skellipsoid._ellipsoid.math import tiles
 from skellipsoid._ellipsoid.math.geometry import Factors, assigned_norms
@@ -102,6 +103,26 @@ def test_weights_have_the_moments_of_the_dirichlet_distribution(n_mix, alpha):
     np.fill_diagonal(covariance, variance)
     np.testing.assert_allclose(weights.mean(axis=0), 1 / n_mix, atol=0.01)
     np.testing.assert_allclose(np.cov(weights.T), covariance, atol=0.005)
+
+
+@pytest.mark.parametrize("n_mix", [2, 3])
+def test_classes_are_drawn_with_their_rows(n_mix):
+    """Each further row is uniform among rows of classes not yet drawn: enumerate the orders of the classes."""
+    n_mixtures = 20_000
+    labels, counts = np.unique(CLASSES, return_counts=True)
+    expected = {}
+    for order in permutations(range(len(labels)), n_mix):
+        probability, left = 1.0, counts.sum()
+        for k in order:
+            probability *= counts[k] / left
+            left -= counts[k]
+        key = tuple(sorted(labels[list(order)]))
+        expected[key] = expected.get(key, 0) + probability
+    assert sum(expected.values()) == pytest.approx(1)
+    rng = np.random.default_rng(0)
+    drawn = np.sort(CLASSES[draw_mixtures(CLASSES, n_mixtures, n_mix=n_mix, alpha=0.6, rng=rng).indices], axis=1)
+    observed = [(drawn == key).all(axis=1).sum() for key in expected]
+    assert stats.chisquare(observed, n_mixtures * np.array(list(expected.values()))).pvalue > 0.01
 
 
 def test_synthetic_samples_deviate_from_a_line_of_two_centroids_as_a_row_of_the_nearer_class_does():

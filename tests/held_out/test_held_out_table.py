@@ -203,3 +203,14 @@ def test_of_many_samples_a_few_of_each_set_choose_the_shapes():
     drawn = _subset_for_shapes(samples, scored, np.random.default_rng(0)).numpy()
     assert (np.bincount(samples.sets[drawn], minlength=n_sets) == MOST_OF_SET).all()
     assert torch.equal(_subset_for_shapes(samples, scored[:100], np.random.default_rng(0)), scored[:100])
+
+
+def test_real_open_samples_join_every_kind_and_stand_alone_without_one():
+    def sizes(*numbers):
+        zeros = np.zeros(max(numbers), dtype=np.int64)
+        parts = [part(kind, np.zeros(n), zeros[:n], zeros[:n], 1) for kind, n in enumerate(numbers)]
+        return [len(kind) for kind in some_validation().joined(parts).open]
+
+    assert sizes(3, 0, 0, 0) == []
+    assert sizes(3, 0, 0, 4) == [4]
+    assert sizes(3, 1, 2, 4) == [5, 6]

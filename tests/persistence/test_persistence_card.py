@@ -131,3 +131,11 @@ def test_a_card_is_replaced_and_a_readme_of_the_user_is_not(classifier, pipeline
     (target / "README.md").symlink_to(tmp_path / "nowhere")
     save(classifier, target, overwrite=True)
     assert (target / "README.md").is_symlink()
+
+
+@pytest.mark.parametrize(("n_classes", "end"), [(200, "`199`\n"), (201, "`199`, and 1 more\n")])
+def test_of_many_classes_the_first_are_named(tmp_path, n_classes, end):
+    y = np.repeat(np.arange(n_classes), 3)
+    X = np.random.default_rng(0).normal(size=(len(y), 2)) + 50 * y[:, None]
+    save(EllipsoidOpenSetClassifier(random_state=0).fit(X, y), tmp_path / "model")
+    assert re.search(rf"\n\n`0`, `1`, .*, {end}", read(tmp_path / "model")[1])

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.decomposition import PCA
 
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, learn_from_traffic
 from skellipsoid._ellipsoid.axes import component
 from skellipsoid._samples.units import column_units
 
@@ -28,6 +28,19 @@ def test_units_of_columns_change_no_prediction(name, seed):
     train = np.arange(len(y)) % 2 == 0
     answers = fitted(X[train], y[train]).predict(X)
     assert (fitted((X * by)[train], y[train]).predict(X * by) != answers).mean() <= 0.02
+
+
+def test_units_of_columns_change_nothing_that_is_learned():
+    X, y = load_wine(return_X_y=True)
+    y[y == 2] = -1
+    train, labels = np.arange(len(y)) % 2 == 0, np.where(np.arange(len(y)) % 4 == 1, y, None)
+    known, found = train & (y != -1), []
+    units = fitted(X[known], y[known]).column_units_
+    for rows in (X, X / units, X / units * factors(X.shape[1])):
+        learned = learn_from_traffic(fitted(rows[known], y[known]), rows[~train], labels[~train])
+        found.append([*learned.score_samples(rows), learned.offset_, learned.traffic_["open_share"]])
+    assert units.max() > 100 * units.min()
+    np.testing.assert_allclose(found[1:], found[:1] * 2, atol=0.01)
 
 
 def test_columns_that_share_a_unit_are_as_given():

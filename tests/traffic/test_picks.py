@@ -44,6 +44,14 @@ def test_the_limit_stays_near_the_best_one(picked):
     assert f1(picked.learned.offset_) > max(f1(offset) for offset in np.quantile(scores, np.linspace(0, 1, 41))) - 0.03
 
 
+def test_the_figures_of_the_limit_stay_right(picked):
+    is_known, rejected = picked.truth != -1, picked.learned.predict(picked.log) == -1
+    change = picked.learned.changes_[-1]
+    assert abs(np.mean(rejected[is_known]) - change["after"]["rejected"][0]) < 0.12
+    assert abs(np.mean(rejected[~is_known]) - change["after"]["noticed"][0]) < 0.2
+    assert change["rejected"] is None  # of what was asked about that says nothing
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_the_proportion_that_is_asked_is_forecast_with_its_error(picked, when):
     model = {"before": picked.clf, "after": picked.learned}[when]

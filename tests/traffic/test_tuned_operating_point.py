@@ -18,6 +18,7 @@ from sklearn.utils import get_tags
 
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, set_operating_point
+from skellipsoid._traffic.operating_point.tuned_folds import deal
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_accuracy_scorer, open_set_f1_score, open_set_f1_scorer
 from skellipsoid.model_selection import OpenSetKFold
@@ -99,6 +100,8 @@ def test_tuner_errors_are_sentences(blobs):
         TunedOperatingPointCV(QUICK, cv=KFold(2, shuffle=True, random_state=0)).fit(X, y)
     with pytest.raises(TypeError, match="LogisticRegression has no operating point"):
         TunedOperatingPointCV(LogisticRegression()).fit(X, y)
+    with pytest.raises(ValueError, match="TunedOperatingPointCV requires y to be passed, but"):
+        TunedOperatingPointCV(QUICK).fit(X, None)
     with pytest.raises(NotFittedError):
         TunedOperatingPointCV(QUICK).predict(X)
 
@@ -130,6 +133,13 @@ def test_an_interrupted_last_fit_leaves_the_earlier_one(blobs, monkeypatch):
         tuned.fit(3 * X, y)
     assert tuned.offset_ == before[0]
     np.testing.assert_array_equal(tuned.predict(X), before[1])
+
+
+def test_folds_leave_each_class_out_once():
+    y = np.repeat(np.arange(10), 10)
+    gone = [{*y} - {*y[train]} for train, _ in deal(y, -1, None)]
+    assert [len(classes) for classes in gone] == [2] * 5
+    assert set().union(*gone) == {*y}
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

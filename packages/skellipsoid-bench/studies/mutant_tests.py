@@ -23,7 +23,7 @@ COVER, RUN = os.environ.get("SKELLIPSOID_MUTANT_COVER"), os.environ.get("SKELLIP
 #: Of this process, and of those that it starts: the test, or the fixture, that is responsible.
 WHO = "SKELLIPSOID_MUTANT_TEST"
 #: A test that takes this much longer than its usual processor time hangs.
-PATIENCE_SECONDS, PATIENCE = 120, 10
+PATIENCE_SECONDS, PATIENCE = 40, 10
 _failed: list[str] = []
 _fixtures: dict[str, list[str]] = {}
 
