@@ -7,7 +7,7 @@ from skellipsoid._encoders.text_features import embedding_once
 
 
 def test_features_are_those_without_it(tiny_model, texts, labels):
-    """The command ``train`` embeds each text once by it: ``tests/cli/test_cli_embeds_once.py``."""
+    """The command ``train`` embeds each text once by it: ``tests/cli/test_cli_train.py``."""
 
     def features():
         one = {"random_state": 0, "max_iter": 1}

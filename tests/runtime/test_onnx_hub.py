@@ -44,7 +44,7 @@ def test_an_exported_model_of_the_hub(hub, exported, texts, open_texts, monkeypa
     assert OnnxPipeline(NAME).loaded_from_ == OnnxPipeline(NAME, revision=commit).loaded_from_ == model.loaded_from_
 
 
-def test_what_the_hub_does_not_give(hub, exported):
+def test_what_the_hub_does_not_give(hub, exported, monkeypatch):
     hub.add(NAME, exported, closed="gated")
     assert "is gated, and you have no access" in refused(PermissionError)
     assert OnnxPipeline(NAME, token=TOKEN).loaded_from_
@@ -52,6 +52,8 @@ def test_what_the_hub_does_not_give(hub, exported):
     hub.add("user/else", exported / "nothing")
     hub.repositories[NAME] = hub.repositories["user/else"]
     assert f"holds no exported model: it has no {MANIFEST}; pass the name" in refused(ValueError)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert "HF_HUB_OFFLINE forbids to ask the hub; check the name, or load" in refused(ConnectionError, revision="v8")
 
 
 @pytest.mark.parametrize("name", [MANIFEST, GRAPH])
