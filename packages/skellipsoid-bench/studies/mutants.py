@@ -1,4 +1,4 @@
-"""Which small faults the test suite finds: 80 mutants of the package, before and after tests are thinned.
+"""Which small faults the test suite finds: mutants of the package, before and after tests are thinned.
 
 A mutant is one operator, constant or statement that is changed or deleted (``mutant_places.py``). All are written into
 one copy of the package, in which a variable turns one on. The fast suite runs once there and notes which tests come to
@@ -14,7 +14,7 @@ many as take ``--limit`` seconds: first those that are fast, that come to few mu
     python studies/mutants.py table FOLDER > results/mutants.rst  # exit status 1: what died before lives now
     python studies/mutants.py table FOLDER --keep > results/mutants.rst  # what is found is what later runs compare with
 
-Of a later version the same mutants are made, by the text of their statements; those whose code is gone are listed.
+Of a later version the same mutants are made, by the text of their statements; those whose code is gone are counted.
 """
 
 import argparse
@@ -238,7 +238,7 @@ def table(options):
     print(f"{len(drawn)} mutants, drawn with seed {SEED}, meet the tests that cover them (``studies/mutants.py``). All")
     print(f"{len(tests):,} tests take {seconds:,.0f} seconds of a processor.\n")
     print_numbers(rows)
-    for state in ("alive", "uncovered", "gone", "not yet run", "killed"):
+    for state in ("alive", "uncovered", "not yet run"):  # who killed the others, results/mutants.json says
         print_list(state, [row for row in rows if row["state"] == state])
     print_list("killed before, and not now", revived)
     if options.keep:
@@ -247,8 +247,8 @@ def table(options):
 
 
 def kept(row):
-    """Give what later runs compare with."""
-    return {name: row.get(name) for name in ("state", "killer")}
+    """Give what later runs compare with; of a mutant that was not run, nothing."""
+    return {name: row.get(name) for name in ("state", "killer") if row["state"] not in ("gone", "not yet run")}
 
 
 def print_numbers(rows):
@@ -272,10 +272,8 @@ def print_list(state, rows):
     for row in rows:
         change = f"deleted: {row['statement']}" if row["kind"] == "statement" else f"{row['before']} → {row['after']}"
         print(f"- ``{row['place']}``, ``{row['function']}``: ``{change}``")
-        if row["state"] == "killed":
-            print(f"  ({row['how']}: ``{row['killer']}``)")
-        elif row["state"] == "alive":
-            print(f"  ({row['tests']} of {row['covering']} tests that cover it)")
+        if row["state"] == "alive":
+            print(f"  ({row['tests']} of the {row['covering']} tests that cover it)")
 
 
 if __name__ == "__main__":
