@@ -141,11 +141,10 @@ def proofs(folder):
             users[who].add(name)
     seconds = {name: value * cases.get(name, measured[name]) / measured[name] for name, value in seconds.items()}
     branches, numbers = {name: set() for name in seconds}, {}
-    for path in sorted(folder.glob("branches/*.db")):
-        for who, branch in read_branches(path, folder):
-            number = numbers.setdefault(branch, len(numbers))
-            for name in users.get(who, ()):
-                branches[name].add(number)
+    for who, branch in read_branches(folder):
+        number = numbers.setdefault(branch, len(numbers))
+        for name in users.get(who, ()):
+            branches[name].add(number)
     kills = defaultdict(set)
     for record in mutants.read_lines(folder / "results.jsonl"):
         for test in record.get("killers") or filter(None, [record["killer"]]):
@@ -153,18 +152,21 @@ def proofs(folder):
     return seconds, cases, branches, kills
 
 
-def read_branches(path, folder):
-    """Give the context, and the branch, as file and lines, of what one run has noted: where code can go two ways."""
-    with sqlite3.connect(path) as data:
-        files = {number: Path(name).relative_to(folder) for number, name in data.execute("select id, path from file")}
-        contexts = dict(data.execute("select id, context from context"))
-        several = "select file_id, fromno from arc where fromno > 0 group by 1, 2 having count(distinct tono) > 1"
-        ways = f"select file_id, context_id, fromno, tono from arc join ({several}) using (file_id, fromno)"
-        for file, context, start, end in data.execute(ways):
-            yield contexts.get(context, ""), (str(files[file]), start, end)
+def read_branches(folder):
+    """Give the context, and the branch, as file and lines, of what all runs have noted: where code can go two ways."""
+    noted, ways = [], defaultdict(set)
+    for path in sorted(folder.glob("branches/*.db")):
+        with sqlite3.connect(path) as data:
+            paths = data.execute("select id, path from file")
+            files = {number: str(Path(name).relative_to(folder)) for number, name in paths}
+            contexts = dict(data.execute("select id, context from context"))
+            for file, context, start, end in data.execute("select file_id, context_id, fromno, tono from arc"):
+                noted.append((contexts.get(context, ""), files[file], start, end))
+                ways[files[file], start].add(end)
+    for who, file, start, end in noted:
         # Functions that have no branch count as one.
-        for file, context, start in data.execute("select file_id, context_id, fromno from arc where fromno < 0"):
-            yield contexts.get(context, ""), (str(files[file]), start, 0)
+        if start < 0 or len(ways[file, start]) > 1:
+            yield who, (file, start, 0 if start < 0 else end)
 
 
 def greedy(seconds, gains, start=()):
