@@ -20,7 +20,10 @@ TOKENIZER = "0-enc/text_model/tokenizer.json"
 def change_rules(folder, change):
     """Replace rules of the tokenizer: a mapping of new ones, or a function."""
     rules = json.loads(part(folder, TOKENIZER).read_bytes())
-    change(rules) if callable(change) else rules.update(change)
+    if callable(change):
+        change(rules)
+    else:
+        rules |= change
     add_file(folder, TOKENIZER, json.dumps(rules).encode())
 
 
