@@ -1,12 +1,11 @@
 """Promise: an exported model on the hub answers as one in a folder, and no file is fetched that it does not need."""
 
-import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hub_helpers import TOKEN, client_of, running_hub
+from hub_helpers import TOKEN, client_of, refusal, running_hub
 from huggingface_hub import constants
 
 from skellipsoid_runtime import OnnxPipeline
@@ -23,12 +22,7 @@ def hub(tmp_path, monkeypatch):
 
 
 def refused(error, **options):
-    with pytest.raises(error) as caught:
-        OnnxPipeline(NAME, **options)
-    sentence = str(caught.value)
-    assert "\n" not in sentence
-    assert len(re.findall(r"\.(?: |$)", sentence)) == 1
-    return sentence
+    return refusal(error, OnnxPipeline, NAME, **options)
 
 
 def test_an_exported_model_of_the_hub(hub, exported, texts, open_texts, monkeypatch):

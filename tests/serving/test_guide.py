@@ -38,14 +38,15 @@ def server(request, tmp_path_factory, fresh_environment):
         assert "Application shutdown complete." in server.output
 
 
-def test_the_server_answers_as_the_pipeline_does(server, pipeline, texts, open_texts):
+def test_the_server_answers_as_the_pipeline_does(server, request, pipeline, texts, open_texts):
     queries = [*texts, *open_texts, "größer, 左 \U0001f600"]
     status, answers = server.post({"texts": queries})
     assert status == 200
     assert [answer["text"] for answer in answers] == queries
     scores = pipeline.score_samples(queries)
-    np.testing.assert_allclose([answer["score"] for answer in answers], scores, atol=1e-4)
-    clear = np.abs(scores) > 1e-4
+    is_saved = request.node.callspec.params["server"] == "saved"  # a graph rounds otherwise
+    np.testing.assert_allclose([answer["score"] for answer in answers], scores, atol=1e-5 if is_saved else 1e-4)
+    clear = is_saved | (np.abs(scores) > 1e-4)
     labels = np.array([answer["label"] for answer in answers])
     np.testing.assert_array_equal(labels[clear], pipeline.predict(queries)[clear])
     assert {"-1"} < {*labels}

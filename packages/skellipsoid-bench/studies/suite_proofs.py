@@ -33,8 +33,8 @@ import pytest
 #: The copy, and the moment to stop at: of a run that measures.
 FOLDER, UNTIL = os.environ.get("SKELLIPSOID_PROOFS"), float(os.environ.get("SKELLIPSOID_PROOFS_UNTIL", "inf"))
 CASES = int(os.environ.get("SKELLIPSOID_PROOFS_CASES", "20"))
-#: A mutant that a set kills weighs as much as so many branches; a test takes at least so many seconds.
-BRANCHES_OF_MUTANT, LEAST_SECONDS = 5, 0.02
+#: A mutant that a set kills weighs as much as so many branches.
+BRANCHES_OF_MUTANT = 5
 PACKAGES = ("skellipsoid", "skellipsoid_runtime", "skellipsoid_bench")
 
 
@@ -174,7 +174,7 @@ def greedy(seconds, gains, start=()):
     covered, taken = set().union(*(gains[name] for name in start)), list(start)
     waiting = {name: found - covered for name, found in gains.items() if name not in set(start)}
     while waiting:
-        best = max(waiting, key=lambda name: (len(waiting[name]) / max(seconds[name], LEAST_SECONDS), name))
+        best = max(waiting, key=lambda name: (len(waiting[name]) / max(seconds[name], mutants.LEAST_SECONDS), name))
         new = waiting.pop(best)
         if not new:
             break
